@@ -7,7 +7,6 @@ outside of that folder is refused.
 """
 
 import gzip
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import UserError
@@ -79,32 +78,3 @@ def check_clean(out: Path) -> None:
             f"--out {out}",
             "Commit first, or choose another --out",
         )
-
-
-def caution(jobs: Iterable[Mapping[str, str]], unit: str = "jobs") -> list[str]:
-    """A paragraph for the top of a page whose rows do not all come from clean commits; nothing where they do.
-
-    Args:
-        jobs: The lines of its jobs.csv, with their commits.
-        unit: What a line is called.
-    """
-    commits = [line["commit"] for line in jobs]
-    odd = sum(commit.endswith(CHANGES) for commit in commits)
-    return _noted(f"{odd} of {len(commits)} {unit}", "`+changes` in jobs.csv") if odd else []
-
-
-def caution_of_run(run: Mapping[str, object]) -> list[str]:
-    """The same for a study that records one commit for all of its rows.
-
-    Args:
-        run: Its run.json.
-    """
-    return _noted("The rows", "`+changes` in run.json") if str(run.get("commit")).endswith(CHANGES) else []
-
-
-def _noted(which: str, where: str) -> list[str]:
-    return [
-        f"> **Provenance.** {which} were made from trees with uncommitted changes ({where}), so that their "
-        "commit alone does not reproduce them. They stay until they are made again from a clean commit.",
-        "",
-    ]

@@ -1,6 +1,6 @@
 """One job of a study: what ``scripts/decide.py`` does with a configuration, without a run folder.
 
-A job that fails leaves its message and lets the others go on.
+An error in a job becomes the message of its line in ``jobs.csv``; the other jobs are not affected.
 """
 
 import json
@@ -25,13 +25,13 @@ from rehearsal_torch.studies.request import Request
 
 @dataclass(frozen=True)
 class Protocol:
-    """What all jobs of a study share.
+    """What all jobs of a study have in common.
 
     Attributes:
         conf: The folder of configurations.
         options: The study's own options.
         overrides: Overrides of every job.
-        commit: The commit that the rows come from.
+        commit: The commit of the code that computes the rows; empty if unknown.
     """
 
     conf: Path
@@ -41,58 +41,61 @@ class Protocol:
 
     @classmethod
     def of(cls, request: Request) -> "Protocol":
-        """The protocol of a request, at the commit of today."""
+        """The protocol of a request, with the current commit."""
         return cls(request.conf, request.options, request.overrides, commit() or "")
 
 
 def configured(conf: Path, overrides: Sequence[str]) -> DictConfig:
-    """A configuration outside of a Hydra job.
+    """The configuration of some overrides, outside of a Hydra job.
 
     Args:
-        conf: The folder with config.yaml.
-        overrides: As they would be typed.
+        conf: The folder with ``config.yaml``.
+        overrides: Overrides as typed on the command line.
     """
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
         return compose("config", list(overrides))
 
 
 def attempted(
-    job: Each, make: Callable[[], tuple[Sequence[Row], Mapping[str, Any]]], commit: str
+    compute: Callable[[Protocol, Each], tuple[Sequence[Row], Mapping[str, Any]]],
+    protocol: Protocol,
+    job: Each,
 ) -> Outcome[Each]:
-    """Does a job; an error becomes the message of its line.
+    """The outcome of a job; an exception is caught, and its message recorded.
 
     Args:
-        job: Which.
-        make: Makes its rows, and further facts for its line.
-        commit: The commit that they come from.
+        compute: Returns the rows of the job, and further columns of its line; a function of a module, since
+            other processes look it up by name.
+        protocol: What all jobs have in common.
+        job: The job.
     """
     began = time.process_time()
     rows: Sequence[Row] = []
     facts: Mapping[str, Any] = {}
     state, message = "ok", ""
     try:
-        rows, facts = make()
+        rows, facts = compute(protocol, job)
     except Exception as error:
         state, message = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
     line = {"state": state, "rounds": len(rows), "seconds": time.process_time() - began}
-    return Outcome(job, rows, {**line, "commit": commit, "message": message, **facts})
+    return Outcome(job, rows, {**line, "commit": protocol.commit, "message": message, **facts})
 
 
-def lines(config: DictConfig, problem: Problem | None = None) -> Iterator[dict[str, Any]]:
-    """The line of each round of rounds that learn from each other, as it is made.
+def decided_rounds(config: DictConfig, problem: Problem | None = None) -> Iterator[dict[str, Any]]:
+    """Rounds that learn from each other: the decision of each, as a line of ``decisions.jsonl``.
 
-    Its ``seconds`` are the processor's, of everything since the line before.
+    The ``seconds`` of a line are the processor time since the previous one, of everything in between.
 
     Args:
         config: The whole configuration.
-        problem: Where contexts come from, where it was built before; None builds it.
+        problem: The source of contexts, if already built; None builds it from the configuration.
     """
     run = build(config, problem)
     with TemporaryDirectory() as folder:
         surrogate = learnt(run, Path(folder), validated=False).surrogate
-    made = played(run, surrogate)
+    decisions = played(run, surrogate)
     before = time.process_time()
-    for each in made:
+    for each in decisions:
         now = time.process_time()
         yield json.loads(each.line()) | {"seconds": now - before}
         before = time.process_time()

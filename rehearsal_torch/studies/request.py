@@ -17,6 +17,7 @@ from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.overrides import read_override
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.studies.plan import Job, jobs
 from rehearsal_torch.studies.study import Study, StudyOption
 
 FIGURES = "figures"
@@ -56,6 +57,14 @@ class Request:
     def working(self) -> tuple[str, ...]:
         """The stages that run jobs."""
         return tuple(stage for stage in self.stages if stage != FIGURES)
+
+    def jobs(self, stage: str) -> list[Job]:
+        """The jobs of a stage, for the names and seeds that were typed.
+
+        Args:
+            stage: A stage of the study.
+        """
+        return jobs(self.study, stage, **self.names, seeds=self.seeds)
 
     def shared(self) -> dict[str, Any]:
         """The options on which all rows of a folder must agree."""

@@ -5,17 +5,14 @@ rows share.
 """
 
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.studies.committed import CHANGES
 
 RUN = "run.json"
 # The name under which the command is recorded.
@@ -85,29 +82,3 @@ def note(out: RunFolder, typed: Sequence[str], facts: Mapping[str, object], seed
     out.write_json(
         RUN, before | provenance(SCRIPT, [], seed) | {"command": command, "commands": commands, **facts}
     )
-
-
-def origin(run: Mapping[str, Any], lines: Iterable[Mapping[str, str]], unit: str) -> str:
-    """Where a study's rows come from: commands, commits and versions.
-
-    Args:
-        run: Its run.json.
-        lines: The lines of its jobs.csv.
-        unit: What a line is called.
-    """
-    commits = Counter(
-        line["commit"][:12] + (CHANGES if line["commit"].endswith(CHANGES) else "") for line in lines
-    )
-    counted = ", ".join(f"{name or 'unknown'} ({count} {unit}s)" for name, count in commits.items())
-    versions = ", ".join(f"{name} {version}" for name, version in run.get("versions", {}).items() if version)
-    return f"Made by {commands(run)}; commits: {counted or 'none'}; {versions}"
-
-
-def commands(run: Mapping[str, Any]) -> str:
-    """The commands that run.json lists, as code."""
-    return ", ".join(f"`{command}`" for command in run.get("commands", []))
-
-
-def minutes(lines: Iterable[Mapping[str, str]]) -> str:
-    """What the jobs took altogether, from their lines in jobs.csv."""
-    return f"{sum(float(line['seconds']) for line in lines) / 60:.0f} minutes of one core"

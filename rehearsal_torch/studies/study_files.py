@@ -188,6 +188,19 @@ def read_published(path: Path) -> Mapping[str, Any]:
     return content
 
 
+def published_value(name: str, *path: str) -> Any:
+    """A published figure, or a group of them; None if the paper does not print it.
+
+    Args:
+        name: One of `STUDIES`.
+        path: The keys that lead to it in ``published.yaml``.
+    """
+    found: Any = published(name)
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
 @cache
 def texts(name: str) -> Mapping[str, str]:
     """The sentences of a study's page, section to text.

@@ -11,8 +11,7 @@ import yaml
 
 from rehearsal_torch.evaluation.online_rows import online_typed
 from rehearsal_torch.reporting.run_report import report
-from rehearsal_torch.studies.auf.reproduction import record_in
-from rehearsal_torch.studies.auf.rows import counts, rows_of
+from rehearsal_torch.studies.auf.reproduction import job_totals, record_in, recorded_rows
 from rehearsal_torch.studies.online.reproduction import agents_in
 from rehearsal_torch.studies.sepsis.episode_rows import episodes_in, frame
 from rehearsal_torch.studies.sepsis.lipschitz_cells import decreases
@@ -142,8 +141,8 @@ def test_folders(number, judged, finished, tmp_path, monkeypatch):
             record = record_in(tmp_path / "study")
             record.mend()
             for stage in STAGES:
-                rows_of(record, stage)
-                counts(record, stage, "decisions")
+                recorded_rows(record, stage)
+                job_totals(record, stage, "decisions")
             online_typed(agents_in(tmp_path / "study", 100).rows("rl"))
             frame(episodes_in(tmp_path / "study"))
             decreases(tmp_path / "study/lipschitz_grid.csv")

@@ -19,7 +19,7 @@ import torch
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.studies.auf.illustrations import BORROWER as LOAN_CASE
-from rehearsal_torch.studies.auf.illustrations import RATES, believed
+from rehearsal_torch.studies.auf.illustrations import RATES, estimated_probability
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 
 ETA, EDGE = 2.0, 0.5
@@ -103,7 +103,7 @@ def test_only_the_adjusted_estimator_nears_the_truth():
 def chosen(seed, adjusted):
     """The rate that an estimator from 1,000 loans likes best for the borrower: median widths, lambdas of
     .001."""
-    return RATES[believed(Loan(rows=1000, seed=seed), adjusted).argmax()]
+    return RATES[estimated_probability(Loan(rows=1000, seed=seed), adjusted).argmax()]
 
 
 def test_figure_3_the_single_estimator_does_worse_than_nothing():

@@ -8,7 +8,7 @@ import pytest
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.studies import committed
-from rehearsal_torch.studies.committed import LARGE, caution, caution_of_run, check_clean, pack, unpack
+from rehearsal_torch.studies.committed import LARGE, check_clean, pack, unpack
 
 ROWS = "a,b\n" + "1.5,2\n" * (LARGE // 6 + 1)
 
@@ -76,10 +76,3 @@ def test_results_come_from_clean_commits(tmp_path, monkeypatch):
     assert "Commit first, or choose another --out" in str(told.value)
     monkeypatch.setattr(committed, "checkout", lambda: None)
     check_clean(kept)
-
-
-def test_pages_say_which_rows_cannot_be_reproduced():
-    lines = [{"commit": "1"}, {"commit": "2+changes"}, {"commit": "1+changes"}]
-    assert caution(lines)[0].startswith("> **Provenance.** 2 of 3 jobs were made from trees with uncommitted")
-    assert caution(lines[:1]) == caution([]) == caution_of_run({"commit": "1"}) == caution_of_run({}) == []
-    assert "`+changes` in run.json" in caution_of_run({"commit": "1+changes"})[0]

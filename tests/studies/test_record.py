@@ -5,8 +5,7 @@ import pytest
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.studies.auf.reproduction import record_in
-from rehearsal_torch.studies.auf.rows import rows_of
+from rehearsal_torch.studies.auf.reproduction import record_in, recorded_rows
 from rehearsal_torch.studies.plan import Job
 from rehearsal_torch.studies.record import Layout, Outcome, Record
 from tests.toys.decided import outcome
@@ -49,7 +48,7 @@ def test_what_a_killed_job_left_is_dropped_and_done_again(tmp_path):
     again = resumed(tmp_path)
     assert (tmp_path / "table1.csv").read_text() == whole
     again.add(outcome(seed=1))
-    assert len(rows_of(resumed(tmp_path), "table1")) == 4
+    assert len(recorded_rows(resumed(tmp_path), "table1")) == 4
 
 
 @pytest.mark.parametrize("torn", ["table1,bank,cme,,1,ok,0.2", "\n"])

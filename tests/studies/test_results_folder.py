@@ -4,7 +4,7 @@ import pytest
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.studies.results_folder import agree, minutes, note, origin, own
+from rehearsal_torch.studies.results_folder import agree, note, own
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
@@ -40,11 +40,3 @@ def test_every_command_is_noted_once_and_facts_stay(tmp_path):
         """'worlds='"'"'dropwave unit'"'"''""",
     ]
     assert (told["rounds"], told["seed"], told["script"]) == (3, 2, "reproduce")
-
-
-def test_the_origin_of_rows_counts_their_commits():
-    lines = [{"commit": "a" * 40, "seconds": "60"}, {"commit": "b" * 40 + "+changes", "seconds": "60"}]
-    told = origin({"commands": ["x", "y"], "versions": {"torch": "2", "none": None}}, lines, "job")
-    assert told == f"Made by `x`, `y`; commits: {'a' * 12} (1 jobs), {'b' * 12}+changes (1 jobs); torch 2"
-    assert origin({}, [], "job") == "Made by ; commits: none; "
-    assert minutes(lines) == "2 minutes of one core"

@@ -1,8 +1,8 @@
 """Three panels for one borrower: outcomes without action, estimated probabilities, outcomes of decisions.
 
-The middle panel has the truth P(Y in S | x, do(a)), the nested estimate, which adjusts for the sector's
-stability, and the single one, which takes P(Y in S | x, A = a) for it. The right panel shows the outcomes at
-the rates that the two like best.
+The middle panel shows the true P(Y in S | x, do(a)), the nested estimate, which adjusts for the sector's
+stability, and the single estimate of P(Y in S | x, A = a), which does not. The right panel shows the outcomes
+at the rates where either estimate is largest.
 
 Source: Du et al. (2026), Fig. 3.
 """
@@ -21,14 +21,14 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What one estimator makes of the rates.
+class Selection:
+    """The estimate of one estimator, and the rate that it selects.
 
     Attributes:
-        curve: (n,), its estimate at each rate.
-        rate: The rate it likes best.
+        curve: (n,), the estimated probability at each rate.
+        rate: The rate with the largest estimate.
         outcomes: (m, 2), repayment and return at that rate.
-        probability: Its true probability of a desired outcome.
+        probability: The true probability of a desired outcome at that rate.
     """
 
     curve: Array
@@ -39,27 +39,31 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Loan:
-    """What is drawn.
+    """The data of the three panels.
 
     Attributes:
         rates: (n,), interest rates.
-        truth: (n,), the true probability at each.
-        unaltered: (m, 2), repayment and return without action.
-        no_action: Its probability of a desired outcome.
+        truth: (n,), the true probability of a desired outcome at each rate.
+        unaltered: (m, 2), repayment and return with no action.
+        no_action: The true probability of a desired outcome with no action.
         single: The estimator without adjustment.
-        nested: The one with it.
+        nested: The estimator with adjustment.
     """
 
     rates: Array
     truth: Array
     unaltered: Array
     no_action: float
-    single: Chosen
-    nested: Chosen
+    single: Selection
+    nested: Selection
 
 
 def draw(loan: Loan) -> Figure:
-    """Three panels; to be called within `drawing`."""
+    """Three panels; to be called within `drawing`.
+
+    Args:
+        loan: The data of the panels.
+    """
     figure, [[left, middle, right]] = panels(1, 3, width=4.4, height=4.0)
     left.plot(*loan.unaltered.T, ".", color=BLACK, markersize=2, alpha=0.35)
     left.set_title(f"Nothing altered: {loan.no_action:.3f} desired")

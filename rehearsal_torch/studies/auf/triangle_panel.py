@@ -1,13 +1,14 @@
-"""Why the centre of the desired region is no goal: a mean at the centroid of a triangle succeeds less often
-than another.
+"""Why the centre of the desired region is not the best aim: a mean at the centroid of a triangle has a lower
+probability of success than another mean.
 
-An equilateral triangle of side 1, outcomes normal about a mean with deviations s_x along the base and s_y
-across it:
+For an equilateral triangle of side 1, and normal outcomes with standard deviations s_x along the base and s_y
+across it,
 
     P(Y in S | mean) = integral over heights of phi(h) [Phi((w(h) - m) / s_x) - Phi((-w(h) - m) / s_x)] dh,
 
-w(h) half the width at height h. The paper prints .577 at the centroid and .709 at best, but neither triangle
-nor law; with one normal law for all means, s_x = .4154 and s_y = .0400 of a side give both.
+where w(h) is half the width at height h. The paper prints .577 at the centroid and .709 for the best mean,
+but neither the triangle nor the distribution; with the same covariance for all means, s_x = .4154 and
+s_y = .0400 of a side give both.
 
 Source: Du et al. (2026), Fig. 5; the configuration is recovered from its two figures.
 """
@@ -21,37 +22,41 @@ from scipy.special import ndtr
 
 from rehearsal_torch.reporting.style import BLUE, GREEN, VERMILION, panels
 
-ALONG, ACROSS = 0.4153874, 0.0399829
+# Standard deviations along the base and across it, in sides.
+STD_X, STD_Y = 0.4153874, 0.0399829
+# Heights of the base and of the apex above the centroid, in sides.
 BASE, TOP = -1 / (2 * math.sqrt(3)), 1 / math.sqrt(3)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
 def success(height: float) -> float:
-    """The probability of the triangle around the origin, for a mean on its axis, by quadrature.
+    """Probability that the outcome lies in the triangle, by quadrature, for a mean on the axis of symmetry.
 
     Args:
-        height: The mean's distance from the centroid, upwards, in sides.
+        height: Height of the mean above the centroid, in sides.
     """
     at = (TOP - BASE) / 2 * _NODES + (TOP + BASE) / 2
     half = (TOP - at) / math.sqrt(3)
-    density = np.exp(-(((at - height) / ACROSS) ** 2) / 2) / (ACROSS * math.sqrt(2 * math.pi))
-    return float((TOP - BASE) / 2 * (_WEIGHTS * density * (ndtr(half / ALONG) - ndtr(-half / ALONG))).sum())
+    density = np.exp(-(((at - height) / STD_Y) ** 2) / 2) / (STD_Y * math.sqrt(2 * math.pi))
+    return float((TOP - BASE) / 2 * (_WEIGHTS * density * (ndtr(half / STD_X) - ndtr(-half / STD_X))).sum())
 
 
 def best() -> float:
-    """The height of the best mean, to a thousandth of a side."""
-    heights = np.linspace(BASE, TOP, 867)
+    """Height of the best mean above the centroid, to a thousandth of a side."""
+    heights = np.linspace(  # Heights of the base and of the apex above the centroid, in sides.
+        BASE, TOP, 867
+    )
     return float(heights[int(np.argmax([success(float(height)) for height in heights]))])
 
 
 def draw() -> Figure:
-    """The triangle, both means, and the ellipses of one deviation; to be called within `drawing`."""
+    """The triangle, both means, and ellipses of one standard deviation; to be called within `drawing`."""
     figure, [[axes]] = panels(width=5.0, height=4.2)
     axes.add_patch(
         Polygon([(-0.5, BASE), (0.5, BASE), (0.0, TOP)], facecolor=GREEN, alpha=0.15, edgecolor=GREEN)
     )
     for height, colour, name in ((0.0, VERMILION, "mean at the centroid"), (best(), BLUE, "best mean")):
-        axes.add_patch(Ellipse((0, height), 2 * ALONG, 2 * ACROSS, facecolor="none", edgecolor=colour))
+        axes.add_patch(Ellipse((0, height), 2 * STD_X, 2 * STD_Y, facecolor="none", edgecolor=colour))
         axes.plot([0], [height], "o", color=colour, label=f"{name}: {success(height):.3f}")
     axes.set(
         xlim=(-0.75, 0.75),

@@ -1,61 +1,52 @@
-"""The study of causal Bayesian optimisation: each repeat takes a method through all rounds of a problem.
+"""The study of causal Bayesian optimisation: each repeat runs a method through all rounds of a problem.
 
-traces.csv has one row per round, jobs.csv one line per repeat. A repeat is known by problem, setting,
-method and seed, whichever stages plan it.
+``traces.csv`` has one row per round, ``jobs.csv`` one line per repeat. A repeat is identified by problem,
+setting, method and seed; several stages may plan the same repeat.
 
 Source: Ren et al. (2025), Sec. 7 and 11.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
+from typing import Any
 
-from rehearsal_torch.evaluation.trial_rows import COLUMNS, KEY, NUMBERS, WHOLE, trial_rows
-from rehearsal_torch.studies.job import Protocol, attempted, configured, lines
-from rehearsal_torch.studies.plan import Job, jobs
+from rehearsal_torch.evaluation.trial_rows import COLUMNS, KEY, NUMBERS, WHOLE, Row, trial_rows
+from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_rounds
+from rehearsal_torch.studies.plan import Job
 from rehearsal_torch.studies.record import Layout, Log, Outcome, Record
 from rehearsal_torch.studies.runner import Reproduction, Work
 from rehearsal_torch.studies.study_files import study
 
 TRACES = Layout("traces.csv", KEY, COLUMNS, NUMBERS, WHOLE)
 LOG = Log(KEY, ("rounds", "seconds"))
+# The record of the study in a folder.
+record_in = partial(Record, layouts=dict.fromkeys(study("cbo").stages, TRACES), log=LOG)
 
 
-def record_in(folder: Path) -> Record:
-    """The study's record.
+def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]:
+    """The rows of a repeat, one per round; seconds are processor time, including the world's.
 
     Args:
-        folder: Where it is, or is going to be.
-
-    Raises:
-        PlainFileError: if its jobs.csv is damaged.
+        protocol: What all repeats have in common.
+        job: The repeat.
     """
-    return Record(folder, dict.fromkeys(study("cbo").stages, TRACES), LOG)
+    config = configured(protocol.conf, [*job.overrides, *protocol.overrides])
+    rounds = list(decided_rounds(config))
+    return trial_rows(job.world, job.setting, job.method, job.seed, rounds), {}
 
 
-def done(protocol: Protocol, job: Job) -> Outcome[Job]:
-    """Does a repeat: one row per round; an error becomes its line's message, so that the others go on.
-
-    Seconds are the processor's, of everything between two decisions.
-    """
-
-    def make() -> tuple[list, dict]:
-        config = configured(protocol.conf, [*job.overrides, *protocol.overrides])
-        return trial_rows(job.world, job.setting, job.method, job.seed, list(lines(config))), {}
-
-    return attempted(job, make, protocol.commit)
-
-
-def limited(job: Job, rounds: int | None) -> Job:
-    """A repeat of its world's number of rounds.
+def limited(job: Job, max_rounds: int | None) -> Job:
+    """A repeat with its number of rounds.
 
     Args:
         job: The repeat.
-        rounds: At most so many; None for no limit.
+        max_rounds: Upper limit of the world's number of rounds; None for no limit.
     """
-    own = study("cbo").worlds[f"{job.world} {job.setting}"].rounds
-    length = own if rounds is None else min(rounds, own)
-    return replace(job, overrides=(*job.overrides, f"dataset.rounds={length}"))
+    rounds = study("cbo").worlds[f"{job.world} {job.setting}"].rounds
+    if max_rounds is not None:
+        rounds = min(rounds, max_rounds)
+    return replace(job, overrides=(*job.overrides, f"dataset.rounds={rounds}"))
 
 
 class CausalBayesianOptimisation(Reproduction):
@@ -64,10 +55,10 @@ class CausalBayesianOptimisation(Reproduction):
     def works(self) -> Iterator[Work[Protocol, Job]]:
         """See `Reproduction.works`."""
         record, protocol = record_in(self.out.path), Protocol.of(self.request)
+        compute, max_rounds = partial(attempted, rows_of), self.request.options["rounds"]
         for stage in self.request.working:
-            planned = jobs(self.request.study, stage, **self.request.names, seeds=self.request.seeds)
-            limit = self.request.options["rounds"]
-            yield Work(stage, record, [limited(job, limit) for job in planned], done, protocol, _summary)
+            repeats = [limited(job, max_rounds) for job in self.request.jobs(stage)]
+            yield Work(stage, record, repeats, compute, protocol, _summary)
 
     def documents(self) -> None:
         """See `Reproduction.documents`."""

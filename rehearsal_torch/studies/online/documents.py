@@ -1,106 +1,330 @@
-"""README.md and the figures of the study of structural rehearsal models, from its rows."""
+"""README.md and the figures of the study of structural rehearsal models, from its rows.
 
+Source: Qin et al. (2023), Fig. 2 and 4 and Tab. 1 (layout).
+"""
+
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from rehearsal_torch.evaluation.online_rows import Row, online_typed
-from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.evaluation.summaries import LAST, OnlineSummary, grouped, online_summary
+from rehearsal_torch.reporting.cross_table import as_markdown
+from rehearsal_torch.reporting.decision_table import figure, percent
+from rehearsal_torch.reporting.figures import online_panels
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.studies.committed import caution
-from rehearsal_torch.studies.online import results as online_results
-from rehearsal_torch.studies.online.reproduction import AGENTS, LEARNING, agents_in, record_in
+from rehearsal_torch.studies.online.reproduction import AGENTS, ROUNDS, agents_in, record_in
+from rehearsal_torch.studies.provenance import caution, minutes, origin
+from rehearsal_torch.studies.readme import Block, Section, write_readme
 from rehearsal_torch.studies.record import Record
-from rehearsal_torch.studies.results_folder import RUN, minutes, origin
-from rehearsal_torch.studies.study_files import study, texts
+from rehearsal_torch.studies.results_folder import RUN
+from rehearsal_torch.studies.study_files import published_value, study, texts
+from rehearsal_torch.studies.tables import distinct, ordered, table
+
+STUDY, TEXTS = study("online"), texts("online")
+# The paper's method, its variant with the paper's settings, and the one that only maximises the probability.
+DEFAULT, PUBLISHED, SUCCESS = "qwz23", "qwz23_published", "qwz23_success"
+COUNTERPARTS = [name for name, method in STUDY.methods.items() if method.counterpart]
+# The world whose structural equations change during a run.
+CHANGING = "two_stores"
+# The paper's tau, and one that no alteration reaches.
+TAU, HIGH_TAU = str(published_value("online", "tau")), "0.9"
 
 
 def documents(out: RunFolder) -> None:
-    """Writes README.md and figures/.
+    """Writes README.md and ``figures/``.
 
     Args:
         out: The study's folder.
     """
-    record, usual = record_in(out.path), int(study("online").facts["rounds"])
-    rows, played = online_typed(record.rows(LEARNING)), _played(out.path, usual)
-    longer = {rounds: _played(out.path, rounds) for rounds in _longer(out.path)}
-    text = [
-        f"# {study('online').title}",
-        "",
-        *caution(record.lines.values(), "repeats"),
-        _made(out.read_json(RUN), record),
-        "",
-        texts("online")["methods"],
+    write_readme(out, _parts(out))
+
+
+def _parts(out: RunFolder) -> Iterator[Block | Section]:
+    record, run = record_in(out.path), out.read_json(RUN)
+    rows = _by_world(online_typed(record.rows(ROUNDS)))
+    lines = list(record.lines.values())
+    yield f"# {STUDY.title}"
+    yield caution(lines, "repeats")
+    yield TEXTS["made"].format(
+        origin=f"{origin(run, lines, 'repeat')}; {minutes(lines)}.",
+        rounds=run.get("rounds", "-"),
+        scenarios=run.get("scenarios", "-"),
+    )
+    yield TEXTS["methods"]
+    yield targets(rows)
+    yield table1(rows, _agent_rows(out.path, int(STUDY.facts["rounds"])))
+    for rounds in _other_numbers_of_rounds(out.path):
+        yield longer(_agent_rows(out.path, rounds), rounds)
+    for section in (fig4, policies, counterparts, changing):
+        yield section(rows)
+    yield _speed(record)
+    yield _missing_repeats(record)
+
+
+def targets(rows: Sequence[Row]) -> list[str]:
+    """One item per world and claim of the paper: the probability reached.
+
+    Args:
+        rows: The rows of the rehearsal methods.
+    """
+    items = []
+    for world in distinct([row["world"] for row in rows if row["world"] != CHANGING]):
+        for method, tau in ((DEFAULT, TAU), (SUCCESS, ""), (DEFAULT, HIGH_TAU), (PUBLISHED, HIGH_TAU)):
+            some = [row for row in rows if (row["world"], row["method"], row["tau"]) == (world, method, tau)]
+            if some:
+                one = online_summary(some)
+                repeats = f"{one.repeats} repeat{'s' if one.repeats > 1 else ''}"
+                items.append(f"- {world}: {_target(one, method, tau)}; {repeats}.")
+    return items
+
+
+def table1(rows: Sequence[Row], agent_rows: Sequence[Row]) -> Section:
+    """Table 1: mean probability of success at tau = .7, and that of reinforcement learning agents.
+
+    Args:
+        rows: The rows of the rehearsal methods.
+        agent_rows: The rows of the agents, over the same number of rounds.
+    """
+    some = [row for row in rows if row["tau"] in ("", TAU) and row["world"] != CHANGING]
+    body = []
+    for (world, method), each in grouped(_by_world([*some, *agent_rows]), "world", "method").items():
+        one = online_summary(each)
+        in_paper = published_value("online", "table1", str(world).removesuffix("_released"), str(method))
+        body.append(_table1_row(str(world), str(method), one, f"last {LAST} rounds", in_paper))
+    if not body:
+        return Section()
+    return Section(["## Table 1: average probability of success, tau = 0.7", table(body)])
+
+
+def longer(agent_rows: Sequence[Row], rounds: int) -> Section:
+    """The same table for agents over another number of rounds.
+
+    Args:
+        agent_rows: The rows of the agents.
+        rounds: Number of rounds of a repeat.
+    """
+    body = []
+    for (world, method), each in grouped(_by_world(agent_rows), "world", "method").items():
+        one = online_summary(each, max(rounds // 10, 1))
+        in_paper = published_value("online", "long", str(world), str(method))
+        body.append(_table1_row(str(world), str(method), one, "last tenth", in_paper))
+    return Section([f"### After {rounds} rounds", table(body)]) if body else Section()
+
+
+def fig4(rows: Sequence[Row]) -> Section:
+    """Fig. 4: rounds of the default at each tau, with its information and its bounds.
+
+    Args:
+        rows: The rows of the rehearsal methods.
+    """
+    worlds: dict[str, dict[str, Sequence[Row]]] = {}
+    body = []
+    some = sorted((row for row in rows if row["method"] == DEFAULT), key=lambda row: float(row["tau"]))
+    for (world, tau), each in grouped(_by_world(some), "world", "tau").items():
+        one = online_summary(each)
+        worlds.setdefault(str(world), {})[f"tau = {tau}"] = each
+        body.append(
+            [
+                str(world),
+                f"tau = {tau}",
+                *_probabilities(one, "late").values(),
+                f"{one.information:.3f}",
+                f"{one.information_late:.3f}",
+                f"{one.width:.3f}",
+                percent(one.covered),
+                percent(one.covered_late),
+                _altered(one),
+                str(one.repeats),
+            ]
+        )
+    if not worlds:
+        return Section()
+    late = f"last {LAST}"
+    headings = ["world", "", "probability", "successes", late, "best possible", "information", late]
+    headings += ["bound's width", "truth inside", late, "altered", "repeats"]
+    drawn = online_panels.draw(worlds, dict.fromkeys(worlds, f"tau = {TAU}"))
+    return Section(
+        ["## Fig. 4: rounds at each tau", TEXTS["fig4"], as_markdown(headings, body)], {"fig4": drawn}
+    )
+
+
+def policies(rows: Sequence[Row]) -> Section:
+    """Methods that select alterations differently, at the paper's tau.
+
+    Args:
+        rows: The rows of the rehearsal methods.
+    """
+    others = (*COUNTERPARTS, "none", "forgetting")
+    some = [
+        row
+        for row in rows
+        if row["tau"] in ("", TAU) and row["method"] not in others and row["world"] != CHANGING
     ]
-    with drawing():
-        sections = [online_results.table1(rows, played, longer), online_results.fig4(rows)]
-        sections += [
-            part(rows)
-            for part in (online_results.policies, online_results.counterparts, online_results.changing)
-        ]
-        goals = online_results.goals(rows)
-        text += ["", *goals] if goals else []
-        for lines, figures in sections:
-            text += ["", *lines] if lines else []
-            for name, figure in figures.items():
-                save(figure, out.path / "figures", name)
-                text += ["", f"![{name}](figures/{name}.svg)"]
-    out.write("README.md", "\n".join([*text, "", *_cut(record)]) + "\n")
+    return _comparison(some, "## Policies at tau = 0.7", "policies")
 
 
-def _played(folder: Path, rounds: int) -> list[Row]:
+def counterparts(rows: Sequence[Row]) -> Section:
+    """The default beside methods without bi-directional edges and without a graph, over the same repeats.
+
+    Args:
+        rows: The rows of the rehearsal methods.
+    """
+    repeats = {(row["world"], row["repeat"]) for row in rows if row["method"] in COUNTERPARTS}
+    some = [
+        row
+        for row in rows
+        if row["tau"] in ("", TAU)
+        and row["method"] in (DEFAULT, *COUNTERPARTS, "none")
+        and (row["world"], row["repeat"]) in repeats
+    ]
+    return _comparison(some, "## When modelling influence pays", "counterparts", TEXTS["counterparts"])
+
+
+def changing(rows: Sequence[Row]) -> Section:
+    """A world that changes after half of the rounds, with and without forgetting.
+
+    Args:
+        rows: The rows of the rehearsal methods.
+    """
+    some = [row for row in rows if row["world"] == CHANGING and row["tau"] == ""]
+    if not some:
+        return Section()
+    half = max(row["round"] for row in some) // 2
+    by_method = {str(method): each for (method,), each in grouped(some, "method").items()}
+    body = []
+    for method, each in by_method.items():
+        one = online_summary(each)
+        halves = [[row for row in each if (row["round"] <= half) == first] for first in (True, False)]
+        before, after = (_mean_and_std(online_summary(part)) if all(halves) else "-" for part in halves)
+        body.append(
+            {
+                "method": f"`{method}`",
+                "before the change": before,
+                "after it": after,
+                f"last {LAST} rounds": figure(one.late),
+                "best possible there": figure(one.late + one.left),
+                "repeats": str(one.repeats),
+            }
+        )
+    return Section(
+        ["## A world that changes (Fig. 2d)", TEXTS["changing"], table(body)],
+        {"changing": online_panels.draw({CHANGING: by_method})},
+    )
+
+
+def _agent_rows(folder: Path, rounds: int) -> list[Row]:
     return online_typed(agents_in(folder, rounds).rows(AGENTS))
 
 
-def _longer(folder: Path) -> list[int]:
+def _other_numbers_of_rounds(folder: Path) -> list[int]:
+    """The numbers of rounds for which agents have a file of their own, in rising order."""
     found = (re.fullmatch(r"rl_(\d+)\.csv", path.name) for path in folder.glob("rl_*.csv"))
     return sorted(int(match[1]) for match in found if match)
 
 
-def _made(run: Mapping[str, Any], record: Record) -> str:
-    lines = list(record.lines.values())
-    where = f"{origin(run, lines, 'repeat')}; {minutes(lines)}."
-    rounds, scenarios = (run.get(key, "-") for key in ("rounds", "scenarios"))
-    return texts("online")["made"].format(origin=where, rounds=rounds, scenarios=scenarios)
+def _by_world(rows: Sequence[Row]) -> list[Row]:
+    """Rows in the study's order of worlds; within a world the order stays."""
+    return ordered(rows, (lambda row: str(row["world"]), list(STUDY.worlds)))
 
 
-def _cut(record: Record) -> list[str]:
-    """How many repeats each part has, and so what was cut."""
-    counts = Counter((key[0], key[1], key[2]) for key in record.lines)
-    if not counts:
-        return ["No round was played yet."]
-    text = _speed(record)
-    fewer = [
-        f"{world} {method}{f' tau={tau}' if tau else ''}: {count}"
-        for (world, method, tau), count in counts.items()
-        if count < study("online").facts["repeats"]
-    ]
-    if not fewer:
-        return [*text, "", texts("online")["complete"]]
-    return [
-        *text,
-        "",
-        "## What was cut",
-        "",
-        texts("online")["cut"].format(fewer="; ".join(fewer)),
-    ]
+def _target(one: OnlineSummary, method: str, tau: str) -> str:
+    """What a method reached at some tau, as a clause."""
+    mean = one.probability.mean
+    if tau == HIGH_TAU:
+        instead = TEXTS["instead" if method == DEFAULT else "instead_published"]
+        return TEXTS["out_of_reach"].format(oracle=one.oracle, instead=instead, method=method, mean=mean)
+    if method == DEFAULT:
+        least = "at least" if mean >= 0.7 else "below"
+        share = one.targets.get("recommend")
+        end = "" if share is None else TEXTS["recommended"].format(share=percent(share))
+        return TEXTS["reached"].format(mean=mean, least=least, oracle=one.oracle) + end
+    reached = "within" if one.left <= 0.02 else "not within"
+    return TEXTS["success"].format(late=one.late, last=LAST, left=one.left, reached=reached)
 
 
-def _speed(record: Record) -> list[str]:
-    """What 20 repeats take on two cores, from the seconds of those that were done."""
+def _comparison(rows: Sequence[Row], heading: str, name: str, text: str = "") -> Section:
+    """Methods by world, as a table and as a figure; no section for a single method."""
+    if len({row["method"] for row in rows}) < 2:
+        return Section()
+    body, worlds = [], dict[str, dict[str, Sequence[Row]]]()
+    for (world, method), some in grouped(_by_world(rows), "world", "method").items():
+        one = online_summary(some)
+        worlds.setdefault(str(world), {})[str(method)] = some
+        body.append(
+            {
+                "world": str(world),
+                "method": f"`{method}`",
+                **_probabilities(one, f"last {LAST}"),
+                "nothing altered": percent(one.targets.get("-", 0.0)),
+                "altered": _altered(one),
+                "seconds a round": f"{one.seconds:.2g}",
+                "repeats": str(one.repeats),
+            }
+        )
+    return Section([heading, text, table(body)], {name: online_panels.draw(worlds)})
+
+
+def _table1_row(
+    world: str, method: str, one: OnlineSummary, late: str, in_paper: float | None
+) -> dict[str, str]:
+    return {
+        "world": world,
+        "method": f"`{method}`",
+        **_probabilities(one, late),
+        "paper": figure(in_paper),
+        "repeats": str(one.repeats),
+    }
+
+
+def _probabilities(one: OnlineSummary, late: str) -> dict[str, str]:
+    """The probability of success, overall and over the last rounds, whose heading is `late`."""
+    return {
+        "probability": _mean_and_std(one),
+        "successes": f"{one.successes:.1f}",
+        late: figure(one.late),
+        "best possible": figure(one.oracle),
+    }
+
+
+def _mean_and_std(one: OnlineSummary) -> str:
+    return figure(one.probability.mean) + ("" if math.isnan(one.std) else f" ± {one.std:.3f}")
+
+
+def _altered(one: OnlineSummary) -> str:
+    """The three variables that are altered most often."""
+    shares = [(name, share) for name, share in one.targets.items() if name != "-"]
+    return ", ".join(f"{name} {100 * share:.1f}%" for name, share in shares[:3]) or "-"
+
+
+def _speed(record: Record) -> Section:
+    """Median processor seconds of a repeat of the default, and the minutes of 20 repeats on two cores."""
+    if not record.lines:
+        return Section()
     found: dict[str, list[float]] = {}
     for (world, method, _, _), line in record.lines.items():
-        if method == "qwz23":
+        if method == DEFAULT:
             found.setdefault(world, []).append(float(line["seconds"]))
-    told = "; ".join(
+    repeats = "; ".join(
         f"{world}: {median(seconds):.0f} s a repeat, {median(seconds) / 6:.1f} minutes"
         for world, seconds in found.items()
     )
-    return [
-        "## Speed",
-        "",
-        texts("online")["speed"].format(told=told or "none was run"),
+    return Section(["## Speed", TEXTS["speed"].format(repeats=repeats or "none was run")])
+
+
+def _missing_repeats(record: Record) -> Section:
+    """The combinations that have fewer repeats than the paper."""
+    counts = Counter((key[0], key[1], key[2]) for key in record.lines)
+    if not counts:
+        return Section([TEXTS["no_rows"]])
+    fewer = [
+        f"{world} {method}{f' tau={tau}' if tau else ''}: {count}"
+        for (world, method, tau), count in counts.items()
+        if count < STUDY.facts["repeats"]
     ]
+    if not fewer:
+        return Section([TEXTS["complete"]])
+    return Section(["## What was cut", TEXTS["cut"].format(fewer="; ".join(fewer))])

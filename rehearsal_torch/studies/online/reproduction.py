@@ -1,16 +1,18 @@
-"""The study of rounds that learn from each other: each repeat takes a method, or an agent of reinforcement
+"""The study of rounds that learn from each other: each repeat runs a method, or an agent of reinforcement
 learning, through all rounds of a world.
 
-It builds what ``scripts/decide.py`` builds, from the same configuration, and decides through the same loop.
-rounds.csv has one row per round, jobs.csv one line per repeat; its seed is the repeat's number. Agents have
-a file of their own, rl.csv, and rl_T.csv for T rounds where T is not the paper's; an agent's repeat is done
-where the file has all its rounds.
+``rounds.csv`` has one row per round of a method, and ``jobs.csv`` one line per repeat; the repeat's number is
+its seed. Agents have files of their own without a log: ``rl.csv``, or ``rl_T.csv`` for T rounds if T differs
+from the paper's number. An agent's repeat is finished when the file has all its rounds.
 
 Source: Qin et al. (2023), Sec. 6, Fig. 4 and Tab. 1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig
 
@@ -18,61 +20,70 @@ from rehearsal_torch.cli.build import problem_of, seed_and_use_one_thread
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.evaluation.online_rows import COLUMNS, KEY, NUMBERS, WHOLE, Row, online_row
 from rehearsal_torch.problems.problem import RehearsalProblem
-from rehearsal_torch.studies.job import Protocol, attempted, configured, lines
+from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_rounds
 from rehearsal_torch.studies.online.agent_rounds import rl_rows
 from rehearsal_torch.studies.online.counterparts import associative, causal
-from rehearsal_torch.studies.plan import Job, jobs
+from rehearsal_torch.studies.plan import Job
 from rehearsal_torch.studies.record import Layout, Log, Outcome, Record
 from rehearsal_torch.studies.request import Request
 from rehearsal_torch.studies.runner import Reproduction, Work
 from rehearsal_torch.studies.study_files import study
 
-LEARNING, AGENTS = "rounds", "rl"
+# The two stages: rehearsal methods and agents.
+ROUNDS, AGENTS = "rounds", "rl"
 LOG = Log(KEY, ("rounds", "seconds"))
-
-
-def record_in(folder: Path) -> Record:
-    """The record of the methods.
-
-    Args:
-        folder: Where it is, or is going to be.
-
-    Raises:
-        PlainFileError: if its jobs.csv is damaged.
-    """
-    file = study("online").stages[LEARNING].file
-    return Record(folder, {LEARNING: Layout(file, KEY, COLUMNS, NUMBERS, WHOLE)}, LOG)
+# The record of the methods in a folder.
+record_in = partial(
+    Record,
+    layouts={ROUNDS: Layout(study("online").stages[ROUNDS].file, KEY, COLUMNS, NUMBERS, WHOLE)},
+    log=LOG,
+)
 
 
 def agents_in(folder: Path, rounds: int) -> Record:
-    """The record of the agents that played so many rounds.
+    """The record of the agents for a number of rounds.
 
     Args:
-        folder: Where it is, or is going to be.
-        rounds: T.
+        folder: The folder of the results; may not exist yet.
+        rounds: T, the number of rounds of a repeat.
 
     Raises:
-        PlainFileError: if it is damaged.
+        PlainFileError: if the file is damaged.
     """
-    usual = rounds == study("online").facts["rounds"]
-    file = study("online").stages[AGENTS].file if usual else f"rl_{rounds}.csv"
+    in_paper = rounds == study("online").facts["rounds"]
+    file = study("online").stages[AGENTS].file if in_paper else f"rl_{rounds}.csv"
     return Record(folder, {AGENTS: Layout(file, KEY, COLUMNS, NUMBERS, WHOLE, count=rounds)})
 
 
-def done(protocol: Protocol, job: Job) -> Outcome[Job]:
-    """Does a repeat of a method; an error becomes its line's message, so that the others go on."""
-    return attempted(job, lambda: (list(rows_of(protocol, job)), {}), protocol.commit)
-
-
-def played(rounds: int, job: Job) -> Outcome[Job]:
-    """Does a repeat of an agent.
+def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]:
+    """The rows of a repeat of a method, one per round; seconds are processor time, including the world's.
 
     Args:
-        rounds: T.
-        job: Which.
+        protocol: What all repeats have in common.
+        job: The repeat.
 
     Raises:
-        UserError: for an unknown name, a package that is not installed, or fewer rounds than asked for.
+        TypeError: if the problem is not a rehearsal problem.
+    """
+    config = configuration(protocol, job)
+    seed_and_use_one_thread(job.seed)
+    problem = problem_of(config)
+    if not isinstance(problem, RehearsalProblem):
+        raise TypeError(f"expected a rehearsal world; got a {type(problem).__name__}: choose another dataset")
+    set_hypotheses(config, problem, study("online").methods[job.method].counterpart)
+    rounds = decided_rounds(config, problem)
+    return [online_row(job.world, job.method, job.setting, job.seed, each) for each in rounds], {}
+
+
+def agent_outcome(rounds: int, job: Job) -> Outcome[Job]:
+    """The rows of a repeat of an agent.
+
+    Args:
+        rounds: T, the number of rounds.
+        job: The repeat.
+
+    Raises:
+        UserError: for an unknown name, a package that is not installed, or an agent that stops early.
     """
     rows = list(rl_rows(job.world, job.method, rounds, job.seed))
     if len(rows) != rounds:
@@ -85,38 +96,33 @@ def played(rounds: int, job: Job) -> Outcome[Job]:
 
 
 def configuration(protocol: Protocol, job: Job) -> DictConfig:
-    """A repeat's configuration."""
+    """The configuration of a repeat of a method.
+
+    The option `scenarios` sets the objective's numbers of scenarios, unless an override does.
+
+    Args:
+        protocol: What all repeats have in common.
+        job: The repeat.
+    """
     contexts = f"dataset.contexts={protocol.options['rounds']}"
     config = configured(protocol.conf, [*job.overrides, contexts, *protocol.overrides])
     for name in ("search_scenarios", "validation_scenarios"):
-        asked = any(text.startswith(f"objective.{name}=") for text in protocol.overrides)
-        if name in config.objective and not asked:
+        overridden = any(text.startswith(f"objective.{name}=") for text in protocol.overrides)
+        if name in config.objective and not overridden:
             config.objective[name] = protocol.options["scenarios"]
     return config
 
 
-def rows_of(protocol: Protocol, job: Job) -> Iterator[Row]:
-    """One row per round, as it is made; seconds are the processor's, of everything between two decisions.
+def set_hypotheses(config: DictConfig, problem: RehearsalProblem, counterpart: str) -> None:
+    """Writes the graphs of a counterpart into the configuration of the surrogate.
+
+    Args:
+        config: The configuration, changed in place.
+        problem: The problem, whose graphs are modified.
+        counterpart: "causal", "associative", or empty for the problem's own graphs.
 
     Raises:
-        TypeError: if the problem is not one of rehearsal.
-    """
-    config = configuration(protocol, job)
-    seed_and_use_one_thread(job.seed)
-    problem = problem_of(config)
-    if not isinstance(problem, RehearsalProblem):
-        raise TypeError(f"expected a rehearsal world; got a {type(problem).__name__}: choose another dataset")
-    believed(config, problem, study("online").methods[job.method].counterpart)
-    for line in lines(config, problem):
-        yield online_row(job.world, job.method, job.setting, job.seed, line)
-
-
-def believed(config: DictConfig, problem: RehearsalProblem, counterpart: str) -> None:
-    """Writes a counterpart's graphs into the surrogate's configuration; changes nothing for a method with
-    graphs of its own.
-
-    Raises:
-        ValueError: for a counterpart that is not known, or that the problem has no graph for.
+        ValueError: for an unknown counterpart, or one for which the problem has no graph.
     """
     if not counterpart:
         return
@@ -131,12 +137,17 @@ def believed(config: DictConfig, problem: RehearsalProblem, counterpart: str) ->
     config.surrogate.hypotheses = [graph.to_plain() for graph in graphs]
 
 
-def planned(request: Request, stage: str) -> list[Job]:
-    """A stage's repeats; names that belong to the other stage are left to it."""
-    names = dict(request.names)
-    group = request.study.groups["agents" if stage == AGENTS else "ours"]
-    chosen = tuple(name for name in names.pop("methods", ()) if name in group)
-    return jobs(request.study, stage, **names, methods=chosen or None, seeds=request.seeds)
+def repeats_of(request: Request, stage: str) -> list[Job]:
+    """The repeats of a stage; typed methods that belong to the other stage are ignored.
+
+    Args:
+        request: What the user asked for.
+        stage: One of the two stages.
+    """
+    methods = request.study.groups["agents" if stage == AGENTS else "ours"]
+    typed = tuple(name for name in request.names.get("methods", ()) if name in methods)
+    others = {axis: names for axis, names in request.names.items() if axis != "methods"}
+    return replace(request, names=others | ({"methods": typed} if typed else {})).jobs(stage)
 
 
 class OnlineRehearsal(Reproduction):
@@ -149,12 +160,13 @@ class OnlineRehearsal(Reproduction):
     def works(self) -> Iterator[Work]:
         """See `Reproduction.works`."""
         folder, rounds = self.out.path, self.request.options["rounds"]
-        if LEARNING in self.request.working:
-            repeats = planned(self.request, LEARNING)
-            yield Work(LEARNING, record_in(folder), repeats, done, Protocol.of(self.request), _reached)
+        if ROUNDS in self.request.working:
+            compute, protocol = partial(attempted, rows_of), Protocol.of(self.request)
+            repeats = repeats_of(self.request, ROUNDS)
+            yield Work(ROUNDS, record_in(folder), repeats, compute, protocol, _reached)
         if AGENTS in self.request.working:
-            repeats = planned(self.request, AGENTS)
-            yield Work(AGENTS, agents_in(folder, rounds), repeats, played, rounds, _mean)
+            repeats = repeats_of(self.request, AGENTS)
+            yield Work(AGENTS, agents_in(folder, rounds), repeats, agent_outcome, rounds, _mean)
 
     def documents(self) -> None:
         """See `Reproduction.documents`."""

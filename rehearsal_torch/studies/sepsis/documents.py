@@ -3,75 +3,172 @@
 Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 2, 3, 5 and 6.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.reporting.figures import lipschitz_grid, patient_trajectory, truth_errors
-from rehearsal_torch.reporting.style import drawing, save, wording
+from rehearsal_torch.reporting.figures import (
+    improvement_distribution,
+    lipschitz_grid,
+    patient_trajectory,
+    truth_errors,
+)
+from rehearsal_torch.reporting.style import wording
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.studies.committed import caution_of_run
-from rehearsal_torch.studies.results_folder import RUN, commands
-from rehearsal_torch.studies.sepsis import figures as sepsis_figures
-from rehearsal_torch.studies.sepsis.episode_rows import STAGES, episodes_in, frame
+from rehearsal_torch.studies.provenance import caution_of_run, commands
+from rehearsal_torch.studies.readme import Block, Section, write_readme
+from rehearsal_torch.studies.results_folder import RUN
+from rehearsal_torch.studies.sepsis import search_panels
+from rehearsal_torch.studies.sepsis.episode_rows import (
+    STAGES,
+    Case,
+    Point,
+    episodes_in,
+    frame,
+    points,
+    rows_of_cases,
+)
 from rehearsal_torch.studies.sepsis.fitted import Fitted
 from rehearsal_torch.studies.sepsis.lipschitz_cells import LAYOUT, decreases
 from rehearsal_torch.studies.sepsis.reproduction import TRUTH, truth_in
-from rehearsal_torch.studies.sepsis.searches import BOUND, HORIZON, LIMIT, USUAL, planned
+from rehearsal_torch.studies.sepsis.search_panels import Axis
+from rehearsal_torch.studies.sepsis.searches import BOUND, DEFAULT, HORIZON, LIMIT, planned
 from rehearsal_torch.studies.study_files import study, texts
+
+# Stage to the column along which its cases differ, the label of that axis, and whether it is logarithmic.
+_AXES = {
+    "lipschitz": ("L_h", "Lipschitz constant of the location, $L_h$", False),
+    "samples": ("M", "Sequences simulated for anchors, M", True),
+    "changes": ("k", "Changed actions at most, k", False),
+    "anchors": ("M", "States in the anchor set", True),
+}
+_NAMES = {
+    "astar": "A*",
+    "astar_paper": "A*, the paper's expansions",
+    "branch_and_bound": "branch and bound",
+    "mc_lipschitz_of_size": "MC-Lipschitz",
+    "mc_uniform_of_size": "MC-Uniform",
+    "facility_location_of_size": "Facility-Location",
+}
 
 
 def documents(out: RunFolder, fitted: Fitted, config: Mapping[str, Any]) -> None:
-    """Writes README.md and figures/.
+    """Writes README.md and ``figures/``.
 
     Args:
         out: The study's folder.
         fitted: Episodes and models, of which one patient is drawn.
-        config: The configuration, whose words name what is drawn.
+        config: The configuration, which names the drawn quantities.
     """
-    rows = frame(episodes_in(out.path))
-    stages = {stage: [each.case for each in planned(stage)] for stage in STAGES}
-    run = out.read_json(RUN)
-    text = [f"# {study('sepsis').title}", "", *caution_of_run(run), _made(run)]
-    truth = truth_in(out.path).rows(TRUTH)
-    with drawing():
-        found = sepsis_figures.figures(rows, stages)
-        three = sepsis_figures.best(rows)
-        if len(three):
-            found["patient"] = _patient(
-                fitted, three["episode"].to_list()[int(three["improvement"].to_numpy().argmax())], config
-            )
-        cells = decreases(out.path / LAYOUT.file)
-        if cells:
-            found["lipschitz_grid"] = lipschitz_grid.draw(cells)
-        if truth:
-            found["truth_errors"] = truth_errors.draw([row for row in truth if row["k"] == "3"])
-        for name, figure in found.items():
-            save(figure, out.path / "figures", name)
-            text += ["", f"![{name.replace('_', ' ')}](figures/{name}.svg)"]
-    text += ["", "## The numbers", *sepsis_figures.tables(rows, stages)]
+    write_readme(out, _parts(out, fitted, config))
+
+
+def _parts(out: RunFolder, fitted: Fitted, config: Mapping[str, Any]) -> Iterator[Block | Section]:
+    rows, run = frame(episodes_in(out.path)), out.read_json(RUN)
+    truth, cells = truth_in(out.path).rows(TRUTH), decreases(out.path / LAYOUT.file)
+    lines = {stage: points_of(rows, stage, [each.case for each in planned(stage)]) for stage in STAGES}
+    yield f"# {study('sepsis').title}"
+    yield caution_of_run(run)
+    yield texts("sepsis")["made"].format(
+        commands=commands(run),
+        commit=run.get("commit"),
+        horizon=HORIZON,
+        limit=run.get("limit_seconds") or LIMIT,
+    )
+    yield Section(figures=search_figures(lines))
+    best = certified(rows)
+    if len(best):
+        improvements = best["improvement"].to_list()
+        episode = best["episode"].to_list()[int(best["improvement"].to_numpy().argmax())]
+        yield Section(figures={"improvement": improvement_distribution.draw({"k = 3": improvements})})
+        yield Section(figures={"patient": _patient(fitted, episode, config)})
+    if cells:
+        yield Section(figures={"lipschitz_grid": lipschitz_grid.draw(cells)})
+    if truth:
+        errors = truth_errors.draw([row for row in truth if row["k"] == "3"])
+        yield Section(figures={"truth_errors": errors})
+    yield "## The numbers"
+    for stage, found in lines.items():
+        yield points_table(stage, found)
     for changes in sorted({row["k"] for row in truth}):
-        text += [
-            "",
-            f"### What the truth says, k = {changes}",
-            "",
-            *truth_errors.markdown([row for row in truth if row["k"] == changes]),
-        ]
-    out.write("README.md", "\n".join(text) + "\n")
+        yield f"### What the truth says, k = {changes}"
+        yield truth_errors.markdown([row for row in truth if row["k"] == changes])
+
+
+def points_of(rows: pd.DataFrame, stage: str, cases: Sequence[Case]) -> dict[str, list[Point]]:
+    """The points of a stage, by search, or by kind of anchors for the stage that compares these.
+
+    Args:
+        rows: The rows of all searches.
+        stage: One of `STAGES`.
+        cases: The cases of the stage.
+    """
+    some, by = rows_of_cases(rows, cases), "anchors" if stage == "anchors" else "search"
+    found = {
+        name: points(some[some[by] == name], _AXES[stage][0])
+        for name in dict.fromkeys(getattr(case, by) for case in cases)
+    }
+    return {_NAMES[name]: line for name, line in found.items() if line}
+
+
+def search_figures(lines: Mapping[str, Mapping[str, Sequence[Point]]]) -> dict[str, Figure]:
+    """File name to figure, for the stages that have points; to be called within `drawing`.
+
+    Args:
+        lines: Stage to name of a search to its points.
+    """
+    axes = {stage: Axis(_AXES[stage][1], line, _AXES[stage][2]) for stage, line in lines.items() if line}
+    found = {}
+    anchors = axes.pop("anchors", None)
+    if axes:
+        found["efficiency"] = search_panels.efficiency(list(axes.values()))
+    if anchors:
+        found["anchors"] = search_panels.efficiency([anchors])
+    exact = {name: line for name, line in lines["changes"].items() if name == _NAMES[BOUND]}
+    if exact:
+        found["improvement_by_changes"] = search_panels.improvement(exact)
+    return found
+
+
+def certified(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of branch and bound for k = 3 and L_h = 1.
+
+    Args:
+        rows: The rows of all searches.
+    """
+    return rows[(rows["search"] == BOUND) & (rows["k"] == 3) & (rows["L_h"] == 1.0)]
+
+
+def points_table(stage: str, lines: Mapping[str, Sequence[Point]]) -> Section:
+    """The points behind a figure, as a table; lower bounds are marked with "≥".
+
+    Args:
+        stage: One of `STAGES`.
+        lines: Name of a search to its points.
+    """
+    if not lines:
+        return Section()
+    axis = "|S|" if stage == "anchors" else _AXES[stage][0]
+    body = [
+        f"| search | {axis} | episodes | EBF | seconds | improvement % | proven % |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, line in lines.items():
+        for point in line:
+            least = "" if point.proven == 1 else "≥ "
+            means = [f"{least}{one}" for one in (point.ebf, point.seconds, point.improvement.times(100))]
+            cells = [name, f"{point.x:g}", str(point.ebf.count), *means, f"{100 * point.proven:.0f}"]
+            body.append(f"| {' | '.join(cells)} |")
+    return Section([f"### Along {axis}", body])
 
 
 def _patient(fitted: Fitted, episode: str, config: Mapping[str, Any]) -> Figure:
+    """The observed and the counterfactual trajectory of an episode."""
     decision_case = EpisodeCase(next(each for each in fitted.problem.chosen if each.identity == episode))
-    case = replace(USUAL, search=BOUND, anchors="", size=0)
+    case = replace(DEFAULT, search=BOUND, anchors="", size=0)
     trajectory = fitted.objective(decision_case, case).trajectory_record(fitted.decide(decision_case, case))
     return patient_trajectory.draw({"identity": episode, "trajectory": trajectory}, wording(dict(config)))
-
-
-def _made(run: Mapping[str, Any]) -> str:
-    limit = run.get("limit_seconds") or LIMIT
-    return texts("sepsis")["made"].format(
-        commands=commands(run), commit=run.get("commit"), horizon=HORIZON, limit=limit
-    )

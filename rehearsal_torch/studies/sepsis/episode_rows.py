@@ -1,12 +1,12 @@
-"""Rows of the searches of the sepsis study: one for each episode and each way of searching it.
+"""Rows of the searches of the sepsis study: one row per episode and case, and their means over episodes.
 
-A row is known by its episode, horizon, k, search, anchors, M and L_h, and is never computed twice.
+A row is identified by episode, horizon, k, search, anchors, M and L_h, and is computed once.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import pandas as pd
 
@@ -41,23 +41,23 @@ NUMBERS = (
     "network_evaluations",
     "seconds",
 )
-# The stages whose rows they are.
+# The stages that have these rows.
 STAGES = tuple(name for name, stage in study("sepsis").stages.items() if stage.file == "episodes.csv")
 Key = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One way of searching.
+    """A search with its settings.
 
     Attributes:
-        horizon: T, the time steps of an episode that are searched.
-        changes: k.
-        search: The search's name.
-        anchors: The anchors' strategy; empty for a search without anchors.
-        size: M, simulated sequences of an anchor set, or the anchor set's size for the strategies that are
-            given one; 0 without anchors.
-        constant: L_h of the model.
+        horizon: T, the number of time steps of an episode that are searched.
+        changes: k, the maximum number of changed actions.
+        search: Name of the search.
+        anchors: Name of the kind of anchor set; empty for a search without anchors.
+        size: M, the number of sequences simulated for the anchor set, or the number of its states for kinds
+            named ``..._of_size``; 0 without anchors.
+        constant: L_h, the Lipschitz constant of the model's location.
     """
 
     horizon: int
@@ -68,7 +68,11 @@ class Case:
     constant: float
 
     def key(self, episode: str) -> Key:
-        """The texts that a row of this case is known by."""
+        """The identifying cells of a row of this case, in the order of `KEY`.
+
+        Args:
+            episode: Identity of the episode.
+        """
         return (
             episode,
             str(self.horizon),
@@ -80,39 +84,36 @@ class Case:
         )
 
     def row(self, episode: str, decision: Decision) -> dict[str, object]:
-        """The row of one episode's decision; `seconds` are wall-clock seconds of the search."""
-        found = decision.trace
-        told: dict[str, object] = {
+        """The row of a decision; ``seconds`` are wall-clock seconds of the search.
+
+        Args:
+            episode: Identity of the episode.
+            decision: The decision of the search, with its trace.
+        """
+        trace = decision.trace
+        return {
+            **dict(zip(KEY, self.key(episode), strict=True)),
+            "value": decision.value,
             "observed": decision.baseline.point if decision.baseline else math.nan,
             "improvement": decision.improvement,
-        }
-        told |= {name: found[name] for name in ("expanded", "generated", "network_evaluations")}
-        told |= {
-            "value": decision.value,
-            "ebf": found["effective_branching_factor"],
+            "expanded": trace["expanded"],
+            "generated": trace["generated"],
+            "ebf": trace["effective_branching_factor"],
+            "network_evaluations": trace["network_evaluations"],
             "seconds": round(decision.seconds, 4),
-            "proven": found["proven"],
+            "proven": trace["proven"],
         }
-        return dict(zip(KEY, self.key(episode), strict=True)) | told
 
 
 LAYOUT = Layout("episodes.csv", KEY, COLUMNS, NUMBERS, WHOLE, exact=True, count=1)
 
 
-def episodes_in(folder: Path) -> Record:
-    """The record of all searches.
-
-    Args:
-        folder: Where it is, or is going to be.
-
-    Raises:
-        PlainFileError: if it has other columns, or is damaged.
-    """
-    return Record(folder, dict.fromkeys(STAGES, LAYOUT))
+# The record of all searches in a folder.
+episodes_in = partial(Record, layouts=dict.fromkeys(STAGES, LAYOUT))
 
 
 def frame(record: Record) -> pd.DataFrame:
-    """All rows, typed; `episode` and the names are texts, `proven` is a bool.
+    """All rows, with numbers as numbers, ``proven`` as bool, and ``episode`` and names as strings.
 
     Args:
         record: The record of all searches.
@@ -132,13 +133,13 @@ def frame(record: Record) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Point:
-    """The episodes of one setting, summed up.
+    """Means over the episodes of a case; lower bounds if the optimum of some episodes is not proven.
 
     Attributes:
-        x: The setting's place on its axis.
-        ebf: Mean effective branching factor; a lower bound where not all episodes are proven.
-        seconds: Mean wall-clock seconds; a lower bound likewise.
-        improvement: Mean relative improvement.
+        x: The value along the axis.
+        ebf: Effective branching factor.
+        seconds: Wall-clock seconds.
+        improvement: Relative improvement of the return.
         proven: Share of the episodes whose optimum is proven.
     """
 
@@ -149,8 +150,13 @@ class Point:
     proven: float
 
 
-def chosen(frame: pd.DataFrame, cases: Sequence[Case]) -> pd.DataFrame:
-    """The rows of some cases."""
+def rows_of_cases(frame: pd.DataFrame, cases: Sequence[Case]) -> pd.DataFrame:
+    """The rows of some cases.
+
+    Args:
+        frame: The rows of all searches.
+        cases: The cases.
+    """
     wanted = {case.key("")[1:] for case in cases}
     keys = zip(
         *(frame[name].map("{:g}".format) if name == "L_h" else frame[name].astype(str) for name in KEY[1:]),
@@ -160,13 +166,16 @@ def chosen(frame: pd.DataFrame, cases: Sequence[Case]) -> pd.DataFrame:
 
 
 def points(frame: pd.DataFrame, along: str) -> list[Point]:
-    """Rows as points along a numeric column, rising."""
+    """One point for each value of a numeric column, in rising order.
+
+    Args:
+        frame: The rows of one search.
+        along: The column.
+    """
     found = []
     for x, rows in frame.groupby(along, sort=True):
-        told = {name: mean_interval(rows[name].to_list()) for name in ("ebf", "seconds", "improvement")}
-        found.append(
-            Point(
-                float(str(x)), told["ebf"], told["seconds"], told["improvement"], float(rows["proven"].mean())
-            )
+        ebf, seconds, improvement = (
+            mean_interval(rows[name].to_list()) for name in ("ebf", "seconds", "improvement")
         )
+        found.append(Point(float(str(x)), ebf, seconds, improvement, float(rows["proven"].mean())))
     return found

@@ -1,4 +1,4 @@
-"""What the sepsis study searches in: episodes, and a model for each Lipschitz constant, fitted once and kept.
+"""The episodes and models of the sepsis study: one model per Lipschitz constant, fitted once and kept.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
 """
@@ -28,19 +28,20 @@ from rehearsal_torch.surrogates.transition import TransitionModel
 if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem
 
+# The parts of a configuration that determine a fitted model.
 _DECISIVE = ("seed", "dataset", "surrogate", "trainer")
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """What every search of the study needs.
+    """Episodes and models, as all searches of the study share them.
 
     Attributes:
-        decision_cases: The episodes.
-        models: L_h to the model.
+        decision_cases: The episodes that are searched.
+        models: L_h to the fitted model.
         pool: Training transitions.
-        problem: Who knows the truth.
-        limit: Seconds an episode may take.
+        problem: The simulated cohort, which knows the true distribution.
+        limit: Maximum wall-clock seconds of a search.
     """
 
     decision_cases: Sequence[EpisodeCase]
@@ -50,22 +51,22 @@ class Fitted:
     limit: float
 
     def objective(self, decision_case: EpisodeCase, case: Case) -> CounterfactualReturn:
-        """The return of an episode under a case's model.
+        """The counterfactual return of an episode under the model of a case.
 
         Args:
             decision_case: The episode.
-            case: What is searched how.
+            case: The search and its settings.
         """
         return CounterfactualReturn(
             self.models[case.constant], decision_case, LinearReward(REWARD), case.changes
         )
 
     def decide(self, decision_case: EpisodeCase, case: Case) -> Decision:
-        """What a case's search recommends for an episode.
+        """The decision of a case's search for an episode.
 
         Args:
             decision_case: The episode.
-            case: What is searched how.
+            case: The search and its settings.
         """
         return search(case, self.pool, self.limit)(self.objective(decision_case, case))
 
@@ -77,10 +78,10 @@ def models(
 
     Args:
         conf: The folder of configurations.
-        cache: Where models are kept, a folder each.
-        problem: What they are fitted to.
+        cache: The folder of the kept models, each in a folder of its own.
+        problem: The source of the training episodes.
         constants: The values of L_h.
-        overrides: The experiment, and what else differs from it.
+        overrides: Overrides that select the experiment and its settings.
 
     Raises:
         UserError: if a kept model was fitted under another configuration.
@@ -90,7 +91,7 @@ def models(
         config = configured(conf, [*overrides, f"surrogate.mechanism.location_constant={constant}"])
         folder = RunFolder(cache / f"L_h={constant:g}")
         with folder.lock():
-            _unchanged(folder, config)
+            _check_configuration(folder, config)
             model = fit(build(config, problem), folder)
         assert isinstance(model, TransitionModel)
         found[constant] = model
@@ -98,10 +99,10 @@ def models(
 
 
 def fingerprints(cache: Path, constants: Sequence[float]) -> dict[str, str]:
-    """L_h to the SHA-256 of the kept model's weights.
+    """L_h to the SHA-256 digest of the kept model's weights.
 
     Args:
-        cache: Where models are kept.
+        cache: The folder of the kept models.
         constants: The values of L_h.
     """
     return {
@@ -110,11 +111,11 @@ def fingerprints(cache: Path, constants: Sequence[float]) -> dict[str, str]:
     }
 
 
-def _unchanged(folder: RunFolder, config: DictConfig) -> None:
-    """Whether a kept model was fitted under this configuration; one that is not there is noted.
+def _check_configuration(folder: RunFolder, config: DictConfig) -> None:
+    """Checks that a kept model was fitted under this configuration; writes it down for a new model.
 
     Raises:
-        UserError: if it was fitted under another.
+        UserError: if the model was fitted under another configuration.
     """
     asked: dict[str, Any] = {key: value for key, value in plain(config).items() if key in _DECISIVE}
     kept = folder.read_yaml("config.yaml")

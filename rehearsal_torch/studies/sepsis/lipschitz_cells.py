@@ -1,4 +1,5 @@
-"""What the Lipschitz constraint costs, over a grid of constants, by cross-validation over patients.
+"""The cost of the Lipschitz constraint: held-out log-likelihood over a grid of constants, by cross-validation
+over patients.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
 """
@@ -24,12 +25,12 @@ LAYOUT = Layout(study("sepsis").stages[STAGE].file, KEY, COLUMNS, COLUMNS, exact
 
 @dataclass(frozen=True)
 class Cell:
-    """A pair of constants; None leaves a network unconstrained.
+    """A pair of Lipschitz constants.
 
     Attributes:
-        location: L_h.
-        scale: L_phi.
-        stage: The stage that it belongs to.
+        location: L_h; None for an unconstrained network.
+        scale: L_phi, likewise.
+        stage: The stage of the study.
     """
 
     location: float | None
@@ -38,19 +39,20 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The texts of its rows."""
+        """The identifying cells of its rows: L_h and L_phi."""
         return (_text(self.location), _text(self.scale))
 
 
 @dataclass(frozen=True)
 class Validated:
-    """What every cell needs.
+    """What all cells have in common.
 
     Attributes:
-        episodes: The patients.
-        surrogate: The resolved node of the surrogate.
-        trainer: The resolved node of the trainer.
-        epochs: How long each fold trains; held-out rows judge, and so cannot end the training.
+        episodes: One episode per patient.
+        surrogate: The resolved configuration of the surrogate.
+        trainer: The resolved configuration of the trainer.
+        epochs: Training epochs of each fold. The held-out episodes are for evaluation, so there is no early
+            stopping.
     """
 
     episodes: Sequence[Episode]
@@ -60,7 +62,7 @@ class Validated:
 
 
 def cells() -> list[Cell]:
-    """All cells of study.yaml, the unconstrained one first."""
+    """The cells of study.yaml, after the unconstrained one."""
     found = [Cell(None, None)]
     for entry in study("sepsis").stages[STAGE].cases:
         found += [Cell(float(x), float(y)) for x in entry["location"] for y in entry["scale"]]
@@ -68,7 +70,12 @@ def cells() -> list[Cell]:
 
 
 def validated(common: Validated, cell: Cell) -> Outcome[Cell]:
-    """The rows of a cell, one for each fold."""
+    """The rows of a cell, one per fold.
+
+    Args:
+        common: What all cells have in common.
+        cell: The cell.
+    """
     node = dict(common.surrogate) | {
         "mechanism": dict(common.surrogate["mechanism"])
         | {"location_constant": cell.location, "scale_constant": cell.scale}
@@ -88,11 +95,12 @@ def validated(common: Validated, cell: Cell) -> Outcome[Cell]:
 
 
 def decreases(path: Path) -> dict[tuple[float, float], float]:
-    """(L_h, L_phi) to the percentage decrease of the mean held-out log-likelihood; empty without the
-    unconstrained model.
+    """(L_h, L_phi) to the decrease in percent of the mean held-out log-likelihood.
+
+    The decrease is relative to the unconstrained model; without its rows the result is empty.
 
     Args:
-        path: The grid's file.
+        path: The file of the grid.
 
     Raises:
         PlainFileError: if it is damaged.

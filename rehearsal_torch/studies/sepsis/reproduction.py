@@ -1,15 +1,17 @@
-"""The study of the simulated sepsis cohort: searches along the axes of the figures, what the truth says of
-them, and the cost of the Lipschitz constraint.
+"""The study of the simulated sepsis cohort: searches along the axes of the figures, the true values of what
+they recommend, and the cost of the Lipschitz constraint.
 
-episodes.csv has one row per episode and search, truth.csv what the known distribution says of the
-recommended sequences, lipschitz_grid.csv one row per cell and fold. Models are fitted once and kept outside
-the results; run.json holds their fingerprints, so that rows of other models are not mixed in.
+``episodes.csv`` has one row per episode and case, ``truth.csv`` the values of the recommended sequences under
+the true distribution, ``lipschitz_grid.csv`` one row per cell and fold. Models are fitted once and kept
+outside the results; ``run.json`` holds digests of their weights, so that rows of different models are not
+mixed.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5, App. F and G.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from rehearsal_torch.cli.build import plain, problem_of, seed_and_use_one_thread
@@ -25,7 +27,7 @@ from rehearsal_torch.studies.sepsis import lipschitz_cells, searches
 from rehearsal_torch.studies.sepsis.episode_rows import LAYOUT, STAGES, Case, episodes_in
 from rehearsal_torch.studies.sepsis.fitted import Fitted, fingerprints, models
 from rehearsal_torch.studies.sepsis.lipschitz_cells import Validated
-from rehearsal_torch.studies.sepsis.searches import HORIZON, USUAL, tasks
+from rehearsal_torch.studies.sepsis.searches import DEFAULT, HORIZON, tasks
 from rehearsal_torch.studies.study_files import study
 
 TRUTH = "truth"
@@ -36,6 +38,8 @@ TRUTH_LAYOUT = Layout(
     ("k", "value"),
     exact=True,
 )
+# The record of the values under the true distribution in a folder.
+truth_in = partial(Record, layouts={TRUTH: TRUTH_LAYOUT})
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,10 @@ class EpisodeJob:
     """A case on one episode.
 
     Attributes:
-        stage: A stage that has its rows.
-        key: The texts of its rows.
-        episode: The episode's number.
-        case: What is searched how.
+        stage: The stage of its rows, or one with the same file.
+        key: The identifying cells of its rows.
+        episode: Index of the episode.
+        case: The search and its settings.
     """
 
     stage: str
@@ -56,32 +60,42 @@ class EpisodeJob:
 
 
 def solved(fitted: Fitted, job: EpisodeJob) -> Outcome[EpisodeJob]:
-    """Searches: one row."""
+    """The row of a search.
+
+    Args:
+        fitted: Episodes and models.
+        job: The case and its episode.
+    """
     decision_case = fitted.decision_cases[job.episode]
     return Outcome(job, [job.case.row(decision_case.identity, fitted.decide(decision_case, job.case))])
 
 
 def evaluated(fitted: Fitted, job: EpisodeJob) -> Outcome[EpisodeJob]:
-    """Searches, and asks the truth what the recommended sequence brings; the true optimum is enumerated for
-    few changes.
+    """The rows of a recommended sequence under the true distribution.
+
+    The true optimum is enumerated up to the number of changes in the facts of study.yaml.
+
+    Args:
+        fitted: Episodes and models.
+        job: The case and its episode.
     """
     decision_case, case = fitted.decision_cases[job.episode], job.case
     decision = fitted.decide(decision_case, case)
-    most = int(study("sepsis").facts["enumerated"])
+    max_changes = int(study("sepsis").facts["enumerated"])
     found = truth_rows(
-        fitted.models[case.constant], fitted.problem, [(decision_case, decision)], case.changes, most
+        fitted.models[case.constant], fitted.problem, [(decision_case, decision)], case.changes, max_changes
     )
     return Outcome(job, [{"k": case.changes, **asdict(row)} for row in found])
 
 
 class SepsisEpisodes(Reproduction):
-    """The study.
+    """The study; its models are fitted, or read from the cache, when it is created.
 
     Args:
-        request: What is asked for.
+        request: What the user asked for.
 
     Raises:
-        UserError: if more episodes are asked for than there are.
+        UserError: if more episodes are asked for than the cohort has.
     """
 
     def __init__(self, request: Request) -> None:
@@ -102,7 +116,7 @@ class SepsisEpisodes(Reproduction):
         stages = [stage for stage in STAGES if stage in request.stages]
         self.plan = [each for stage in stages for each in searches.planned(stage)]
         self.stages = stages
-        constants = sorted({each.case.constant for each in self.plan} | {USUAL.constant})
+        constants = sorted({each.case.constant for each in self.plan} | {DEFAULT.constant})
         cache = Path(request.options["cache"])
         self.fitted = Fitted(
             [problem.case(index) for index in range(count)],
@@ -132,7 +146,7 @@ class SepsisEpisodes(Reproduction):
                 str(self.out.path),
                 "Move the folder away, or bring those models back",
             )
-        # Drawing figures later must not change what is said of the rows: only searching has a limit.
+        # The limit is that of the rows; a command that only draws figures must not change it.
         limit = self.fitted.limit if self.stages else before.get("limit_seconds")
         return {"limit_seconds": limit, "models": kept | self.weights}
 
@@ -153,7 +167,7 @@ class SepsisEpisodes(Reproduction):
                 for episode, identity in enumerate(identities)
                 for case in cases
             ]
-            yield Work(TRUTH, truth_in(self.out.path), wanted, evaluated, self.fitted, _counted)
+            yield Work(TRUTH, truth_in(self.out.path), wanted, evaluated, self.fitted, _row_count)
         if lipschitz_cells.STAGE in self.request.stages:
             common = Validated(
                 self.fitted.problem.episodes("train"),
@@ -163,7 +177,7 @@ class SepsisEpisodes(Reproduction):
             )
             record = Record(self.out.path, {lipschitz_cells.STAGE: lipschitz_cells.LAYOUT})
             cells = lipschitz_cells.cells()
-            yield Work(lipschitz_cells.STAGE, record, cells, lipschitz_cells.validated, common, _counted)
+            yield Work(lipschitz_cells.STAGE, record, cells, lipschitz_cells.validated, common, _row_count)
 
     def documents(self) -> None:
         """See `Reproduction.documents`."""
@@ -172,22 +186,10 @@ class SepsisEpisodes(Reproduction):
         documents(self.out, self.fitted, self.config)
 
 
-def truth_in(folder: Path) -> Record:
-    """The record of what the truth says.
-
-    Args:
-        folder: Where it is, or is going to be.
-
-    Raises:
-        PlainFileError: if it is damaged.
-    """
-    return Record(folder, {TRUTH: TRUTH_LAYOUT})
-
-
 def _proven(outcome: Outcome[EpisodeJob]) -> str:
     (row,) = outcome.rows
     return f"{row['value']:.4g}, {'proven' if row['proven'] else 'not proven'}, {row['seconds']:.1f} s"
 
 
-def _counted(outcome: Outcome) -> str:
+def _row_count(outcome: Outcome) -> str:
     return f"{len(outcome.rows)} rows"

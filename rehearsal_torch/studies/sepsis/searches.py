@@ -1,17 +1,17 @@
-"""The searches of the sepsis study: which ones, on how many episodes, along which axes.
+"""The searches of the sepsis study: cases along the axes of the figures, and the search of a case.
 
-Every axis of Fig. 2 and Fig. 5 is a list of cases that differ in one setting (study.yaml). Three searches are
+An axis of Fig. 2 or Fig. 5 is a list of cases that differ in one setting (study.yaml). Three searches are
 compared:
 
-- ``astar``, the project's A* (anchors of a node's own time, exact values where the rest is fixed, greedy
-  start, batches);
-- ``astar_paper``, A* as published (Eq. 11 for each child, one node at a time, no exact values, no greedy
-  start), but for anchors by time step instead of pooled, which costs T^2 fewer distances; its expanded nodes
-  are those that the paper's branching factors count;
+- ``astar``, the A* of this package: anchors by time step, exact values once the remaining actions are fixed,
+  a greedy incumbent, and batches of nodes;
+- ``astar_paper``, A* as published (Eq. 11 for each child, one node at a time, no exact values, no incumbent),
+  except for anchors by time step instead of pooled ones, which saves a factor T^2 of distances; it expands
+  the nodes that the paper's branching factors count;
 - ``branch_and_bound``, which needs no anchors.
 
-A search stops after a limit of seconds; its row then says ``proven=False``, and its branching factor is a
-lower bound.
+A search that exceeds the time limit returns the best sequence so far; its row then has ``proven=False``, and
+its branching factor is a lower bound.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5, Fig. 2 and App. F, Fig. 5.
 """
@@ -35,35 +35,39 @@ LIPSCHITZ, UNIFORM, FACILITY = "mc_lipschitz", "mc_uniform", "facility_location"
 _FACTS = study("sepsis").facts
 HORIZON, REWARD = int(_FACTS["horizon"]), dict(_FACTS["reward"])
 LIMIT = float(study("sepsis").options["limit_seconds"].default or 0)
-# What is left open on an axis is at these values.
-USUAL = Case(HORIZON, search=ASTAR, **_FACTS["usual"])
+# The values of the settings that an axis does not vary.
+DEFAULT = Case(HORIZON, search=ASTAR, **_FACTS["default"])
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A case and its share of the study.
+    """A case with its number of episodes.
 
     Attributes:
-        case: What is searched how.
-        share: The part of the study's episodes that it is run on: 1 for all, less for what is slow.
+        case: The case.
+        fraction: Fraction of the study's episodes that it is run on; less than 1 for slow searches.
     """
 
     case: Case
-    share: float = 1.0
+    fraction: float = 1.0
 
     def episodes(self, count: int) -> int:
-        """How many of `count` episodes, at least 1."""
-        return max(1, round(self.share * count))
+        """The number of episodes that the case is run on, at least 1.
+
+        Args:
+            count: The number of episodes of the study.
+        """
+        return max(1, round(self.fraction * count))
 
 
 def planned(stage: str) -> list[Planned]:
-    """The cases of a stage; each axis in rising order, as study.yaml has it.
+    """The cases of a stage, in the order of study.yaml.
 
     Args:
         stage: A stage that searches, or "truth".
 
     Raises:
-        PlainFileError: for a case that study.yaml does not spell out.
+        PlainFileError: for an unknown search or setting, or a case without exactly one axis.
     """
     found = []
     for place, entry in enumerate(study("sepsis").stages[stage].cases):
@@ -77,32 +81,30 @@ def planned(stage: str) -> list[Planned]:
 
 
 def _case(entry: Mapping[str, Any], where: str) -> Planned:
-    usual: dict[str, Any] = {"horizon": HORIZON, "search": "", **_FACTS["usual"]}
+    settings: dict[str, Any] = {"horizon": HORIZON, "search": "", **_FACTS["default"]}
     if entry.get("search") == BOUND:
-        usual |= {"anchors": "", "size": 0}
-    unknown = sorted(set(entry) - {field.name for field in fields(Case)} - {"share"})
+        settings |= {"anchors": "", "size": 0}
+    unknown = sorted(set(entry) - {field.name for field in fields(Case)} - {"fraction"})
     if unknown or entry.get("search") not in (ASTAR, PAPER, BOUND):
         raise PlainFileError(
             f"{where}: expected a search of {ASTAR}, {PAPER}, {BOUND} and fields of a case; got "
             f"{', '.join(unknown) or entry.get('search')}"
         )
-    return Planned(
-        Case(**{**usual, **{key: value for key, value in entry.items() if key != "share"}}),
-        float(entry.get("share", 1.0)),
-    )
+    settings |= {key: value for key, value in entry.items() if key != "fraction"}
+    return Planned(Case(**settings), float(entry.get("fraction", 1.0)))
 
 
 def search(case: Case, pool: Table, limit: float = LIMIT, seed: int = 0) -> Search[CounterfactualReturn]:
     """The search of a case.
 
     Args:
-        case: What is searched how.
-        pool: Training transitions, among whose states Facility-Location chooses.
-        limit: Wall-clock seconds an episode may take.
-        seed: Decides the anchors.
+        case: The case.
+        pool: Training transitions, from whose states Facility-Location selects anchors.
+        limit: Maximum wall-clock seconds of an episode.
+        seed: Seed of the anchors.
 
     Raises:
-        ValueError: for a search or a strategy that is none of the study's.
+        ValueError: for an unknown search or kind of anchors.
     """
     if case.search == BOUND:
         return BranchAndBound(budget_s=limit)
@@ -115,7 +117,11 @@ def search(case: Case, pool: Table, limit: float = LIMIT, seed: int = 0) -> Sear
 
 
 def of_size(strategy: str) -> str:
-    """What rows call anchors that were drawn until the set had M states, instead of from M sequences."""
+    """The name of anchors drawn until the set has M states, instead of from M simulated sequences.
+
+    Args:
+        strategy: The kind of anchors.
+    """
     return f"{strategy}_of_size"
 
 
@@ -134,15 +140,17 @@ def _anchors(case: Case, pool: Table, seed: int) -> Anchors:
 
 
 def tasks(plan: Sequence[Planned], count: int) -> list[tuple[int, Case]]:
-    """(episode's number, case) for the whole plan, each once: branch and bound first, which is quick, then
-    episode by episode.
+    """(index of the episode, case) for the whole plan, without duplicates.
 
-    A study that ends early so has nearly equally many episodes of every case of A*.
+    Branch and bound, which is fast, comes first; the rest goes episode by episode, so that an interrupted
+    study has similar numbers of episodes for every case of A*.
+
+    Args:
+        plan: The cases of all stages.
+        count: The number of episodes of the study.
     """
-    share: dict[Case, int] = {}
+    episodes: dict[Case, int] = {}
     for each in plan:
-        share[each.case] = max(share.get(each.case, 0), each.episodes(count))
-    every = [
-        (episode, case) for episode in range(count) for case, episodes in share.items() if episode < episodes
-    ]
-    return sorted(every, key=lambda task: task[1].search != BOUND)
+        episodes[each.case] = max(episodes.get(each.case, 0), each.episodes(count))
+    found = [(index, case) for index in range(count) for case, number in episodes.items() if index < number]
+    return sorted(found, key=lambda task: task[1].search != BOUND)

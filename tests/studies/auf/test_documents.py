@@ -1,12 +1,78 @@
-"""The page of the study of avoiding undesired futures."""
+"""The page of the study of avoiding undesired futures: ours beside what the paper prints."""
 
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.reporting.style import drawing
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.studies.auf.documents import documents
+from rehearsal_torch.studies.auf import documents
 from rehearsal_torch.studies.auf.reproduction import record_in
+from rehearsal_torch.studies.readme import Section
 from tests.studies.kept import regenerated
+from tests.toys.decided import outcome
+
+
+@pytest.fixture
+def record(tmp_path):
+    found = record_in(tmp_path)
+    for seed in (0, 1):
+        for method in ("none", "cme"):
+            found.add(outcome(method=method, seed=seed))
+        found.add(outcome("scalability", "cme_published", seed, "rows=1000"))
+        found.add(outcome("eta", "cme", seed, "eta=10"))
+        found.add(outcome("lambdas", "cme_published", seed, "lambda_h=1 lambda_x=1"))
+        found.add(outcome("learning_curve", "cme", seed, "rows=200"))
+        found.add(outcome("sensitivity", "cme_published", seed, "widths=1"))
+    return found
+
+
+def lines(section):
+    """All lines of a section."""
+    return "\n".join(
+        each if isinstance(each, str) else "\n".join(each) for each in section.blocks
+    ).splitlines()
+
+
+def line(section, head):
+    return next(each for each in lines(section) if each.startswith(f"| {head} "))
+
+
+def test_table1_stands_beside_the_papers_numbers(record):
+    with drawing():
+        section = documents.table1(record)
+    assert set(section.figures) == {"table1", "calibration"}
+    text = lines(section)
+    assert "Mean ± sd over 2 seeds of the mean over 2 contexts a seed; every cell is complete." in text
+    assert any("0.820 ± 0.078" in each for each in text)
+    assert any(each.startswith("- bank: the paper prints 0.820 for its method;") for each in text)
+    assert line(section, "bank | cme").endswith("| 100% of 4 | 0.000 | 0 of 4 | 0 |")
+    record.add(outcome(method="care"))
+    with drawing():
+        assert any("Not all jobs are done" in each for each in lines(documents.table1(record)))
+
+
+def test_the_other_tables_have_a_column_or_line_of_the_paper(record):
+    table2, table3, table4 = documents.table2(record), documents.table3(record), documents.table4(record)
+    assert line(table2, "cme_published").endswith("| 0.131 | 0.424 | 2 |")
+    assert line(table3, "paper") == "| paper | 0.456 |"
+    assert line(table3, "oracle") == "| oracle | 0.500 |"
+    assert table4.blocks[1] == "`cme_published`, eta = 10, factors of the default .001; oracle 0.500."
+    assert line(table4, "1x") == "| 1x | 0.500 |", "the paper's grid has five factors"
+
+
+def test_curves_and_selection_have_a_table_each(record):
+    with drawing():
+        curve = documents.learning_curve(record)
+    assert set(curve.figures) == {"learning_curve"}
+    assert line(curve, "bank").startswith("| bank | 0.500 | 0.500 ± 0.000 (-) | 0.500 |")
+    sensitivity = documents.sensitivity(record)
+    assert line(sensitivity, "world") == "| world | ours (`cme`) | widths=1 |"
+    assert line(sensitivity, "widths=1") == "| widths=1 | 0.000 | 0.000 |"
+
+
+@pytest.mark.parametrize("section", documents.SECTIONS)
+def test_without_rows_there_is_no_section(tmp_path, section):
+    assert section(record_in(tmp_path)) == Section()
 
 
 @pytest.mark.slow
@@ -18,4 +84,4 @@ def test_the_committed_page_comes_from_the_committed_rows(tmp_path):
 def test_figures_of_participants_are_asked_for_by_name(tmp_path):
     (tmp_path / "nhanes").mkdir()
     with pytest.raises(UserError, match=r"nhanes=.*: expected marginals\.svg, correlations\.svg there"):
-        documents(RunFolder(tmp_path / "out"), record_in(tmp_path / "out"), tmp_path / "nhanes")
+        documents.documents(RunFolder(tmp_path / "out"), record_in(tmp_path / "out"), tmp_path / "nhanes")

@@ -1,17 +1,20 @@
+"""The illustrations of the study: a borrower and a triangle."""
+
 import pytest
 
 from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.studies.auf import triangle_panel
-from rehearsal_torch.studies.auf.illustrations import illustrations
+from rehearsal_torch.studies.auf.illustrations import loan, triangle
 
 
 @pytest.mark.slow
 def test_both_illustrations_bear_their_figures(tmp_path):
     with drawing():
-        text, figures = illustrations()
-        for name, figure in figures.items():
-            save(figure, tmp_path, name)
-    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1] for line in text if line.startswith("| ")}
+        sections = loan(), triangle()
+        for section in sections:
+            for name, figure in section.figures.items():
+                save(figure, tmp_path, name)
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1] for line in sections[0].blocks[-1]}
     assert (
         float(rows["single estimator"])
         < float(rows["no action"])

@@ -1,14 +1,14 @@
 import numpy as np
 
 from rehearsal_torch.reporting.style import drawing
-from rehearsal_torch.studies.auf.loan_panels import Chosen, Loan, draw
+from rehearsal_torch.studies.auf.loan_panels import Loan, Selection, draw
 
 
 def test_three_panels_show_what_two_estimators_believe():
     rates = np.array([0.1, 0.2, 0.3])
     outcomes = np.array([[0.7, 0.4], [0.5, 0.2]])
-    nested = Chosen(np.array([0.2, 0.8, 0.6]), 0.2, outcomes, 0.75)
-    single = Chosen(np.array([0.9, 0.4, 0.1]), 0.1, outcomes + 0.1, 0.25)
+    nested = Selection(np.array([0.2, 0.8, 0.6]), 0.2, outcomes, 0.75)
+    single = Selection(np.array([0.9, 0.4, 0.1]), 0.1, outcomes + 0.1, 0.25)
     with drawing():
         left, middle, right = draw(Loan(rates, rates * 2, outcomes - 0.1, 0.125, single, nested)).axes
     assert left.get_title() == "Nothing altered: 0.125 desired"

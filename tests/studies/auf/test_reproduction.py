@@ -10,14 +10,16 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS
+from rehearsal_torch.studies import request
 from rehearsal_torch.studies.auf import reproduction
-from rehearsal_torch.studies.auf.reproduction import done, record_in
+from rehearsal_torch.studies.auf.reproduction import job_totals, record_in, recorded_rows, rows_of
 from rehearsal_torch.studies.committed import unpack
 from rehearsal_torch.studies.job import configured
 from rehearsal_torch.studies.plan import jobs
 from rehearsal_torch.studies.reproduce import main
 from rehearsal_torch.studies.study_files import study
 from tests.studies.kept import copied
+from tests.toys.decided import outcome
 
 
 def listed(names):
@@ -43,7 +45,7 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_tables(tmp_path, monkey
     assert len(rows(tmp_path / "table1.csv")) == 4
     asked = []
     monkeypatch.setattr(
-        reproduction, "done", lambda protocol, job: asked.append(job.key) or done(protocol, job)
+        reproduction, "rows_of", lambda protocol, job: asked.append(job.key) or rows_of(protocol, job)
     )
     assert run(tmp_path, "table1", "figures", methods=("none", "cme_published", "care")) == 0
     assert asked == [("table1", "bank", "cme_published", "", "0")]
@@ -105,17 +107,17 @@ def test_tables_of_the_other_stages_stand_beside_the_papers(tmp_path, monkeypatc
     # What the tables look like does not depend on what decides; the closed form is quick.
     def quick(protocol, job):
         kept = [text for text in job.overrides if not text.startswith(("decision=", "surrogate"))]
-        return done(protocol, replace(job, overrides=(*kept, "decision=care", "dataset.rows=60")))
+        return rows_of(protocol, replace(job, overrides=(*kept, "decision=care", "dataset.rows=60")))
 
     kept = ("=10", "=1", "=200", "=500", "=leave_one_out", "=1 lambda_x=1")
     monkeypatch.setattr(
-        reproduction,
+        request,
         "jobs",
         lambda *given, **names: [
             job for job in jobs(*given, **names) if not job.setting or job.setting.endswith(kept)
         ],
     )
-    monkeypatch.setattr(reproduction, "done", quick)
+    monkeypatch.setattr(reproduction, "rows_of", quick)
     stages = ("table1", "eta", "lambdas", "learning_curve", "sensitivity")
     assert run(tmp_path, *stages, methods=("cme", "cme_published"), extra=()) == 0
     assert run(tmp_path, "eta", "lambdas", "figures", extra=()) == 0
@@ -164,3 +166,23 @@ def test_what_is_committed_is_not_done_again(tmp_path):
     assert sorted(path.name for path in out.glob("*.csv")) == sorted(
         ["jobs.csv", *(stage.file for stage in study("auf").stages.values())]
     )
+
+
+def test_a_row_has_its_setting_and_the_seconds_of_its_fit(tmp_path):
+    record = record_in(tmp_path)
+    record.add(outcome())
+    record.add(outcome("eta", setting="eta=3"))
+    assert [(row["setting"], row["fit_seconds"], row["auf"]) for row in recorded_rows(record, "eta")] == [
+        ("eta=3", 0.25, 0.5)
+    ] * 2
+    assert {row["setting"] for row in recorded_rows(record, "table1")} == {""}
+    assert recorded_rows(record, "lambdas") == []
+
+
+def test_totals_are_sums_over_jobs_of_a_stage(tmp_path):
+    record = record_in(tmp_path)
+    for seed, idle in ((0, 1), (1, 2)):
+        record.add(outcome(seed=seed, idle=idle))
+    record.add(outcome("eta", setting="eta=3", idle=1))
+    assert job_totals(record, "table1", "idle") == {("bank", "cme"): 3}
+    assert job_totals(record, "eta", "decisions") == {("bank", "cme"): 2}

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rehearsal_torch.reporting.style import drawing
-from rehearsal_torch.studies.auf.triangle_panel import ACROSS, ALONG, BASE, TOP, best, draw, success
+from rehearsal_torch.studies.auf.triangle_panel import BASE, STD_X, STD_Y, TOP, best, draw, success
 
 
 def test_the_papers_two_probabilities():
@@ -14,7 +14,7 @@ def test_the_papers_two_probabilities():
 @pytest.mark.parametrize("height", [0.0, -0.15, 0.2])
 def test_quadrature_agrees_with_simulation(height):
     random = np.random.default_rng(0)
-    x, y = ALONG * random.standard_normal(400_000), height + ACROSS * random.standard_normal(400_000)
+    x, y = STD_X * random.standard_normal(400_000), height + STD_Y * random.standard_normal(400_000)
     # The triangle's half width at height y.
     inside = (y >= BASE) & (np.abs(x) <= (TOP - y) / np.sqrt(3))
     assert success(height) == pytest.approx(inside.mean(), abs=4 * 0.5 / 400_000**0.5)

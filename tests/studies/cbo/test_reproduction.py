@@ -11,7 +11,6 @@ from rehearsal_torch.studies.cbo.reproduction import limited, record_in
 from rehearsal_torch.studies.committed import unpack
 from rehearsal_torch.studies.job import configured
 from rehearsal_torch.studies.plan import jobs
-from rehearsal_torch.studies.record import Outcome
 from rehearsal_torch.studies.reproduce import main
 from rehearsal_torch.studies.study_files import study
 from tests.studies.kept import copied
@@ -50,9 +49,9 @@ def test_a_repeat_of_two_stages_is_done_once(tmp_path, monkeypatch):
 
     def quick(protocol, job):
         done.append(job.key)
-        return Outcome(job, made(job.world, job.setting, job.method, job.seed, [0.5], 1.0), LINE)
+        return made(job.world, job.setting, job.method, job.seed, [0.5], 1.0), {}
 
-    monkeypatch.setattr(reproduction, "done", quick)
+    monkeypatch.setattr(reproduction, "rows_of", quick)
     typed = ["study=cbo", "stages=[main,choice]", "worlds='ackley sigma=0.1'", "workers=1", f"out={tmp_path}"]
     assert main(typed) == 0
     seeds = {(method, seed) for _, _, method, seed in done}
@@ -105,6 +104,3 @@ def test_what_is_committed_is_not_done_again(tmp_path):
     record.mend()
     assert (out / "traces.csv").read_bytes() == before
     assert record.todo(jobs(study("cbo"), "main", methods=["excbo"], seeds=[0, 1])) == []
-
-
-LINE = {"state": "ok", "rounds": 1, "seconds": 10.0, "commit": "abc", "message": ""}

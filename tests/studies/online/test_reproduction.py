@@ -12,7 +12,13 @@ from rehearsal_torch.evaluation.online_rows import COLUMNS
 from rehearsal_torch.studies.committed import unpack
 from rehearsal_torch.studies.job import Protocol
 from rehearsal_torch.studies.online import reproduction
-from rehearsal_torch.studies.online.reproduction import agents_in, configuration, done, planned, record_in
+from rehearsal_torch.studies.online.reproduction import (
+    agents_in,
+    configuration,
+    record_in,
+    repeats_of,
+    rows_of,
+)
 from rehearsal_torch.studies.plan import jobs
 from rehearsal_torch.studies.reproduce import main
 from rehearsal_torch.studies.request import read
@@ -45,7 +51,7 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_documents(tmp_path, mon
     )
     asked = []
     monkeypatch.setattr(
-        reproduction, "done", lambda protocol, job: asked.append(job.key) or done(protocol, job)
+        reproduction, "rows_of", lambda protocol, job: asked.append(job.key) or rows_of(protocol, job)
     )
     methods = ("qwz23", "qwz23_success", "causal", "associative", "none")
     assert run(tmp_path, "rounds", "figures", methods=methods, taus=("0.3", "0.7"), rounds=2) == 0
@@ -92,7 +98,7 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_documents(tmp_path, mon
 def test_a_repeat_comes_out_the_same_every_time():
     protocol = Protocol(CONF, {"rounds": 3, "scenarios": 100})
     (job,) = jobs(study("online"), "rounds", ["bermuda"], ["qwz23"], ["0.7"], [4])
-    once, again = ([{**row, "seconds": 0.0} for row in done(protocol, job).rows] for _ in range(2))
+    once, again = ([{**row, "seconds": 0.0} for row in rows_of(protocol, job)[0]] for _ in range(2))
     assert once == again
     assert len(once) == 3
 
@@ -199,10 +205,10 @@ def test_every_repeat_is_a_configuration_that_users_could_type(world, method):
 
 def test_names_of_the_other_stage_are_left_to_it():
     asked = read(study("online"), ["methods=[qwz23,ddpg]", "seeds=0", "worlds=bermuda"])
-    assert [job.method for job in planned(asked, "rounds")] == ["qwz23"]
-    assert [job.method for job in planned(asked, "rl")] == ["ddpg"]
+    assert [job.method for job in repeats_of(asked, "rounds")] == ["qwz23"]
+    assert [job.method for job in repeats_of(asked, "rl")] == ["ddpg"]
     asked = read(study("online"), ["methods=ddpg_joint", "seeds=0", "worlds=bermuda"])
-    assert [job.method for job in planned(asked, "rounds")] == ["qwz23", "qwz23_success"]
+    assert [job.method for job in repeats_of(asked, "rounds")] == ["qwz23", "qwz23_success"]
 
 
 @pytest.mark.slow

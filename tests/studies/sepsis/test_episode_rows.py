@@ -7,7 +7,14 @@ from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.studies.record import Outcome
-from rehearsal_torch.studies.sepsis.episode_rows import COLUMNS, Case, chosen, episodes_in, frame, points
+from rehearsal_torch.studies.sepsis.episode_rows import (
+    COLUMNS,
+    Case,
+    episodes_in,
+    frame,
+    points,
+    rows_of_cases,
+)
 from rehearsal_torch.studies.sepsis.reproduction import EpisodeJob
 
 CASE = Case(12, 3, "astar", "mc_lipschitz", 200, 1.0)
@@ -94,7 +101,7 @@ def test_a_row_with_another_column_is_refused(tmp_path):
         episodes_in(tmp_path).add(Outcome(job, [{"other": 1}]))
 
 
-def test_points_are_the_means_of_the_chosen_rows(tmp_path):
+def test_points_are_the_means_of_the_rows_of_cases(tmp_path):
     record = episodes_in(tmp_path)
     cases = [Case(12, k, "astar", "mc_lipschitz", 200, 1.0) for k in (1, 2)]
     other = Case(12, 2, "branch_and_bound", "", 0, 1.0)
@@ -102,11 +109,11 @@ def test_points_are_the_means_of_the_chosen_rows(tmp_path):
         for e in range(4):
             improved = {"improvement": 0.01 * case.changes * (e + 1), "seconds": 0.5 * (e + 1)}
             add(record, str(e), case, **improved, proven=e != 3)
-    found = points(chosen(frame(record), cases), "k")
+    found = points(rows_of_cases(frame(record), cases), "k")
     assert [point.x for point in found] == [1, 2]
     assert [point.improvement.mean for point in found] == pytest.approx([0.025, 0.05])
     assert found[0].seconds.mean == pytest.approx(1.25)
     assert found[0].proven == 0.75
     assert found[0].improvement.count == 4
-    assert points(chosen(frame(record), [Case(12, 9, "astar", "mc_lipschitz", 200, 1.0)]), "k") == []
-    assert math.isclose(points(chosen(frame(record), [other]), "k")[0].ebf.mean, 1.6)
+    assert points(rows_of_cases(frame(record), [Case(12, 9, "astar", "mc_lipschitz", 200, 1.0)]), "k") == []
+    assert math.isclose(points(rows_of_cases(frame(record), [other]), "k")[0].ebf.mean, 1.6)

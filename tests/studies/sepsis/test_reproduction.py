@@ -7,7 +7,7 @@ from rehearsal_torch.studies.reproduce import main
 from rehearsal_torch.studies.sepsis import documents, lipschitz_cells, reproduction, searches
 from rehearsal_torch.studies.sepsis.episode_rows import COLUMNS, Case
 from rehearsal_torch.studies.sepsis.lipschitz_cells import Cell
-from rehearsal_torch.studies.sepsis.searches import BOUND, USUAL, Planned
+from rehearsal_torch.studies.sepsis.searches import BOUND, DEFAULT, Planned
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ def rows(path):
 def small(monkeypatch):
     bound = Case(12, 1, BOUND, "", 0, 1.0)
     few = {
-        "lipschitz": [Planned(USUAL)],
+        "lipschitz": [Planned(DEFAULT)],
         "samples": [],
         "changes": [Planned(bound), Planned(Case(12, 3, BOUND, "", 0, 1.0))],
         "anchors": [],

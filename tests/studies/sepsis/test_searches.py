@@ -12,9 +12,9 @@ from rehearsal_torch.studies.sepsis.episode_rows import STAGES, Case
 from rehearsal_torch.studies.sepsis.searches import (
     ASTAR,
     BOUND,
+    DEFAULT,
     FACILITY,
     HORIZON,
-    USUAL,
     Planned,
     of_size,
     planned,
@@ -37,9 +37,9 @@ def test_the_axes_are_those_of_the_paper_with_all_else_as_usual():
     }
     for cases in plan.values():
         assert {case.horizon for case in cases} == {HORIZON}
-    assert USUAL in plan["lipschitz"]
-    assert USUAL in plan["samples"]
-    assert USUAL in plan["changes"]
+    assert DEFAULT in plan["lipschitz"]
+    assert DEFAULT in plan["samples"]
+    assert DEFAULT in plan["changes"]
 
 
 def test_every_case_has_a_search_and_limits_are_passed_on():
@@ -56,17 +56,17 @@ def test_every_case_has_a_search_and_limits_are_passed_on():
         search(Case(12, 3, ASTAR, "nowhere", 2, 1.0), POOL)
 
 
-def test_tasks_go_episode_by_episode_and_shared_cases_are_run_once():
+def test_tasks_go_episode_by_episode_and_cases_of_two_stages_are_run_once():
     one, two = Case(12, 1, BOUND, "", 0, 1.0), Case(12, 2, BOUND, "", 0, 1.0)
     plan = [Planned(one), Planned(two, 0.5), Planned(one, 0.1)]
     assert tasks(plan, 4) == [(0, one), (0, two), (1, one), (1, two), (2, one), (3, one)]
     assert Planned(one, 0.01).episodes(10) == 1
 
 
-def test_the_shares_are_those_that_time_allows():
+def test_the_fractions_are_those_that_time_allows():
     slow = [each for each in planned("lipschitz") if each.case.search == "astar_paper"]
-    assert [(each.case.constant, each.share) for each in slow] == [(0.8, 0.06), (1.0, 0.06), (1.2, 0.06)]
-    assert [each.share for each in planned("changes")][:5] == [1, 1, 1, 0.25, 0.05]
+    assert [(each.case.constant, each.fraction) for each in slow] == [(0.8, 0.06), (1.0, 0.06), (1.2, 0.06)]
+    assert [each.fraction for each in planned("changes")][:5] == [1, 1, 1, 0.25, 0.05]
     assert {each.case.size for each in planned("changes") if each.case.search == BOUND} == {0}
     assert [each.case.changes for each in planned("truth")] == [1, 2, 3]
 
