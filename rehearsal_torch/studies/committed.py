@@ -1,8 +1,8 @@
-"""Results that are kept in git: raw rows compressed, tables from clean commits only.
+"""Results that are kept in git: compressed rows, computed from clean commits only.
 
-While a study runs, its rows are plain CSV, appended line by line. When it ends, files of more than 100 kB are
-compressed (``rows.csv`` becomes ``rows.csv.gz``; equal rows give equal bytes), and the next command unpacks
-them first. What is written into ``docs/results`` must come from a commit: a tree with uncommitted changes
+While a study runs, its rows are plain CSV files, appended line by line. When it ends, files of more than
+100 kB are compressed (``rows.csv`` becomes ``rows.csv.gz``; equal rows give equal bytes); the next command
+unpacks them first. Results in ``docs/results`` must come from a commit: a checkout with uncommitted changes
 outside of that folder is refused.
 """
 
@@ -17,16 +17,20 @@ from rehearsal_torch.files.rows import BYTES
 from rehearsal_torch.files.writing import write_bytes
 
 RESULTS = Path("docs/results")
-# Bytes from which on rows are compressed.
+# Files with more bytes are compressed.
 LARGE = 100_000
+# Suffix of a commit whose checkout had uncommitted changes.
 CHANGES = "+changes"
 
 
 def pack(folder: Path) -> list[str]:
-    """Compresses the large CSV files of a study's folder, and of folders in it.
+    """Compresses the large CSV files of a study's folder and its subfolders.
+
+    Args:
+        folder: The study's folder.
 
     Returns:
-        The names of the files that were compressed.
+        The names of the compressed files.
     """
     packed = []
     for path in sorted(folder.rglob("*.csv")):
@@ -38,10 +42,13 @@ def pack(folder: Path) -> list[str]:
 
 
 def unpack(folder: Path) -> None:
-    """Makes plain CSV files of the compressed ones; where both are there, the plain one is newer and stays.
+    """Unpacks the compressed CSV files; an existing plain file is newer and stays.
+
+    Args:
+        folder: The study's folder.
 
     Raises:
-        PlainFileError: if a file is damaged, or holds more than 1 GiB.
+        PlainFileError: if a file is damaged, or larger than 1 GiB unpacked.
     """
     for path in sorted(folder.rglob("*.csv.gz")):
         plain = path.with_suffix("")
@@ -50,7 +57,7 @@ def unpack(folder: Path) -> None:
                 with gzip.open(path) as stream:
                     content = stream.read(BYTES + 1)
             except (OSError, EOFError) as error:
-                remedy = "restore the file from a copy, or move it away and make it anew"
+                remedy = "restore the file from a copy, or move it away and create it again"
                 raise PlainFileError(f"{path}: expected compressed rows; {error}: {remedy}") from error
             if len(content) > BYTES:
                 raise PlainFileError(f"{path}: expected at most {BYTES:,} bytes of rows; got more")
@@ -59,13 +66,13 @@ def unpack(folder: Path) -> None:
 
 
 def check_clean(out: Path) -> None:
-    """Whether a study may write where committed results lie.
+    """Refuses to write committed results from a checkout with uncommitted changes.
 
     Args:
-        out: The study's folder.
+        out: The study's folder; outside of ``docs/results`` everything is allowed.
 
     Raises:
-        UserError: if it lies in docs/results of a checkout in which tracked files differ from the commit.
+        UserError: if tracked files of the checkout differ from the commit.
     """
     root = checkout()
     if root is None or not out.resolve().is_relative_to((root / RESULTS).resolve()):
@@ -75,6 +82,6 @@ def check_clean(out: Path) -> None:
         raise UserError(
             f"results are kept from clean commits only; {', '.join(changed[:3])} "
             f"{'differs' if len(changed) == 1 else 'differ'} from the commit",
-            f"--out {out}",
-            "Commit first, or choose another --out",
+            f"out={out}",
+            "Commit first, or choose another out=",
         )

@@ -1,11 +1,12 @@
-"""Flags of the scripts ``reproduce_*.py``, as they were typed before version 0.2.0, as ``key=value``.
+"""Translation of the flags used before version 0.2.0 to ``key=value``.
 
     --stages table1 eta --seeds 0 1      stages=[table1,eta] seeds=[0,1]
     --settings 'dropwave unit'           worlds=['dropwave unit']             (cbo)
     --repeats 5 --taus .3 .5             seeds=range(5) settings=[0.3,0.5]    (online)
     --set trainer.max_epochs=5           trainer.max_epochs=5
 
-Committed results name the commands that made them, many of them with flags.
+The scripts ``reproduce_*.py`` still take these flags: committed results list the commands that made them,
+many of which have flags.
 """
 
 import re
@@ -17,7 +18,7 @@ from rehearsal_torch.studies.study_files import study as study_of
 _LISTS = ("stages", "worlds", "methods", "seeds")
 _SINGLE = ("workers", "budget_minutes", "out")
 _PLAIN = re.compile(r"[\w./+-]+\Z", re.ASCII)
-# Study to flag to key, where they differ.
+# For each study, the flags whose key has another name.
 _RENAMED = {
     "auf": {"most": "max_rows"},
     "cbo": {"settings": "worlds"},
@@ -27,31 +28,31 @@ _RENAMED = {
 
 
 def translated(study: str, typed: Sequence[str]) -> list[str]:
-    """What was typed with flags, in the grammar of today; texts ``key=value`` stay.
+    """The arguments as ``key=value``; arguments that have this form already stay as they are.
 
     Args:
         study: The study's name.
-        typed: What was typed.
+        typed: The arguments.
 
     Raises:
-        UserError: for a flag that there never was, or one without its value.
+        UserError: for an unknown flag, or one without a value.
     """
     found: dict[str, list[str]] = {}
     overrides: list[str] = []
-    words: list[str] = overrides
+    values: list[str] = overrides
     for text in typed:
         if not text.startswith("--"):
-            words.append(text)
+            values.append(text)
             continue
         name, equals, value = text.removeprefix("--").partition("=")
         flag = name.replace("-", "_")
         if flag == "set":
-            words = overrides
+            values = overrides
             continue
         key = _key(study, flag)
-        words = found.setdefault(key, [])
+        values = found.setdefault(key, [])
         if equals:
-            words.append(value)
+            values.append(value)
     lists = (*_LISTS, "settings")
     answer = []
     for key, values in found.items():
@@ -76,12 +77,12 @@ def _key(study: str, flag: str) -> str:
 
 
 def _short(text: str) -> str:
-    """A number as names write it: 0.3 for .3."""
+    """A number as settings are named: 0.3 for .3."""
     return f"{float(text):g}" if re.fullmatch(r"\d*\.\d+", text) else text
 
 
 def _quoted(text: str) -> str:
-    """A value that Hydra reads as it is, whatever characters it has."""
+    """A value in quotes if Hydra would not read it as a plain string."""
     if _PLAIN.match(text):
         return text
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

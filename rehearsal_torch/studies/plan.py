@@ -1,7 +1,7 @@
-"""What a stage of a study runs: a job for each world, method, setting and seed.
+"""The jobs of a stage: one for each world, method, setting and seed.
 
-Jobs go seed by seed, so that a study that ends early has as many seeds everywhere. A job is what
-``scripts/decide.py`` does with its overrides.
+Jobs are ordered by seed first, so that an interrupted study has similar numbers of seeds everywhere. A job
+does what ``scripts/decide.py`` does with its overrides.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,16 +13,16 @@ from rehearsal_torch.studies.study import Block, Study
 
 @dataclass(frozen=True)
 class Job:
-    """A method in a world with one seed: what is done once and recorded.
+    """A method in a world with one seed.
 
     Attributes:
         stage: The stage that planned it.
-        world: The world's name in the study's rows.
-        setting: What else distinguishes the job, such as ``eta=3``; empty for nothing.
-        method: The method's name in the study.
-        seed: Of world and method.
-        overrides: What makes it so, as one would type it.
-        key: The texts that it is known by in the study's record.
+        world: Name of the world in the study's rows.
+        setting: Setting of world and method, such as ``eta=3``; may be empty.
+        method: Name of the method.
+        seed: Seed of world and method.
+        overrides: Overrides as typed on the command line.
+        key: The identifying cells of its rows in the study's record.
     """
 
     stage: str
@@ -42,15 +42,15 @@ def jobs(
     settings: Sequence[str] | None = None,
     seeds: Sequence[int] | None = None,
 ) -> list[Job]:
-    """A stage's jobs, each key once.
+    """The jobs of a stage, each key once.
 
     Args:
         study: The study.
         stage: One of its stages.
-        worlds: Worlds that replace those of the stage, in the study's order; None for the stage's own.
-        methods: Methods, likewise.
-        settings: Settings, likewise.
-        seeds: Seeds, likewise, in the order given.
+        worlds: Names that replace the worlds of the stage; None for those of the stage.
+        methods: Names that replace its methods, likewise.
+        settings: Names that replace its settings, likewise.
+        seeds: Seeds that replace those of the stage, likewise.
     """
     found: dict[tuple[str, ...], Job] = {}
     given = {"worlds": worlds, "methods": methods, "settings": settings}
@@ -65,9 +65,9 @@ def jobs(
 
 def _replaced(block: Block, given: Mapping[str, Sequence[str] | None]) -> Block:
     names = {"worlds": block.worlds, "methods": block.methods, "settings": block.settings}
-    for axis, chosen in given.items():
-        if chosen is not None and axis in block.replaceable:
-            names[axis] = tuple(chosen)
+    for axis, replacement in given.items():
+        if replacement is not None and axis in block.replaceable:
+            names[axis] = tuple(replacement)
     return replace(block, worlds=names["worlds"], methods=names["methods"], settings=names["settings"])
 
 

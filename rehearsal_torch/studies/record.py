@@ -1,12 +1,11 @@
-"""The record of a study: which jobs are done, and the rows they gave.
+"""The record of a study: the finished jobs and their rows.
 
-Each stage has its rows in a file; several stages may share one. With a log, ``jobs.csv`` has one line per
-job: a job's rows are written first and its line after them, so that a job without a line is not done.
-Without a log, a job is done where its file has its rows, as many as `Layout.count` says.
+The rows of a stage are in a CSV file; several stages may have the same file. With a log, ``jobs.csv`` has one
+line per job, written after the job's rows: a job without a line is unfinished. Without a log, a job is
+finished when the file has all its rows (`Layout.count`).
 
-Whatever rows an unfinished job left behind are dropped before anything is added (`Record.mend`), and jobs
-that failed are dropped likewise, to be tried again. Reading alone changes nothing, so that it may be done
-while a study is running.
+Rows of unfinished jobs and lines of failed jobs are removed before anything is added (`Record.mend`); these
+jobs are then run again. Reading changes nothing, so a record can be read while its study is running.
 """
 
 import csv
@@ -28,7 +27,7 @@ LOG = "jobs.csv"
 
 
 class Recorded(Protocol):
-    """Something that a study does once."""
+    """A job as a record sees it."""
 
     @property
     def stage(self) -> str:
@@ -36,7 +35,7 @@ class Recorded(Protocol):
 
     @property
     def key(self) -> Key:
-        """The texts that it is known by."""
+        """The identifying cells of its rows."""
 
 
 Each = TypeVar("Each", bound=Recorded)
@@ -44,12 +43,12 @@ Each = TypeVar("Each", bound=Recorded)
 
 @dataclass(frozen=True)
 class Outcome(Generic[Each]):
-    """What came of a job.
+    """The outcome of a job.
 
     Attributes:
-        job: Which.
-        rows: Its rows; none where it failed.
-        line: Its line in the log, but for the key; ``state`` is "ok" or "failed".
+        job: The job.
+        rows: Its rows; empty if it failed.
+        line: Its line in the log, without the key; ``state`` is "ok" or "failed".
     """
 
     job: Each
@@ -59,16 +58,17 @@ class Outcome(Generic[Each]):
 
 @dataclass(frozen=True)
 class Layout:
-    """What the rows of a stage look like.
+    """The format of the rows of a stage.
 
     Attributes:
-        file: Their file.
-        key: The columns that name a job; one that the file lacks is empty, "stage" is the stage.
-        columns: All columns.
-        numbers: Those that hold numbers.
-        whole: Those that hold whole numbers.
-        exact: Whether numbers are written in full; six digits otherwise.
-        count: The rows of a finished job, where there is no log; 0 for any number.
+        file: Name of the file.
+        key: The columns that identify a job; "stage" is the name of the stage, and a column that the file
+            lacks counts as empty.
+        columns: All columns of the file.
+        numbers: The columns of numbers.
+        whole: The columns of whole numbers.
+        exact: Whether numbers are written with all digits; six significant digits otherwise.
+        count: The number of rows of a finished job, for a record without a log; 0 for any number.
     """
 
     file: str
@@ -83,11 +83,11 @@ class Layout:
         """Rows as CSV.
 
         Args:
-            rows: With all columns, in any order.
-            head: Whether the header comes first.
+            rows: The rows; the order of their columns does not matter.
+            head: Whether to begin with the header.
 
         Raises:
-            ValueError: if a row has another column.
+            ValueError: if a row has an unknown column.
         """
         if not self.exact:
             return written(list(rows), self.columns, head=head)
@@ -101,12 +101,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class Log:
-    """What the lines of ``jobs.csv`` look like.
+    """The format of ``jobs.csv``.
 
     Attributes:
-        key: The columns that name a job.
-        facts: Further columns, numbers each, between ``state`` and ``commit``.
-        whole: Those of all columns that hold whole numbers.
+        key: The columns that identify a job.
+        facts: Further columns of numbers, between ``state`` and ``commit``.
+        whole: The columns of whole numbers.
     """
 
     key: tuple[str, ...]
@@ -120,18 +120,18 @@ class Log:
 
 
 class Record:
-    """The record on disk.
+    """The record of a study in a folder.
 
     Args:
-        folder: Where it is, or is going to be.
-        layouts: Stage to the layout of its rows.
-        log: The layout of ``jobs.csv``; None for a record without.
+        folder: The folder; may not exist yet.
+        layouts: Stage to the format of its rows.
+        log: The format of ``jobs.csv``; None for a record without a log.
 
     Attributes:
-        lines: Key to line of the log, of the jobs that are done; without a log, key to nothing.
+        lines: Key to line of the log, for all finished jobs; without a log the lines are empty.
 
     Raises:
-        PlainFileError: if a file of it is damaged; nothing is changed then.
+        PlainFileError: if a file is damaged; nothing is changed then.
     """
 
     def __init__(self, folder: Path, layouts: Mapping[str, Layout], log: Log | None = None) -> None:
@@ -149,10 +149,10 @@ class Record:
             }
 
     def mend(self) -> None:
-        """Drops what failed and what was left behind; to be called before anything is added.
+        """Removes failed jobs and rows of unfinished ones; to be called before anything is added.
 
         Raises:
-            PlainFileError: if a file of it is damaged; nothing is changed then.
+            PlainFileError: if a file is damaged; nothing is changed then.
         """
         read = {file: (stage, self._read(stage)) for file, stage in self._stages.items()}
         if self.log is not None:
@@ -165,14 +165,21 @@ class Record:
                 write_text(self.folder / file, self.layouts[stage].written(kept, head=True))
 
     def todo(self, jobs: Iterable[Each]) -> list[Each]:
-        """The jobs that are not done."""
+        """The jobs that are not finished.
+
+        Args:
+            jobs: Planned jobs.
+        """
         return [job for job in jobs if job.key not in self.lines]
 
     def add(self, outcome: Outcome[Any]) -> None:
-        """Writes what came of a job: its rows, then its line.
+        """Writes the rows of a job, then its line.
+
+        Args:
+            outcome: The outcome of the job.
 
         Raises:
-            ValueError: if a row has another column.
+            ValueError: if a row has an unknown column.
         """
         job, layout = outcome.job, self.layouts[outcome.job.stage]
         if outcome.rows:
@@ -188,10 +195,10 @@ class Record:
             self.lines[job.key] = {name: str(value) for name, value in line.items()}
 
     def rows(self, stage: str) -> list[dict[str, str]]:
-        """The rows of the jobs that are done, as texts.
+        """The rows of finished jobs, with all cells as strings.
 
         Args:
-            stage: The stage, or another with the same file.
+            stage: The stage, or one with the same file.
         """
         stage = self._stages[self.layouts[stage].file]
         return [row for row in self._read(stage) if self._key(stage, row) in self.lines]

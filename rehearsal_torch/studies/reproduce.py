@@ -1,8 +1,8 @@
 """Reproducing a study: ``rehearsal reproduce study=auf stages=[table1]``, or scripts/reproduce.py.
 
-A command can be stopped and typed again: what is done is not done again.
+A command can be interrupted and repeated: finished jobs are not run again.
 
-Exit codes: 0 all is done; 1 jobs are left; 2 something typed, or a folder, must be mended; 130 interrupted.
+Exit codes: 0 all jobs are finished; 1 jobs remain; 2 an error in an argument or in a folder; 130 interrupted.
 """
 
 import os
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 _HELP = ("-h", "--help", "help")
 _STUDY = "study="
-# Sums over threads have no fixed order, and jobs are shared among processes. The models of the sepsis study
-# are fitted with as many threads as there are: run.json holds their fingerprints.
+# Studies that run with one thread per process: sums over threads have no fixed order, and jobs run in several
+# processes. The models of the sepsis study are fitted with all threads; run.json has digests of the weights.
 _ONE_THREAD = ("auf", "cbo", "online")
-# Studies that had another name before.
+# Former names of studies.
 RENAMED = {"qwz23": "online"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Reproduces what was asked for.
+    """The command ``reproduce``.
 
     Args:
-        arguments: What was typed behind the command's name; None for what was typed.
+        arguments: The arguments of the command; None for those of the process.
 
     Returns:
         The exit code.
@@ -49,11 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_flags(study: str, arguments: Sequence[str] | None = None) -> int:
-    """What the scripts ``reproduce_*.py`` do: flags, as they were typed before version 0.2.0, are translated.
+    """The scripts ``reproduce_*.py``, which also take the flags used before version 0.2.0.
 
     Args:
         study: The study's name.
-        arguments: What was typed behind the script's name; None for what was typed.
+        arguments: The arguments of the script; None for those of the process.
 
     Returns:
         The exit code.
@@ -69,7 +69,7 @@ def with_flags(study: str, arguments: Sequence[str] | None = None) -> int:
 
 
 def one_thread() -> None:
-    """One thread per process, for the linear algebra too; it reads this when it is first imported."""
+    """Sets one thread per process in the environment, which NumPy and PyTorch read at their first import."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
 
@@ -81,7 +81,7 @@ def _overview() -> str:
     lines = ["Makes the tables and figures of a paper, in stages that can be stopped and resumed.", ""]
     lines += [f"Usage: {start} study={'|'.join(STUDIES)} [key=value ...]", ""]
     lines += [f"  {_STUDY + name:<15} {study(name).about}" for name in STUDIES]
-    return "\n".join([*lines, "", f"{start} study={STUDIES[0]} --help tells the options of a study."])
+    return "\n".join([*lines, "", f"{start} study={STUDIES[0]} --help lists the options of a study."])
 
 
 def _run(named: Sequence[str], rest: Sequence[str]) -> int:
@@ -109,7 +109,7 @@ def _run(named: Sequence[str], rest: Sequence[str]) -> int:
 
 
 def _reproduction(name: str) -> "type[Reproduction]":
-    """The class of a study; what it needs is imported when it is asked for."""
+    """The class of a study, imported only when it is needed."""
     if name == "auf":
         from rehearsal_torch.studies.auf.reproduction import AvoidingUndesiredFutures
 

@@ -1,8 +1,8 @@
-"""What somebody asks of a study: ``rehearsal reproduce study=auf stages=[table1] seeds=[0,1] workers=2``.
+"""Arguments of a study: ``rehearsal reproduce study=auf stages=[table1] seeds=[0,1] workers=2``.
 
-The grammar is that of every other verb: ``key=value``, read by Hydra's parser. Lists stand in brackets, a
-list of one may be typed without, and ``seeds=range(20)`` counts from 0. A key with a dot, or one of the
-configuration itself, is an override of every job, such as ``trainer.max_epochs=5``.
+The grammar is that of every other subcommand: ``key=value``, read by Hydra's parser. Lists are in brackets,
+which a list of one item does not need; ``seeds=range(20)`` means 0 to 19. A key with a dot, or a key of the
+configuration, is an override of every job, such as ``trainer.max_epochs=5``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,22 +22,24 @@ from rehearsal_torch.studies.study import Study, StudyOption
 
 FIGURES = "figures"
 AXES = ("worlds", "methods", "settings")
+# The maximum number of seeds.
 _RANGE = 10_000
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """What the user asked for.
 
     Attributes:
         study: The study.
-        stages: Its stages in its order; "figures" makes README.md and the figures.
-        names: "worlds", "methods" and "settings" to names in the study's order, of those that were typed.
-        seeds: Seeds; None for those of each stage.
-        workers: Processes, one thread each.
-        budget_minutes: No job begins after so many minutes; None for no limit.
+        stages: The stages, in the order of the study; "figures" stands for README.md and the figures.
+        names: "worlds", "methods" or "settings" to the typed names, in the order of the study; an axis that
+            was not typed is missing.
+        seeds: The typed seeds; None for the default seeds of each stage.
+        workers: Number of processes, one thread each.
+        budget_minutes: Minutes after which no job begins; None for no limit.
         out: The folder of the results.
-        options: The study's own options by key.
+        options: Values of the study's own options.
         overrides: Overrides of every job, as typed.
         conf: The folder of configurations.
     """
@@ -67,19 +69,19 @@ class Request:
         return jobs(self.study, stage, **self.names, seeds=self.seeds)
 
     def shared(self) -> dict[str, Any]:
-        """The options on which all rows of a folder must agree."""
+        """The options whose values all rows of a folder must have in common."""
         return {key: self.options[key] for key, each in self.study.options.items() if each.shared}
 
 
 def read(study: Study, typed: Sequence[str]) -> Request:
-    """Reads what was typed behind ``study=NAME``.
+    """The request of some arguments.
 
     Args:
         study: The study.
-        typed: Texts ``key=value``.
+        typed: Arguments of the form ``key=value``, without ``study=NAME``.
 
     Raises:
-        UserError: for the first slip.
+        UserError: for the first invalid argument.
     """
     general = ("stages", *_axes(study), "seeds", "workers", "budget_minutes", "out")
     keys = (*general, *study.options)
@@ -97,19 +99,19 @@ def read(study: Study, typed: Sequence[str]) -> Request:
             given[key] = override
     stages = (*study.stages, FIGURES)
     names = {
-        axis: chosen
+        axis: selected
         for axis, table in _axes(study).items()
-        if (chosen := _names(given, axis, table)) is not None
+        if (selected := _names(given, axis, table)) is not None
     }
     values: dict[str, Any] = {
         key: _number(given[key], option) if key in given else option.default
         for key, option in {**_GENERAL, **study.options}.items()
     }
     workers, minutes, out = (values.pop(key) for key in ("workers", "budget_minutes", "out"))
-    asked = _names(given, "stages", stages)
+    selected_stages = _names(given, "stages", stages)
     return Request(
         study,
-        stages if asked is None else asked,
+        stages if selected_stages is None else selected_stages,
         names,
         _seeds(given, study),
         workers,
@@ -121,18 +123,22 @@ def read(study: Study, typed: Sequence[str]) -> Request:
 
 
 def help_of(study: Study) -> str:
-    """What may be typed behind ``study=NAME``."""
+    """The help text of a study.
+
+    Args:
+        study: The study.
+    """
     start = f"{spoken('reproduce')} study={study.name}"
     lines = [study.about, f"Source: {study.source}", "", f"Usage: {start} [key=value ...]", ""]
-    shown = [("stages=[...]", "all where left out:")]
+    shown = [("stages=[...]", "default: all of")]
     shown += [(f"    {name}", stage.about) for name, stage in study.stages.items()]
-    shown += [(f"    {FIGURES}", "README.md and figures/, from the rows that there are")]
+    shown += [(f"    {FIGURES}", "README.md and figures/, from the recorded rows")]
     shown += [
-        (f"{axis}=[...]", f"those of the stage where left out; of {', '.join(table)}")
+        (f"{axis}=[...]", f"default: those of the stage; from {', '.join(table)}")
         for axis, table in _axes(study).items()
     ]
     if study.worlds:
-        shown += [("seeds=[...]", "those of the stage where left out; range(20) for the first twenty")]
+        shown += [("seeds=[...]", "default: those of the stage; range(20) for 0 to 19")]
     defaults = {**_GENERAL, **study.options}
     defaults["out"] = StudyOption("out", _GENERAL["out"].meaning, "folder", str(study.out))
     for key, option in defaults.items():
@@ -140,28 +146,28 @@ def help_of(study: Study) -> str:
         shown.append((f"{key}=...", f"{option.meaning}{usual}"))
     shown.append(("KEY=VALUE", f"an override of every {study.unit}, such as {study.example}"))
     lines += [f"  {key:<20} {meaning}" for key, meaning in shown]
-    lines += ["", f"A {study.unit} that is done is not done again; one that failed is tried again."]
+    lines += ["", f"A finished {study.unit} is not run again; a failed one is."]
     return "\n".join(lines)
 
 
 _GENERAL = {
     "workers": StudyOption("workers", "processes, one thread each", "whole", 2),
-    "budget_minutes": StudyOption("budget_minutes", "nothing new begins after so many minutes", "time"),
+    "budget_minutes": StudyOption("budget_minutes", "minutes after which nothing new begins", "time"),
     "out": StudyOption("out", "the folder of the results", "folder"),
 }
 
 
 def _axes(study: Study) -> dict[str, tuple[str, ...]]:
-    """The axes that may be typed, with their names."""
+    """The axes that the command line can replace, with their names."""
     tables = {"worlds": study.worlds, "methods": study.methods, "settings": study.settings}
     return {axis: tuple(table) for axis, table in tables.items() if table}
 
 
 def _of_the_configuration(override: Override, keys: Sequence[str], study: Study) -> None:
-    """Whether a key belongs to the configuration of a job.
+    """Checks that a key belongs to the configuration of a job.
 
     Raises:
-        UserError: if it does not.
+        UserError: if it does not, or the override has several values.
     """
     key = override.key_or_group
     conf = conf_folder()
@@ -170,35 +176,33 @@ def _of_the_configuration(override: Override, keys: Sequence[str], study: Study)
     if study.worlds:
         known -= {"seed"}
     if override.is_sweep_override():
-        raise UserError(
-            f"{override.input_line} names several values", "", "Reproduce with one after the other"
-        )
+        raise UserError(f"{override.input_line} names several values", "", "Run one command for each value")
     if key.partition(".")[0] not in known:
         example = f"An override of every {study.unit} looks like {study.example}"
         raise UserError("there is no such option", key, example if "." in key else did_you_mean(key, keys))
 
 
 def _items(override: Override) -> list[Any]:
-    """The values of a list, of a single value, or of a range.
+    """The values of a list or a range, or a single value.
 
     Raises:
-        UserError: for values that are separated by commas without brackets.
+        UserError: for values separated by commas without brackets.
     """
     value = override.value()
     if isinstance(value, RangeSweep):
-        counted = range(int(value.start or 0), int(value.stop or 0), int(value.step))
-        return list(counted[: _RANGE + 1])
+        numbers = range(int(value.start or 0), int(value.stop or 0), int(value.step))
+        return list(numbers[: _RANGE + 1])
     if override.is_sweep_override():
         key, _, rest = str(override.input_line).partition("=")
-        raise UserError("several values stand in brackets", str(override.input_line), f"Write {key}=[{rest}]")
+        raise UserError("several values need brackets", str(override.input_line), f"Write {key}=[{rest}]")
     return value if isinstance(value, list) else [value]
 
 
 def _names(given: Mapping[str, Override], key: str, choices: Sequence[str]) -> tuple[str, ...] | None:
-    """The names that were typed, in the study's order; None where the key was not.
+    """The typed names in the order of the choices; None if the key was not typed.
 
     Raises:
-        UserError: if one is not among the choices, or there is none.
+        UserError: if a name is not among the choices, or there are no names.
     """
     if key not in given:
         return None
@@ -232,7 +236,7 @@ def _number(override: Override, option: StudyOption) -> Any:
     """The value of an option.
 
     Raises:
-        UserError: if it is of another kind.
+        UserError: if it is not of the option's kind.
     """
     value: Any = override.value()
     if option.kind == "folder":

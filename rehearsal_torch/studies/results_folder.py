@@ -1,7 +1,7 @@
-"""The folder of a study's results: whose it is, what its rows share, and where they come from.
+"""The folder of a study's results, and its ``run.json``.
 
-``run.json`` lists every command that added to it, with versions and commit, and the settings that all its
-rows share.
+``run.json`` lists every command that added rows, with versions and commit, and the settings that all rows
+have in common.
 """
 
 import shlex
@@ -15,15 +15,18 @@ from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.run_folder import RunFolder
 
 RUN = "run.json"
-# The name under which the command is recorded.
+# The name of the command in run.json.
 SCRIPT = "reproduce"
 
 
 def own(out: Path) -> RunFolder:
-    """A study's folder, if it is missing, empty, or one that a study wrote; nothing of it is touched.
+    """A folder to write a study to: missing, empty, or written by a study before. Nothing is changed.
+
+    Args:
+        out: The folder.
 
     Raises:
-        UserError: if it holds something else, which a study would write over.
+        UserError: if it is a file, or a folder with other content.
         PlainFileError: if its run.json is damaged.
     """
     if out.exists() and not out.is_dir():
@@ -34,7 +37,7 @@ def own(out: Path) -> RunFolder:
     )
     if others and "commands" not in folder.read_json(RUN):
         raise UserError(
-            f"the folder is not empty and holds no study ({', '.join(others[:3])})",
+            f"the folder is not empty and contains no study ({', '.join(others[:3])})",
             f"out={out}",
             "Choose another out=",
         )
@@ -42,25 +45,25 @@ def own(out: Path) -> RunFolder:
 
 
 def agree(out: RunFolder, settings: Mapping[str, object], overrides: Sequence[str]) -> dict[str, object]:
-    """Rows of one protocol are not mixed with those of another.
+    """Checks that new rows have the same settings as those in the folder.
 
     Args:
         out: The study's folder.
-        settings: Option to value, of those that all rows must share.
-        overrides: The overrides of every job, likewise.
+        settings: Option to value, for the options that all rows must have in common.
+        overrides: Overrides of every job, which all rows must have in common as well.
 
     Returns:
-        What `note` records of them.
+        The entries of ``run.json`` that record them; see `note`.
 
     Raises:
-        UserError: if the rows there were made with others.
+        UserError: if the rows in the folder have other settings.
     """
     before = out.read_json(RUN)
     asked = {**settings, "extra": list(overrides)}
     if set(asked) <= set(before) and any(before[key] != value for key, value in asked.items()):
         made = [f"{key}={before[key]}" for key in settings if before[key] is not None] + list(before["extra"])
         raise UserError(
-            f"the rows there were made with {shlex.join(made) or 'the usual options'}",
+            f"the rows there were made with {shlex.join(made) or 'the default options'}",
             str(out.path),
             "Choose another out=, or move the folder away",
         )
@@ -68,13 +71,13 @@ def agree(out: RunFolder, settings: Mapping[str, object], overrides: Sequence[st
 
 
 def note(out: RunFolder, typed: Sequence[str], facts: Mapping[str, object], seed: int = 0) -> None:
-    """Adds a command to run.json; facts that stood there and are not given again stay.
+    """Adds a command to ``run.json``; other entries that are there stay.
 
     Args:
         out: The study's folder.
-        typed: What was typed behind the command.
-        facts: What all rows share.
-        seed: Of the command.
+        typed: The arguments of the command.
+        facts: Entries that hold for all rows.
+        seed: The seed of the command.
     """
     before = out.read_json(RUN)
     command = " ".join([spoken(SCRIPT), shlex.join(typed)]).strip()

@@ -1,6 +1,6 @@
-"""The runner of all studies: jobs that are not done are shared among processes, each is written as it comes.
+"""The runner of all studies: runs unfinished jobs in worker processes and records each when it is finished.
 
-A study is a `Reproduction`: it says what its stages run and how its page is made, and nothing else.
+A study is a `Reproduction`, which defines the jobs of its stages and its README.
 """
 
 import time
@@ -17,22 +17,22 @@ from rehearsal_torch.studies.results_folder import agree, note, own
 from rehearsal_torch.studies.workers import shared
 
 Common = TypeVar("Common")
-# Above this number of jobs, one line is printed for each fiftieth part of them.
+# With more jobs, only one line per 2% of the jobs is printed.
 _FEW = 200
 
 
 @dataclass(frozen=True)
 class Work(Generic[Common, Each]):
-    """Jobs that are done alike.
+    """Jobs that are run by the same function.
 
     Attributes:
-        name: What they are called in messages.
-        record: Where they are kept.
-        jobs: All of them, in the order in which they are done.
-        do: Does one; a function of a module.
-        common: What all of them share.
-        summary: A few words on one that went well.
-        alone: Whether they are done one at a time.
+        name: Name in messages.
+        record: Their record.
+        jobs: All jobs, finished or not, in the order of running.
+        do: Runs a job, given the common argument; a function of a module, or a partial of one.
+        common: The common argument of all jobs.
+        summary: A short summary of a successful outcome.
+        alone: Whether jobs run one at a time.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Reproduction(ABC):
     """A study as the runner sees it.
 
     Args:
-        request: What is asked for.
+        request: What the user asked for.
     """
 
     def __init__(self, request: Request) -> None:
@@ -56,13 +56,13 @@ class Reproduction(ABC):
         self.out = RunFolder(request.out)
 
     def begin(self) -> dict[str, Any] | None:
-        """Checks that new rows go with those that are there.
+        """Checks that new rows have the settings of those in the folder.
 
         Returns:
-            What run.json says of all rows; None where the command adds no rows.
+            The entries of ``run.json`` that hold for all rows; None if the command adds no rows.
 
         Raises:
-            UserError: if the rows there were made with other settings.
+            UserError: if the rows in the folder have other settings.
         """
         if not self.request.working:
             return None
@@ -70,30 +70,31 @@ class Reproduction(ABC):
 
     @abstractmethod
     def works(self) -> Iterator[Work[Any, Any]]:
-        """What the stages asked for run, in order."""
+        """The jobs of the requested stages, in order."""
 
     @abstractmethod
     def documents(self) -> None:
-        """Writes README.md and figures/."""
+        """Writes README.md and ``figures/``."""
 
     def seed(self) -> int:
-        """The seed that run.json records."""
+        """The seed recorded in ``run.json``."""
         return 0
 
 
 def run(make: Callable[[Request], Reproduction], request: Request, typed: Sequence[str]) -> int:
-    """Runs the stages asked for, while nobody else writes into the study's folder.
+    """Runs the requested stages, with a lock on the study's folder.
 
     Args:
-        make: Makes the study of a request.
-        request: What is asked for.
-        typed: What was typed behind the command, for the record.
+        make: Creates the study of a request.
+        request: What the user asked for.
+        typed: The arguments of the command, for ``run.json``.
 
     Returns:
-        The exit code: 0, or 1 where jobs are left to be done.
+        The exit code: 0, or 1 if jobs remain unfinished.
 
     Raises:
-        UserError: for a folder that the study may not write to, or settings that its rows do not share.
+        UserError: for a folder that the study must not write to, or settings that differ from those of its
+            rows.
     """
     began = time.monotonic()
     minutes = request.budget_minutes
@@ -118,16 +119,16 @@ def run(make: Callable[[Request], Reproduction], request: Request, typed: Sequen
 
 
 def carried_out(work: Work[Any, Any], workers: int, deadline: float | None, began: float) -> int:
-    """Does the jobs that are not done.
+    """Runs the unfinished jobs.
 
     Args:
         work: The jobs.
-        workers: Processes, one thread each.
-        deadline: No job begins after it, on `time.monotonic`'s clock; None for none.
-        began: When the command began, on the same clock.
+        workers: Number of processes, one thread each.
+        deadline: Time on the clock of `time.monotonic` after which no job begins; None for no deadline.
+        began: Start of the command, on the same clock.
 
     Returns:
-        How many are left.
+        The number of jobs that remain unfinished.
     """
     work.record.mend()
     todo = work.record.todo(work.jobs)
@@ -144,5 +145,10 @@ def carried_out(work: Work[Any, Any], workers: int, deadline: float | None, bega
 
 
 def say(began: float, text: str) -> None:
-    """Prints a line with the seconds since `began`."""
+    """Prints a line that begins with the seconds since the start of the command.
+
+    Args:
+        began: Start of the command, on the clock of `time.monotonic`.
+        text: The rest of the line.
+    """
     print(f"{time.monotonic() - began:7.0f} s  {text}", flush=True)

@@ -1,11 +1,11 @@
-"""The parts of a study: the reproduction of one paper's experiments.
+"""The data of a study: the reproduction of one paper's experiments.
 
-A study runs in *stages* (a table or a figure of the paper each). A stage is the Cartesian product of *worlds*
-(data sets with known truth), *methods* (decisions of the configuration), *settings* (further overrides) and
-*seeds*; one combination is a *job*, or a *repeat* where rounds learn from each other (see
+A study consists of *stages*, one for each table or figure of the paper. A stage is the Cartesian product of
+*worlds* (data sets with known truth), *methods* (decisions of the configuration), *settings* (further
+overrides) and *seeds*; one combination is a *job*, called a *repeat* if its rounds learn from each other (see
 `rehearsal_torch.studies.plan`). *Groups* name several worlds, methods or settings at once, and *facts* are
-numbers that the study's own code reads. All of it is data, which `rehearsal_torch.studies.study_files` reads
-from the study's folder.
+constants that the code of the study reads. `rehearsal_torch.studies.study_files` reads all of this from the
+study's folder.
 """
 
 from collections.abc import Mapping
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 STUDIES = ("auf", "cbo", "online", "sepsis")
-# What a job may be known by.
+# The attributes that can identify a job.
 KEY = ("stage", "world", "method", "setting", "seed")
-# What an option of a study may be.
+# The kinds of options.
 KINDS = ("whole", "number", "folder")
 
 
@@ -25,12 +25,12 @@ class World:
     """A world of a study, in one setting.
 
     Attributes:
-        name: As it is typed.
+        name: Name on the command line.
         overrides: The overrides that select it.
-        dataset: The name in the study's rows.
-        setting: What else distinguishes it in the rows; empty for nothing.
-        figure: The figure or table of the paper that it is a panel of; empty for none.
-        rounds: T, where the world has a number of its own; 0 otherwise.
+        dataset: Name in the study's rows.
+        setting: Setting in the study's rows; may be empty.
+        figure: The figure or table of the paper that shows it; empty for none.
+        rounds: T, the number of rounds; 0 if it is an option of the study.
     """
 
     name: str
@@ -46,10 +46,10 @@ class Method:
     """A method of a study.
 
     Attributes:
-        name: As it is typed, and as rows name it.
+        name: Name on the command line and in the study's rows.
         overrides: The overrides that select it.
-        counterpart: The graphs that replace its own; empty for none.
-        settings: Whether it is run once for each setting of the stage (False: once without).
+        counterpart: The kind of graphs that replace those of the world; empty for none.
+        settings: Whether it is run for each setting of the stage; False for a single run without setting.
     """
 
     name: str
@@ -60,16 +60,16 @@ class Method:
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a stage: worlds x methods x settings, in this order.
+    """A part of a stage: the product of worlds, methods and settings, in this order.
 
     Attributes:
-        worlds: Names.
-        methods: Names.
-        settings: Names of the study's settings; empty for none.
-        cross: Axes of settings, each name to overrides; empty for none.
+        worlds: Names of worlds.
+        methods: Names of methods.
+        settings: Names of the study's settings; may be empty.
+        cross: Further axes, each a mapping of names to overrides; may be empty.
         overrides: Further overrides of each job.
-        seeds: The only seeds that it is run for; None for all.
-        replaceable: What may be replaced on the command line, of "worlds", "methods" and "settings".
+        seeds: The seeds it is restricted to; None for no restriction.
+        replaceable: Those of "worlds", "methods" and "settings" that the command line can replace.
     """
 
     worlds: tuple[str, ...]
@@ -86,13 +86,13 @@ class Stage:
     """A stage of a study.
 
     Attributes:
-        name: As it is typed.
-        about: A phrase for the help.
-        file: Its rows; empty where the study has one file for all stages.
-        alone: Whether its jobs run one at a time, because seconds are measured.
-        seeds: Its seeds.
-        blocks: Its jobs.
-        cases: What it runs, for a study whose jobs are not of worlds and methods.
+        name: Name on the command line.
+        about: Description for the help.
+        file: File of its rows; empty if all stages of the study have the same file.
+        alone: Whether its jobs run one at a time, since their seconds are measured.
+        seeds: The default seeds.
+        blocks: The parts of the stage.
+        cases: The cases of a study whose jobs do not consist of worlds and methods.
     """
 
     name: str
@@ -106,14 +106,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class StudyOption:
-    """An option of a study's own.
+    """An option of a single study.
 
     Attributes:
-        key: As it is typed.
-        meaning: For the help.
+        key: Name on the command line.
+        meaning: Description for the help.
         kind: One of `KINDS`; numbers are above 0, whole numbers at least 1.
-        default: Its value where it is left out; None for none.
-        shared: Whether all rows of a folder must agree on it.
+        default: Default value; None for none.
+        shared: Whether all rows of a folder must have the same value.
     """
 
     key: str
@@ -125,25 +125,25 @@ class StudyOption:
 
 @dataclass(frozen=True)
 class Study:
-    """What study.yaml says.
+    """The content of study.yaml.
 
     Attributes:
-        name: The study's name, and that of its folder.
-        title: The heading of its README.
-        about: A sentence for the help.
+        name: Name of the study and of its folder.
+        title: Title of the README.
+        about: Description for the help.
         source: The paper.
         out: The default folder of results.
-        unit: What is done once and recorded: "job" or "repeat".
-        example: An override of all jobs, for the help.
-        key: The attributes of a job that it is known by, of `KEY`.
+        unit: What a job is called: "job" or "repeat".
+        example: An example of an override, for the help.
+        key: The attributes that identify a job, of `KEY`.
         overrides: Overrides of every job.
         worlds: Name to world.
         methods: Name to method.
         settings: Name of a setting to overrides.
-        groups: Name to the worlds or methods that it stands for.
+        groups: Name of a group to the worlds, methods or settings it stands for.
         stages: Name to stage.
-        options: Name to option, of the study's own options.
-        facts: Whatever else the study's code reads.
+        options: Name to option.
+        facts: Constants for the code of the study.
     """
 
     name: str

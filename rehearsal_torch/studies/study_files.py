@@ -1,16 +1,16 @@
-"""The files of a study: what it runs, what was published, and what its page says.
+"""Readers of the data files of a study.
 
-Each study has a folder of its own with files that hold no code:
+The folder of a study has three files without code:
 
-    study.yaml        worlds, methods, stages, seeds and options, as overrides that anybody could type
-    published.yaml    the figures that the paper prints, to stand beside our own (where it prints any)
-    text.md           the sentences of its README, one section each, with {placeholders}
+    study.yaml        worlds, methods, stages, seeds and options; overrides as typed on the command line
+    published.yaml    the numbers printed in the paper, for comparison (optional)
+    text.md           the paragraphs of the README, one section each, with {placeholders}
 
-What a block of a stage names in the plural (``worlds:``, ``methods:``, ``settings:``) may be replaced on the
-command line; what it names in the singular (``world:``, ``method:``) or crosses (``cross:``) belongs to the
-stage. ``all`` stands for all that there are, and the name of a group for its members.
+A job block of a stage lists worlds, methods and settings. Lists under plural keys (``worlds:``, ``methods:``,
+``settings:``) can be replaced on the command line; values under singular keys (``world:``, ``method:``) and
+``cross:`` are fixed. ``all`` stands for all names of a kind, and the name of a group for its members.
 
-Reading imports nothing heavy, so that help and slips are answered at once.
+This module imports no heavy packages, so that help and error messages appear at once.
 """
 
 import math
@@ -88,7 +88,7 @@ def study(name: str) -> Study:
         name: One of `STUDIES`.
 
     Raises:
-        PlainFileError: if its file is damaged.
+        PlainFileError: if study.yaml is damaged.
     """
     return read_study(FOLDER / name / "study.yaml", name)
 
@@ -98,11 +98,10 @@ def read_study(path: Path, name: str) -> Study:
 
     Args:
         path: A YAML file.
-        name: What the study is called.
+        name: Name of the study.
 
     Raises:
-        PlainFileError: for a key that is missing or unknown, a value of another kind, or a name that stands
-            for nothing.
+        PlainFileError: for a missing or unknown key, a value of the wrong type, or an undefined name.
     """
     content = _form(read_yaml(path), str(path), _STUDY, _NEEDED)
     where = str(path)
@@ -124,9 +123,9 @@ def read_study(path: Path, name: str) -> Study:
     key = tuple(content.get("key", KEY))
     _known(key, KEY, f"{where}: key")
     tables = {"worlds": tuple(worlds), "methods": tuple(methods), "settings": tuple(settings)}
-    usual = _seeds(content, where) or ()
+    default_seeds = _seeds(content, where) or ()
     stages = {
-        each: _stage(each, value, f"{where}: stages: {each}", tables, groups, usual)
+        each: _stage(each, value, f"{where}: stages: {each}", tables, groups, default_seeds)
         for each, value in content["stages"].items()
     }
     options = {
@@ -155,41 +154,41 @@ def read_study(path: Path, name: str) -> Study:
 
 @cache
 def published(name: str) -> Mapping[str, Any]:
-    """The figures that the paper of a study prints: nested mappings and lists of finite numbers.
+    """The numbers printed in the paper of a study, as nested mappings and lists.
 
     Args:
         name: One of `STUDIES`.
 
     Raises:
-        PlainFileError: if its file is damaged.
+        PlainFileError: if published.yaml is damaged.
     """
     return read_published(FOLDER / name / "published.yaml")
 
 
 def read_published(path: Path) -> Mapping[str, Any]:
-    """Published figures from a file.
+    """Published numbers from a file.
 
     Args:
         path: A YAML file.
 
     Raises:
-        PlainFileError: if it is no mapping, or a leaf is neither a finite number nor a string.
+        PlainFileError: if it is not a mapping, or a leaf is neither a finite number nor a string.
     """
     content = checked(read_yaml(path), str(path), {"source": "a string"}, ("source",))
-    waiting: list[tuple[str, Any]] = [("", content)]
-    while waiting:
-        place, value = waiting.pop()
+    remaining: list[tuple[str, Any]] = [("", content)]
+    while remaining:
+        place, value = remaining.pop()
         if isinstance(value, dict):
-            waiting += [(f"{place}: {key}", each) for key, each in value.items()]
+            remaining += [(f"{place}: {key}", each) for key, each in value.items()]
         elif isinstance(value, list):
-            waiting += [(f"{place}[{number}]", each) for number, each in enumerate(value)]
+            remaining += [(f"{place}[{number}]", each) for number, each in enumerate(value)]
         elif isinstance(value, bool) or not isinstance(value, int | float | str) or value in (math.inf, ""):
             raise PlainFileError(f"{path}{place}: expected a finite number or a string; got {shown(value)}")
     return content
 
 
 def published_value(name: str, *path: str) -> Any:
-    """A published figure, or a group of them; None if the paper does not print it.
+    """A published number, or a group of them; None if the paper does not print it.
 
     Args:
         name: One of `STUDIES`.
@@ -203,32 +202,32 @@ def published_value(name: str, *path: str) -> Any:
 
 @cache
 def texts(name: str) -> Mapping[str, str]:
-    """The sentences of a study's page, section to text.
+    """The paragraphs of a study's README, section to text.
 
     Args:
         name: One of `STUDIES`.
 
     Raises:
-        PlainFileError: if its file is damaged.
+        PlainFileError: if text.md is damaged.
     """
     return read_texts(FOLDER / name / "text.md")
 
 
 def read_texts(path: Path) -> Mapping[str, str]:
-    """Sections of Markdown, each below a heading ``## name``, with every paragraph on one line.
+    """Sections of Markdown below headings ``## name``; the lines of a paragraph are joined.
 
     Args:
-        path: The file; what stands before the first heading is for its readers.
+        path: The file; text before the first heading is ignored.
 
     Raises:
-        PlainFileError: if a section is empty or stands twice.
+        PlainFileError: if a section is empty or occurs twice.
     """
     found: dict[str, str] = {}
     for part in f"\n{text_of(path)}".split("\n## ")[1:]:
         name, _, body = part.partition("\n")
         paragraphs = [" ".join(paragraph.split()) for paragraph in body.split("\n\n") if paragraph.strip()]
         if not paragraphs or name in found:
-            fault = "stands twice" if name in found else "is empty"
+            fault = "occurs twice" if name in found else "is empty"
             raise PlainFileError(f"{path}: expected each section once, with text; {name} {fault}")
         found[name] = "\n\n".join(paragraphs)
     return found
@@ -237,7 +236,7 @@ def read_texts(path: Path) -> Mapping[str, str]:
 def _form(
     content: Any, where: str, forms: Mapping[str, str], needed: Sequence[str] = ()
 ) -> Mapping[str, Any]:
-    """`checked`, which refuses unknown keys and keys that are no texts as well."""
+    """`checked`, which also refuses unknown keys, and names that are not strings."""
     seeds = {key: form for key, form in forms.items() if form == "a list of whole numbers"}
     lists = {key: form for key, form in forms.items() if form == "a list"}
     plain = {key: form for key, form in forms.items() if key not in {**seeds, **lists}}
@@ -250,7 +249,7 @@ def _form(
         if forms[key] == "a mapping" and not all(isinstance(name, str) for name in value):
             odd = next(name for name in value if not isinstance(name, str))
             raise PlainFileError(
-                f"{where}: {key}: expected texts as names; got {shown(odd)}: put it in quotes"
+                f"{where}: {key}: expected strings as names; got {shown(odd)}: put it in quotes"
             )
     return found
 
@@ -276,7 +275,7 @@ def _seeds(content: Mapping[str, Any], where: str) -> tuple[int, ...] | None:
 
 
 def _entry(value: Any, where: str, forms: Mapping[str, str]) -> dict[str, Any]:
-    """A world or a method: a list of overrides, or a mapping with them and more."""
+    """A world or a method: a list of overrides, or a mapping with overrides and further keys."""
     found = dict(_form({"overrides": value} if isinstance(value, list) else value, where, forms))
     return {**found, "overrides": tuple(found.get("overrides", ()))}
 
@@ -295,7 +294,7 @@ def _stage(
     where: str,
     tables: Mapping[str, tuple[str, ...]],
     groups: Mapping[str, tuple[str, ...]],
-    usual: tuple[int, ...],
+    default_seeds: tuple[int, ...],
 ) -> Stage:
     found = _form(value, where, _STAGE, ("about",))
     own = _seeds(found, where)
@@ -311,7 +310,7 @@ def _stage(
         found["about"],
         found.get("file", ""),
         found.get("alone", False),
-        usual if own is None else own,
+        default_seeds if own is None else own,
         blocks,
         tuple(cases),
     )
@@ -331,7 +330,7 @@ def _block(
             raise PlainFileError(f"{where}: expected {single} or {axis}; got both")
         given = [found[single]] if single in _BLOCK and single in found else found.get(axis, [])
         if not given and axis != "settings":
-            raise PlainFileError(f"{where}: expected {single} or {axis}; there is neither")
+            raise PlainFileError(f"{where}: expected {single} or {axis}; got neither")
         names = table if given == ALL else groups.get(given, (given,)) if isinstance(given, str) else given
         _known(names, table, f"{where}: {axis}")
         chosen[axis] = tuple(names)

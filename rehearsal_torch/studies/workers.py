@@ -1,7 +1,7 @@
-"""Processes that share a study, each with one thread.
+"""Worker processes of a study, each with one thread.
 
-What all tasks need travels to each process once; a task is a pair of small arguments. Results come as they
-are finished, in any order, so they must say what they are of. No new task is handed out after the deadline.
+The common argument is sent to each process once; the other argument of a task is small. Results are returned
+as they are finished, in any order, and must identify their task. No task begins after the deadline.
 """
 
 import os
@@ -26,14 +26,14 @@ def shared(
     workers: int,
     deadline: float | None = None,
 ) -> Iterator[Result]:
-    """The results of work(common, task), in the order in which they come.
+    """The results of work(common, task), in the order in which they are finished.
 
     Args:
-        work: A function of a module (other processes look it up by name).
-        common: What every task needs.
-        tasks: One argument a task.
-        workers: Processes; 1 works in this one.
-        deadline: On `time.monotonic`'s clock; None for none.
+        work: A function of a module, since other processes look it up by name.
+        common: The first argument of all tasks.
+        tasks: The second argument of each task.
+        workers: Number of processes; 1 runs all tasks in this process.
+        deadline: Time on the clock of `time.monotonic`; None for no deadline.
     """
     due = (task for task in tasks if deadline is None or time.monotonic() < deadline)
     if workers == 1:
@@ -41,9 +41,9 @@ def shared(
         return
     from joblib import Parallel, delayed
 
-    # The token keeps joblib from taking up processes again that hold something else.
+    # The token keeps joblib from reusing processes that were started with other arguments.
     start = {"initializer": _receive, "initargs": (work, common, uuid4().hex, os.getpid())}
-    share = Parallel(
+    parallel = Parallel(
         n_jobs=workers,
         backend="loky",
         return_as="generator_unordered",
@@ -51,7 +51,7 @@ def shared(
         batch_size=1,
         **start,
     )
-    yield from share(delayed(_carry_out)(task) for task in due)
+    yield from parallel(delayed(_carry_out)(task) for task in due)
 
 
 _received: list[Any] = []

@@ -73,6 +73,6 @@ def test_results_come_from_clean_commits(tmp_path, monkeypatch):
     check_clean(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=r"code\.py differs from the commit") as told:
         check_clean(kept)
-    assert "Commit first, or choose another --out" in str(told.value)
+    assert "Commit first, or choose another out=" in str(told.value)
     monkeypatch.setattr(committed, "checkout", lambda: None)
     check_clean(kept)

@@ -40,7 +40,7 @@ def test_seeds_may_be_a_range_and_numbers_name_settings():
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("auf", "stages=a,b", "several values stand in brackets. Write stages=[a,b]"),
+        ("auf", "stages=a,b", "several values need brackets. Write stages=[a,b]"),
         ("auf", "stagess=[eta]", "stagess: there is no such option. Did you mean stages?"),
         ("auf", "seed=1", "seed: there is no such option. Did you mean seeds?"),
         ("auf", "nonsense.a=1", "An override of every job looks like trainer.max_epochs=5"),

@@ -10,7 +10,7 @@ from rehearsal_torch.studies.results_folder import agree, note, own
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path):
     assert own(tmp_path / "new").path == tmp_path / "new"
     (tmp_path / "table.csv").touch()
-    with pytest.raises(UserError, match=r"holds no study \(table\.csv\)"):
+    with pytest.raises(UserError, match=r"contains no study \(table\.csv\)"):
         own(tmp_path)
     with pytest.raises(UserError, match="this is a file"):
         own(tmp_path / "table.csv")

@@ -96,7 +96,7 @@ def test_a_study_is_what_its_file_says(tmp_path):
             {"stages": {"first": {"about": "x", "jobs": [{"world": "bank", "worlds": "all"}]}}},
             "expected world or worlds; got both",
         ),
-        ({"worlds": {True: ["a=b"]}}, "worlds: expected texts as names; got True: put it in quotes"),
+        ({"worlds": {True: ["a=b"]}}, "worlds: expected strings as names; got True: put it in quotes"),
         ({"options": {"rounds": {"meaning": "x", "kind": "wohle"}}}, "kind: there is no 'wohle'"),
     ],
 )
@@ -123,7 +123,7 @@ def test_paragraphs_of_a_text_stand_on_one_line(tmp_path):
     assert read_texts(path) == {"one": "first line {x}\n\nsecond", "two": "third"}
     for text, words in (
         ("## one\n\n## two\n\nx\n", "one is empty"),
-        ("## a\n\nx\n\n## a\n\ny\n", "a stands twice"),
+        ("## a\n\nx\n\n## a\n\ny\n", "a occurs twice"),
     ):
         path.write_text(text)
         with pytest.raises(PlainFileError, match=words):

@@ -1,1 +1,1 @@
-"""The study of avoiding undesired futures: rehearsal by kernels and its baselines, decision by decision."""
+"""The study of avoiding undesired futures: rehearsal with kernel estimators, and its baselines."""

@@ -1,1 +1,1 @@
-"""The study of causal Bayesian optimisation: trials with learnt noise and their baselines."""
+"""The study of causal Bayesian optimisation with learnt distributions of the noise, and its baselines."""
