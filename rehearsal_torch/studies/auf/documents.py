@@ -79,10 +79,10 @@ def table1(record: Record) -> Section:
         "### Share of the possible gain that was reached",
         TEXTS["gain"],
         cross_table.shares(found),
-        "### Beside the paper's numbers",
+        "### Comparison with the paper",
         _comparison(found),
         _unreachable(found),
-        "### What the methods claim",
+        "### Claimed probabilities and their intervals",
         TEXTS["intervals"],
         _claims(found, job_totals(record, TABLE1, "warned")),
     ]
@@ -122,7 +122,7 @@ def table2(record: Record) -> Section:
         )
     if not body:
         return Section()
-    return Section(["## Table 2: many rows (Non-Syn1)", TEXTS["scalability"], table(body)])
+    return Section(["## Table 2: many observations (Non-Syn1)", TEXTS["scalability"], table(body)])
 
 
 def table3(record: Record) -> Section:
@@ -205,7 +205,7 @@ def sensitivity(record: Record) -> Section:
     fixed = recorded_rows(record, "sensitivity")
     if not fixed:
         return Section()
-    settings_of_table1 = {"cme": "ours (`cme`)", "cme_published": "widths=median"}
+    settings_of_table1 = {"cme": "`cme`", "cme_published": "widths=median"}
     selected = [
         row | {"setting": settings_of_table1[row["method"]]}
         for row in recorded_rows(record, TABLE1)
@@ -219,7 +219,7 @@ def sensitivity(record: Record) -> Section:
         regrets.append({"setting": each, "mean": figure(mean(left)), "worst": figure(max(left))})
     return Section(
         [
-            "## With and without our selection",
+            "## Fixed and selected hyper-parameters",
             TEXTS["sensitivity"],
             table(_crossed("world", found, settings), ["world", *settings]),
             TEXTS["regret"],
@@ -296,16 +296,16 @@ def _claims(found: Cells, warned: Mapping[tuple[object, object], int]) -> list[s
                         "claimed": figure(one.claimed),
                         "true": figure(one.auf.mean),
                         "claimed - true": f"{one.excess:+.3f}",
-                        "intervals that hold": _coverage([one]),
-                        "their width": figure(one.width),
-                        "nothing altered": f"{one.no_action_count} of {one.count}",
+                        "coverage": _coverage([one]),
+                        "mean width": figure(one.width),
+                        "no action": f"{one.no_action_count} of {one.count}",
                         "warned": str(warned.get((world, name), 0)),
                     }
                 )
     for name in distinct([name for line in found.values() for name in line]):
         some = [line[name] for line in found.values() if name in line and line[name].intervals]
         if len(some) > 1:
-            body.append({"world": "all", "method": name, "intervals that hold": _coverage(some)})
+            body.append({"world": "all", "method": name, "coverage": _coverage(some)})
     return table(body)
 
 

@@ -99,7 +99,8 @@ def triangle() -> Section:
     centroid, best = triangle_panel.success(0.0), triangle_panel.success(triangle_panel.best())
     text = texts("auf")["triangle"].format(centroid=centroid, best=best)
     return Section(
-        ["## The centre of the region is no goal (Fig. 5)", text], {"triangle": triangle_panel.draw()}
+        ["## The centre of the region is not the best aim (Fig. 5)", text],
+        {"triangle": triangle_panel.draw()},
     )
 
 

@@ -66,7 +66,7 @@ def draw(loan: Loan) -> Figure:
     """
     figure, [[left, middle, right]] = panels(1, 3, width=4.4, height=4.0)
     left.plot(*loan.unaltered.T, ".", color=BLACK, markersize=2, alpha=0.35)
-    left.set_title(f"Nothing altered: {loan.no_action:.3f} desired")
+    left.set_title(f"No action: {loan.no_action:.3f} desired")
     middle.plot(loan.rates, loan.truth, "-", color=BLACK, label="truth")
     for one, colour, dash, name in (
         (loan.nested, BLUE, "--", "nested estimate"),

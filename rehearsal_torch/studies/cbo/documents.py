@@ -68,7 +68,7 @@ def _parts(out: RunFolder) -> Iterator[Block | Section]:
         panel = [row for row in compared if STUDY.worlds[problem_of(row)].figure == figure]
         if any(problem_of(row) not in groups["main"] for row in panel):
             yield recommended(panel, f"{figure} of the paper", figure.lower().replace(". ", ""))
-    yield mean_differences(others, "The settings beside the main ones, together")
+    yield mean_differences(others, "All other settings together")
     yield variants(
         [row for row in rows if problem_of(row) in groups["mixture_problems"]],
         groups["component_numbers"],
@@ -77,7 +77,7 @@ def _parts(out: RunFolder) -> Iterator[Block | Section]:
     )
     yield variants(main_problems, groups["kernels"], "Kernels", TEXTS["kernels"])
     yield variants(main_problems, (DEFAULT, *groups["ablations"]), "Ablation", TEXTS["ablation"])
-    for seeds, some in {"on fresh seeds": confirmation, "on all seeds": main_problems + confirmation}.items():
+    for seeds, some in {"on new seeds": confirmation, "on all seeds": main_problems + confirmation}.items():
         yield variants(
             some,
             _often_run(some),
@@ -86,17 +86,17 @@ def _parts(out: RunFolder) -> Iterator[Block | Section]:
         )
         yield mean_differences(
             [row for row in some if row["method"] in groups["candidates"]],
-            f"The default beside other configurations, {seeds}",
+            f"The default compared with the other candidates, {seeds}",
         )
     candidates = _often_run(main_problems + confirmation)
     yield medians(
         [row for row in main_problems if row["method"] in candidates and _is_target(row)],
-        "Configurations run about as often as the default, by themselves",
+        "The default and the other candidates, problem by problem",
     )
     yield seconds(compared)
     yield _missing_runs(record)
     lines = list(record.lines.values())
-    yield "## Where the rows come from"
+    yield "## Provenance"
     yield f"{origin(out.read_json(RUN), lines, 'repeat')}; {minutes(lines)}."
 
 
@@ -139,7 +139,7 @@ def differences(rows: Sequence[Row]) -> Section:
         return Section()
     means = {f"`{method}`": _signed(_means(found)) for method, found in by_method.items()}
     body.append({"problem": "mean of the problems above", **means})
-    return Section([f"## `{DEFAULT}` beside each method", TEXTS["differences"], table(body)])
+    return Section([f"## `{DEFAULT}` compared with each method", TEXTS["differences"], table(body)])
 
 
 def mean_differences(rows: Sequence[Row], title: str) -> Section:
@@ -164,7 +164,7 @@ def mean_differences(rows: Sequence[Row], title: str) -> Section:
                 "method": f"`{method}`",
                 "settings": str(len(means)),
                 "pairs": str(sum(map(len, each))),
-                "default ahead in": str(sum(mean > 0 for mean in means)),
+                "default better in": str(sum(mean > 0 for mean in means)),
                 "difference": _signed(means),
             }
         )
@@ -247,7 +247,7 @@ def variants(rows: Sequence[Row], methods: Sequence[str], title: str, text: str)
             "": method,
             **{problem: f"{line[method].normalised:.3f}" for problem, line in found.items()},
             "mean": str(trial_table.regret(found, method)),
-            "seconds a round, at most": f"{max(line[method].seconds for line in found.values()):.2g}",
+            "seconds per round, maximum": f"{max(line[method].seconds for line in found.values()):.2g}",
         }
         for method in present
     ]
@@ -269,7 +269,7 @@ def seconds(rows: Sequence[Row]) -> Section:
         for problem, line in found.items()
     ]
     headings = ["problem", *trial_table.methods(found)]
-    return Section(["## Seconds a round", TEXTS["seconds"], table(body, headings)])
+    return Section(["## Seconds per round", TEXTS["seconds"], table(body, headings)])
 
 
 def _method(row: Row) -> str:
@@ -356,8 +356,8 @@ def _missing_runs(record: Record) -> Section:
         return Section([TEXTS["complete"]])
     return Section(
         [
-            "## What was cut",
-            f"Of {planned} seeds there are fewer here:" if fewer else "",
+            "## Missing repeats",
+            f"Fewer than {planned} seeds:" if fewer else "",
             fewer,
             f"Not run: {'; '.join(missing)}." if missing else "",
         ]

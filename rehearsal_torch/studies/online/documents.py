@@ -12,7 +12,6 @@ from statistics import median
 
 from rehearsal_torch.evaluation.online_rows import Row, online_typed
 from rehearsal_torch.evaluation.summaries import LAST, OnlineSummary, grouped, online_summary
-from rehearsal_torch.reporting.cross_table import as_markdown
 from rehearsal_torch.reporting.decision_table import figure, percent
 from rehearsal_torch.reporting.figures import online_panels
 from rehearsal_torch.run_folder import RunFolder
@@ -122,34 +121,29 @@ def fig4(rows: Sequence[Row]) -> Section:
         rows: The rows of the rehearsal methods.
     """
     worlds: dict[str, dict[str, Sequence[Row]]] = {}
-    body = []
+    body, late = [], f"last {LAST} rounds"
     some = sorted((row for row in rows if row["method"] == DEFAULT), key=lambda row: float(row["tau"]))
     for (world, tau), each in grouped(_by_world(some), "world", "tau").items():
         one = online_summary(each)
         worlds.setdefault(str(world), {})[f"tau = {tau}"] = each
         body.append(
-            [
-                str(world),
-                f"tau = {tau}",
-                *_probabilities(one, "late").values(),
-                f"{one.information:.3f}",
-                f"{one.information_late:.3f}",
-                f"{one.width:.3f}",
-                percent(one.covered),
-                percent(one.covered_late),
-                _altered(one),
-                str(one.repeats),
-            ]
+            {
+                "world": str(world),
+                "tau": str(tau),
+                **_probabilities(one, late),
+                "information": f"{one.information:.3f}",
+                f"information, {late}": f"{one.information_late:.3f}",
+                "width of the bounds": f"{one.width:.3f}",
+                "coverage": percent(one.covered),
+                f"coverage, {late}": percent(one.covered_late),
+                "altered": _altered(one),
+                "repeats": str(one.repeats),
+            }
         )
     if not worlds:
         return Section()
-    late = f"last {LAST}"
-    headings = ["world", "", "probability", "successes", late, "best possible", "information", late]
-    headings += ["bound's width", "truth inside", late, "altered", "repeats"]
     drawn = online_panels.draw(worlds, dict.fromkeys(worlds, f"tau = {TAU}"))
-    return Section(
-        ["## Fig. 4: rounds at each tau", TEXTS["fig4"], as_markdown(headings, body)], {"fig4": drawn}
-    )
+    return Section(["## Fig. 4: rounds at each tau", TEXTS["fig4"], table(body)], {"fig4": drawn})
 
 
 def policies(rows: Sequence[Row]) -> Section:
@@ -204,9 +198,9 @@ def changing(rows: Sequence[Row]) -> Section:
             {
                 "method": f"`{method}`",
                 "before the change": before,
-                "after it": after,
+                "after the change": after,
                 f"last {LAST} rounds": figure(one.late),
-                "best possible there": figure(one.late + one.left),
+                "best possible then": figure(one.late + one.left),
                 "repeats": str(one.repeats),
             }
         )
@@ -258,10 +252,10 @@ def _comparison(rows: Sequence[Row], heading: str, name: str, text: str = "") ->
             {
                 "world": str(world),
                 "method": f"`{method}`",
-                **_probabilities(one, f"last {LAST}"),
-                "nothing altered": percent(one.targets.get("-", 0.0)),
+                **_probabilities(one, f"last {LAST} rounds"),
+                "no action": percent(one.targets.get("-", 0.0)),
                 "altered": _altered(one),
-                "seconds a round": f"{one.seconds:.2g}",
+                "seconds per round": f"{one.seconds:.2g}",
                 "repeats": str(one.repeats),
             }
         )
@@ -309,7 +303,7 @@ def _speed(record: Record) -> Section:
         if method == DEFAULT:
             found.setdefault(world, []).append(float(line["seconds"]))
     repeats = "; ".join(
-        f"{world}: {median(seconds):.0f} s a repeat, {median(seconds) / 6:.1f} minutes"
+        f"{world}: {median(seconds):.0f} s per repeat, {median(seconds) / 6:.1f} minutes"
         for world, seconds in found.items()
     )
     return Section(["## Speed", TEXTS["speed"].format(repeats=repeats or "none was run")])
@@ -327,4 +321,4 @@ def _missing_repeats(record: Record) -> Section:
     ]
     if not fewer:
         return Section([TEXTS["complete"]])
-    return Section(["## What was cut", TEXTS["cut"].format(fewer="; ".join(fewer))])
+    return Section(["## Missing repeats", TEXTS["missing"].format(fewer="; ".join(fewer))])

@@ -38,6 +38,7 @@ from rehearsal_torch.studies.sepsis.reproduction import TRUTH, truth_in
 from rehearsal_torch.studies.sepsis.search_panels import Axis
 from rehearsal_torch.studies.sepsis.searches import BOUND, DEFAULT, HORIZON, LIMIT, planned
 from rehearsal_torch.studies.study_files import study, texts
+from rehearsal_torch.studies.tables import table
 
 # Stage to the column along which its cases differ, the label of that axis, and whether it is logarithmic.
 _AXES = {
@@ -95,7 +96,7 @@ def _parts(out: RunFolder, fitted: Fitted, config: Mapping[str, Any]) -> Iterato
     for stage, found in lines.items():
         yield points_table(stage, found)
     for changes in sorted({row["k"] for row in truth}):
-        yield f"### What the truth says, k = {changes}"
+        yield f"### Values under the true distribution, k = {changes}"
         yield truth_errors.markdown([row for row in truth if row["k"] == changes])
 
 
@@ -153,17 +154,22 @@ def points_table(stage: str, lines: Mapping[str, Sequence[Point]]) -> Section:
     if not lines:
         return Section()
     axis = "|S|" if stage == "anchors" else _AXES[stage][0]
-    body = [
-        f"| search | {axis} | episodes | EBF | seconds | improvement % | proven % |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    body = []
     for name, line in lines.items():
         for point in line:
             least = "" if point.proven == 1 else "≥ "
-            means = [f"{least}{one}" for one in (point.ebf, point.seconds, point.improvement.times(100))]
-            cells = [name, f"{point.x:g}", str(point.ebf.count), *means, f"{100 * point.proven:.0f}"]
-            body.append(f"| {' | '.join(cells)} |")
-    return Section([f"### Along {axis}", body])
+            body.append(
+                {
+                    "search": name,
+                    axis: f"{point.x:g}",
+                    "episodes": str(point.ebf.count),
+                    "EBF": f"{least}{point.ebf}",
+                    "seconds": f"{least}{point.seconds}",
+                    "improvement %": f"{least}{point.improvement.times(100)}",
+                    "proven %": f"{100 * point.proven:.0f}",
+                }
+            )
+    return Section([f"### Along {axis}", table(body)])
 
 
 def _patient(fitted: Fitted, episode: str, config: Mapping[str, Any]) -> Figure:

@@ -23,7 +23,7 @@ def test_both_illustrations_bear_their_figures(tmp_path):
     )
     assert "mean at the centroid: 0.577" in (tmp_path / "triangle.svg").read_text()
     assert "best mean: 0.709" in (tmp_path / "triangle.svg").read_text()
-    assert f"Nothing altered: {rows['no action']} desired" in (tmp_path / "loan.svg").read_text()
+    assert f"No action: {rows['no action']} desired" in (tmp_path / "loan.svg").read_text()
 
 
 def test_the_best_mean_stands_below_the_centroid_where_the_triangle_is_wide():

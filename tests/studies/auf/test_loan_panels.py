@@ -4,14 +4,14 @@ from rehearsal_torch.reporting.style import drawing
 from rehearsal_torch.studies.auf.loan_panels import Loan, Selection, draw
 
 
-def test_three_panels_show_what_two_estimators_believe():
+def test_three_panels_show_two_estimates_and_their_outcomes():
     rates = np.array([0.1, 0.2, 0.3])
     outcomes = np.array([[0.7, 0.4], [0.5, 0.2]])
     nested = Selection(np.array([0.2, 0.8, 0.6]), 0.2, outcomes, 0.75)
     single = Selection(np.array([0.9, 0.4, 0.1]), 0.1, outcomes + 0.1, 0.25)
     with drawing():
         left, middle, right = draw(Loan(rates, rates * 2, outcomes - 0.1, 0.125, single, nested)).axes
-    assert left.get_title() == "Nothing altered: 0.125 desired"
+    assert left.get_title() == "No action: 0.125 desired"
     assert right.get_title() == "Nested: 0.750 desired, single: 0.250"
     assert list(left.lines[0].get_xdata()) == list(outcomes[:, 0] - 0.1)
     curves = {line.get_label(): line for line in middle.lines}

@@ -57,7 +57,7 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_tables(tmp_path, monkey
     for part in (
         "| world | no action |",
         "0.598 ± 0.066",
-        "every cell is complete",
+        "no job is missing",
         "(3 jobs)",
         "The NHANES generator",
     ):
@@ -129,7 +129,7 @@ def test_tables_of_the_other_stages_stand_beside_the_papers(tmp_path, monkeypatc
         "| 1x |",
         "## Learning curves",
         "N = 200",
-        "## With and without our selection",
+        "## Fixed and selected hyper-parameters",
         "widths=leave_one_out",
     ):
         assert part in text

@@ -47,13 +47,13 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     text = (tmp_path / "README.md").read_text(encoding="utf-8")
     heads = (
         "main setting of each problem",
-        "beside each method",
+        "compared with each method",
         "Tables 2 and 3",
         "Fig. 4 of the paper",
         "Fig. 14",
         "Ablation",
-        "Seconds a round",
-        "What was cut",
+        "Seconds per round",
+        "Missing repeats",
     )
     for head in heads:
         assert head in text
@@ -68,7 +68,7 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
         "| excbo",
         "| excbo, components by bic",
     ]
-    alone = text.split("## Configurations run about as often as the default, by themselves")[1].split("##")[0]
+    alone = text.split("## The default and the other candidates, problem by problem")[1].split("##")[0]
     assert "| dropwave unit | `excbo, components by bic` | 2 | 0.905 | 0.9 | 0.91 | 0.905 | 1 |" in alone
     assert "| `excbo, propagate sample` | 1 | 1 | 0 | -0.133 |" in text
     assert "| dropwave unit | 0.25 | " in text

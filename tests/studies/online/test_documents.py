@@ -43,13 +43,13 @@ def rows(method, tau, probability, world="bermuda", oracle=0.8, target="DIC"):
         ),
         (
             rows("qwz23_success", "", 0.79),
-            "success alone comes to 0.790 in the last 20 rounds, 0.010 below the best possible (within .02); "
-            "2 repeats.",
+            "`qwz23_success` reaches 0.790 in the last 20 rounds, 0.010 below the best possible "
+            "(within .02); 2 repeats.",
         ),
         (
             rows("qwz23_published", "0.9", 0.5),
-            "at tau = .9, which not even the best possible 0.800 reaches, the constraint is dropped, as in "
-            "the paper: `qwz23_published` comes to 0.500; 2 repeats.",
+            "at tau = .9, above the best possible 0.800, there is no constraint, as in the paper: "
+            "`qwz23_published` reaches 0.500; 2 repeats.",
         ),
     ],
 )
@@ -72,14 +72,14 @@ def test_counterparts_stand_on_the_same_repeats():
         section = documents.counterparts(some)
         assert documents.policies(some) == Section(), "a single method is no comparison"
     assert set(section.figures) == {"counterparts"}
-    assert section.blocks[1].startswith("The same repeats for all.")
+    assert section.blocks[1].startswith("The same repeats for all methods.")
     assert sum(line.startswith("| bermuda") for line in section.blocks[2]) == 3
 
 
 def test_rounds_of_each_tau_are_in_rising_order():
     with drawing():
         section = documents.fig4([*rows("qwz23", "0.9", 0.5), *rows("qwz23", "0.3", 0.6)])
-    assert [line.split(" | ")[1] for line in section.blocks[-1][2:]] == ["tau = 0.3", "tau = 0.9"]
+    assert [line.split(" | ")[1] for line in section.blocks[-1][2:]] == ["0.3", "0.9"]
 
 
 @pytest.mark.slow
@@ -92,4 +92,4 @@ def test_without_rows_the_page_says_so(tmp_path):
     documents.documents(RunFolder(tmp_path))
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("# Structural rehearsal models: the paper's rounds\n")
-    assert text.endswith("No round was played yet.\n")
+    assert text.endswith("There are no repeats yet.\n")

@@ -77,11 +77,11 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_documents(tmp_path, mon
         "## Table 1",
         "| 0.714 |",
         "## Fig. 4",
-        "tau = 0.3",
+        "| 0.3 |",
         "## Policies",
         "## When modelling influence pays",
         "## Speed",
-        "## What was cut",
+        "## Missing repeats",
     ):
         assert part in text
     assert "(8 repeats)" in text

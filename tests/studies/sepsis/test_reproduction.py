@@ -71,7 +71,7 @@ def test_the_study_runs_end_to_end_and_goes_on_where_it_ended(small, tmp_path, m
     assert len(told["commands"]) == 2
     assert told["limit_seconds"] == 60
     assert told["commit"] is None or len(told["commit"]) >= 40
-    assert "What the truth says, k = 3" in (out / "README.md").read_text()
+    assert "Values under the true distribution, k = 3" in (out / "README.md").read_text()
 
     def refuse(*_):
         raise AssertionError("a row that is there was computed again")
