@@ -33,6 +33,7 @@ from scipy.linalg import cho_factor, cho_solve
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
 from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
@@ -131,7 +132,7 @@ def decide(
 def heavy(name: str, rows: int, threads: int) -> tuple[float, float]:
     """Process seconds of a fit, and peak memory in megabytes; to be run in a separate process."""
     torch.set_num_threads(threads)
-    given, estimator = examples(Loan(rows=rows)), estimators()[name]()
+    given, estimator = examples(Loan(size=SampleSize(rows=rows))), estimators()[name]()
     seconds, _ = timed(lambda: estimator.solve(*given))
     return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -155,7 +156,7 @@ def fits(counts: dict[str, tuple[int, ...]], repeat: int, threads: int) -> Itera
 
 def decisions(rows: int, contexts: int, few: int, repeat: int) -> Iterator[dict[str, object]]:
     """1,000 decisions after the fit, and the plain reference in a few contexts, scaled to 1,000."""
-    world = Loan(rows=rows, contexts=contexts)
+    world = Loan(size=SampleSize(rows=rows, contexts=contexts))
     surrogate = fit(nested(world, "fixed widths"), world.observations())
     cases = [world.case(index) for index in range(contexts)]
     default = fit(nested(world, "joint metrics"), world.observations())

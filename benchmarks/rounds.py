@@ -31,6 +31,7 @@ from rehearsal_torch.objectives.information import ENTROPIES, Entropy, Informati
 from rehearsal_torch.objectives.scenario_success import Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.informative import Informative
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
@@ -49,7 +50,7 @@ def timed(call: Callable[[], object]) -> float:
 
 def rounds(count: int, tau: float) -> tuple[list[Row], StructuralPosterior, Bermuda]:
     """Time of each part of each round."""
-    world = Bermuda(preset="qwz23", rows=10, contexts=count)
+    world = Bermuda(preset="qwz23", size=SampleSize(rows=10, contexts=count))
     table, model = world.observations(), StructuralPosterior(world.task, world.hypotheses)
     search, certify, found = Informative(tau=tau, fallback="most_probable"), PacBound(), []
     for index in range(count):

@@ -11,6 +11,7 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.objectives.objective import class_of, objective_for, settings_of
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.round_line import answered
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
@@ -91,7 +92,7 @@ def test_answers_are_kept_to_the_last_bit():
 
 
 def test_a_world_in_foresight_says_whether_a_round_succeeded():
-    world = RideHailing(rows=20, contexts=12)
+    world = RideHailing(size=SampleSize(rows=20, contexts=12))
     surrogate = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())
     objective = partial(
         SuccessProbability,

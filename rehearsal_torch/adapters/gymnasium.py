@@ -42,6 +42,7 @@ from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 
 
@@ -178,12 +179,12 @@ class RehearsalEnvironment(gymnasium.Env):
 
 def ride_hailing(rounds: int = 10_000, seed: int = 0, released: bool = False) -> RehearsalEnvironment:
     """The ride-hailing world."""
-    return RehearsalEnvironment(RideHailing(released, rows=10, contexts=rounds, seed=seed))
+    return RehearsalEnvironment(RideHailing(released, size=SampleSize(rows=10, contexts=rounds), seed=seed))
 
 
 def bermuda(rounds: int = 10_000, seed: int = 0, preset: str = "qwz23") -> RehearsalEnvironment:
     """The Bermuda coral reef world."""
-    return RehearsalEnvironment(Bermuda(preset, rows=10, contexts=rounds, seed=seed))
+    return RehearsalEnvironment(Bermuda(preset, size=SampleSize(rows=10, contexts=rounds), seed=seed))
 
 
 for _name, _factory in (("RideHailing", ride_hailing), ("Bermuda", bermuda)):

@@ -151,9 +151,11 @@ def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
 def _kinds(group: str) -> tuple[type, ...]:
     """The base classes allowed in a group; `object` if the group's rooms hold nothing else."""
     if group == "dataset":
+        from rehearsal_torch.problems.causal.noise import ModalNoise
         from rehearsal_torch.problems.problem import Problem
+        from rehearsal_torch.problems.world_size import Rounds, SampleSize
 
-        return (Problem,)
+        return (Problem, ModalNoise, Rounds, SampleSize)
     if group == "surrogate":
         from rehearsal_torch.data.part import Part
         from rehearsal_torch.surrogates.surrogate import Surrogate

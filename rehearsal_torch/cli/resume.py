@@ -24,7 +24,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import read_override, refuse_renamed, single_overrides
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
-from rehearsal_torch.files.moved import RENAMED_CHOICES, current, current_key
+from rehearsal_torch.files.moved import RENAMED_CHOICES, current_key, current_settings
 from rehearsal_torch.run_folder import RunFolder
 
 # Keys that do not affect the results.
@@ -77,8 +77,8 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
             )
         raise UserError(what, f"resume={directory}", remedy)
     _screen(before["overrides"], f"{directory}/{SWEEP if sweep else 'run.json'}")
-    config, choices = folder.read_yaml("config.yaml"), run.get("choices", {})
-    old = [_present(text, config) for text in before["overrides"]]
+    config, choices = _written(folder), run.get("choices", {})
+    old = current_overrides(before["overrides"], folder)
     for text in typed:
         key, _, value = text.lstrip("+").partition("=")
         refuse_renamed(key, config)
@@ -100,6 +100,22 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
         if text not in old and (_free(text.lstrip("+").partition("=")[0]) or text.startswith("hydra"))
     ]
     return [*old, *free], bool(sweep)
+
+
+def current_overrides(texts: Sequence[str], folder: RunFolder) -> list[str]:
+    """Overrides with the current names of their keys, or of their files in `conf`.
+
+    Args:
+        texts: The overrides that a run or a sweep was started with.
+        folder: Its folder.
+    """
+    config = _written(folder)
+    return [_present(text, config) for text in texts]
+
+
+def _written(folder: RunFolder) -> dict[str, Any]:
+    """The configuration in a folder; that of the first job in the folder of a sweep."""
+    return folder.read_yaml("config.yaml") or RunFolder(folder.path / "0").read_yaml("config.yaml")
 
 
 def _present(text: str, config: Mapping[str, Any]) -> str:
@@ -179,8 +195,7 @@ def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
             "Restore the file from a copy, or choose another out=",
         )
     written = folder.read_yaml("config.yaml")
-    before, now = _flat(written), _flat(config)
-    before = {current_key(key, written): value for key, value in before.items()}
+    before, now = (current_settings(_flat(each), each) for each in (written, config))
     odd = [key for key in sorted({*before, *now}) if not _free(key) and before.get(key) != now.get(key)]
     if odd:
         shown = ", ".join(
@@ -252,14 +267,12 @@ def _flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, Mapping) and value:
             found.update(_flat(value, f"{prefix}{key}."))
         else:
-            found[f"{prefix}{key}"] = (
-                current(value) if key == "_target_" and isinstance(value, str) else value
-            )
+            found[f"{prefix}{key}"] = value
     return found
 
 
 def _at(config: Mapping[str, Any], key: str) -> Any:
-    return {current_key(each, config): value for each, value in _flat(config).items()}.get(key)
+    return current_settings(_flat(config), config).get(key)
 
 
 def _cut(value: Any) -> str:

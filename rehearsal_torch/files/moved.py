@@ -238,6 +238,44 @@ RENAMED_KEYS = {
 }
 """Renamed configuration keys of this package's classes; keys of user-defined classes stay as they are."""
 
+_SAMPLE = {f"dataset.{name}": f"dataset.size.{name}" for name in ("rows", "contexts")}
+_ROUNDS = {f"dataset.{name}": f"dataset.size.{name}" for name in ("rounds", "initial")}
+_DROPWAVE = {f"dataset.{name}": f"dataset.noise.{name}" for name in ("sigma", "modes", "reading")}
+_NOISE = _DROPWAVE | {f"dataset.{name}": f"dataset.noise.{name}" for name in ("means", "factors")}
+_READING = {"dataset.noise": "dataset.reading"}
+RENAMED_BY_CLASS = {
+    "problems.causal.ackley.Ackley": _NOISE | _ROUNDS,
+    "problems.causal.alpine2.Alpine2": _NOISE | _ROUNDS,
+    "problems.causal.chemostat.Chemostat": _ROUNDS,
+    "problems.causal.dropwave.Dropwave": _DROPWAVE | _ROUNDS,
+    "problems.causal.epidemic.Epidemic": _NOISE | _ROUNDS,
+    "problems.causal.pooled_testing.PooledTesting": _NOISE | _ROUNDS,
+    "problems.causal.rosenbrock.Rosenbrock": _NOISE | _ROUNDS,
+    "problems.nhanes.dataset.Nhanes": _SAMPLE,
+    "problems.rehearsal.bermuda.Bermuda": _SAMPLE,
+    "problems.rehearsal.changing_world.FollowedStore": _SAMPLE,
+    "problems.rehearsal.changing_world.TwoStores": _SAMPLE,
+    "problems.rehearsal.lin_syn1.LinSyn1": _SAMPLE | _READING,
+    "problems.rehearsal.loan.Loan": _SAMPLE | _READING,
+    "problems.rehearsal.market.Manage": _SAMPLE,
+    "problems.rehearsal.market.Market": _SAMPLE,
+    "problems.rehearsal.non_syn1.NonSyn1": _SAMPLE | _READING,
+    "problems.rehearsal.non_syn2.NonSyn2": _SAMPLE | _READING,
+    "problems.rehearsal.ride_hailing.RideHailing": _SAMPLE,
+}
+"""Keys that are renamed in the configuration of one class: class, as a path in the current modules, to old
+and new keys.
+"""
+
+PARTS = {
+    "dataset.noise.sigma": "problems.causal.noise.ModalNoise",
+    "dataset.size.rounds": "problems.world_size.Rounds",
+    "dataset.size.rows": "problems.world_size.SampleSize",
+}
+"""Settings that are objects of their own today: a key of each, which every configuration of it has, to its
+class.
+"""
+
 RENAMED_BY_ROOM = {("search.glance", "search.trials"): "search.screening_steps"}
 """Keys with a different new name in the classes of one room: (key, room) to key."""
 
@@ -271,7 +309,30 @@ def current_key(key: str, config: Mapping[str, Any]) -> str:
     package, _, inside = current(str(target)).partition(".")
     if package != __name__.partition(".")[0]:
         return key
+    if key in RENAMED_BY_CLASS.get(inside, {}):
+        return RENAMED_BY_CLASS[inside][key]
     rooms = (
         new for (old, room), new in RENAMED_BY_ROOM.items() if old == key and inside.startswith(f"{room}.")
     )
     return next(rooms, RENAMED_KEYS.get(key, key))
+
+
+def current_settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a configuration, dotted key to value, with the keys and the class paths of today.
+
+    Values that were arguments of a class, and belong to an object below it today, are moved there, together
+    with the object's class.
+
+    Args:
+        settings: All settings as written.
+        config: The same configuration, as nested mappings.
+    """
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        new = current_key(key, config)
+        if new != key and new in PARTS:
+            part, package = new.rpartition(".")[0], __name__.partition(".")[0]
+            found[f"{part}._target_"] = f"{package}.{PARTS[new]}"
+        target = key.rpartition(".")[2] == "_target_" and isinstance(value, str)
+        found[new] = current(value) if target else value
+    return found

@@ -7,6 +7,7 @@ from botorch.optim import optimize_acqf
 
 from rehearsal_torch.adapters.botorch import WorldFunction
 from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.causal.noise import ModalNoise
 from rehearsal_torch.problems.causal.rosenbrock import Rosenbrock
 
 
@@ -26,7 +27,7 @@ def test_noise_is_that_of_experiments():
 
 
 def test_turned_over_it_is_made_small():
-    function = WorldFunction(Rosenbrock(means=(-0.2, 0.4)), negate=True)
+    function = WorldFunction(Rosenbrock(ModalNoise(0.1, means=(-0.2, 0.4))), negate=True)
     assert function.is_minimization_problem
     assert abs(function.optimal_value + 0.4) < 1e-12
     torch.testing.assert_close(

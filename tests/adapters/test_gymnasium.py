@@ -11,6 +11,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.changing_world import TwoStores
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from tests.toys.linear_truth import chain
 
@@ -37,7 +38,7 @@ def test_gymnasiums_own_checks_pass(name):
 
 
 def test_an_episode_is_a_round_of_the_world():
-    world = RideHailing(rows=10, contexts=3)
+    world = RideHailing(size=SampleSize(rows=10, contexts=3))
     made = RehearsalEnvironment(world)
     for index in (0, 1, 2, 0):
         seen, info = made.reset()
@@ -60,7 +61,7 @@ def test_an_episode_is_a_round_of_the_world():
 
 @pytest.mark.slow
 def test_rewards_have_the_true_probability():
-    world = RideHailing(rows=10, contexts=400)
+    world = RideHailing(size=SampleSize(rows=10, contexts=400))
     made = RehearsalEnvironment(world, scored=False)
     point, rewards, chances = np.array([1.0, -1.0, -0.5, 0.0], dtype=np.float32), [], []
     for index in range(400):
@@ -78,7 +79,7 @@ def test_rewards_have_the_true_probability():
 
 
 def test_a_changing_world_changes_here_too():
-    made = RehearsalEnvironment(TwoStores(change=1, contexts=2))
+    made = RehearsalEnvironment(TwoStores(size=SampleSize(rows=10, contexts=2), change=1))
     point = np.array([1.0, -1.0, 0.4, 0.0], dtype=np.float32)
     chances = []
     for _ in range(2):
@@ -88,7 +89,12 @@ def test_a_changing_world_changes_here_too():
 
 
 @pytest.mark.parametrize(
-    "world", [RideHailing(rows=10, contexts=6), TwoStores(change=3, contexts=6)], ids=["constant", "changing"]
+    "world",
+    [
+        RideHailing(size=SampleSize(rows=10, contexts=6)),
+        TwoStores(size=SampleSize(rows=10, contexts=6), change=3),
+    ],
+    ids=["constant", "changing"],
 )
 def test_the_seed_of_a_reset_decides_the_stream(world):
     def played(made, rounds, seed=None):
@@ -156,9 +162,9 @@ def recorded(world, rounds):
 @pytest.mark.parametrize(
     "world",
     [
-        RideHailing(rows=10, contexts=12),
-        Bermuda("qwz23", rows=10, contexts=12),
-        RideHailing(True, rows=10, contexts=12),
+        RideHailing(size=SampleSize(rows=10, contexts=12)),
+        Bermuda("qwz23", size=SampleSize(rows=10, contexts=12)),
+        RideHailing(True, size=SampleSize(rows=10, contexts=12)),
     ],
 )
 def test_all_at_once_the_world_says_what_it_says_one_by_one(world):
@@ -176,7 +182,7 @@ def test_all_at_once_the_world_says_what_it_says_one_by_one(world):
 
 
 def test_the_first_rounds_are_kept_with_what_the_agent_saw():
-    environment = recorded(RideHailing(rows=10, contexts=5), 5)
+    environment = recorded(RideHailing(size=SampleSize(rows=10, contexts=5)), 5)
     rewards = []
     for _ in range(8):
         environment.reset()
@@ -190,7 +196,7 @@ def test_what_the_agent_does_between_rounds_counts_and_the_world_does_not():
     ticks = iter(range(100))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rehearsal_torch.adapters.gymnasium.time.process_time", lambda: next(ticks))
-        environment = recorded(RideHailing(rows=10, contexts=2), 2)
+        environment = recorded(RideHailing(size=SampleSize(rows=10, contexts=2)), 2)
         for _ in range(2):
             environment.reset()
             environment.step(environment.action_space.sample())

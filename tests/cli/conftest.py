@@ -8,7 +8,7 @@ from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs import decide
 from tests.toys.resuming import Finished
 
-SMALL = ["+experiment=auf", "decision=none", "dataset.rows=30", "limit=2", "workers=1", "truth=false"]
+SMALL = ["+experiment=auf", "decision=none", "dataset.size.rows=30", "limit=2", "workers=1", "truth=false"]
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,9 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 
+NOISE = {"_target_": "rehearsal_torch.problems.causal.noise.ModalNoise", "sigma": 0.1}
+SIZE = {"_target_": "rehearsal_torch.problems.world_size.Rounds"}
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -33,3 +36,31 @@ def test_a_file_with_a_key_of_an_earlier_version_is_told_the_new_one():
     node = {"_target_": "rehearsal_torch.search.sequences.astar.AStar", "time_limit_s": 5.0}
     with pytest.raises(UserError, match=r"search\.time_limit_s is called search\.budget_s now"):
         build(OmegaConf.create({"search": node}), "search")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"sigma": 0.1}, r"dataset\.sigma is called dataset\.noise\.sigma now"),
+        ({"rounds": 5}, r"dataset\.rounds is called dataset\.size\.rounds now"),
+        (
+            {"noise": 0.1},
+            r"dataset: noise: expected a ModalNoise, in a configuration noise\.sigma, .*; got 0.1",
+        ),
+        ({"noise": None}, r"dataset: noise: expected a ModalNoise, .*; got None"),
+        ({"size": 100}, r"dataset: size: expected a Rounds, .*; got 100"),
+        (
+            {"noise": {**NOISE, "sigma": -1.0}},
+            r"dataset: noise\.sigma: expected a number of at least 0; got -1\.0\.$",
+        ),
+        ({"noise": {**NOISE, "means": [0.0, 1.0]}}, r"dataset: noise: expected no means and factors, .*\.$"),
+        (
+            {"size": {**SIZE, "rounds": 0}},
+            r"dataset: size\.rounds: expected a whole number from 1 to 134217728; got 0\.$",
+        ),
+    ],
+)
+def test_wrong_noise_and_sizes_are_one_sentence(changed, message):
+    node = {"_target_": "rehearsal_torch.problems.causal.dropwave.Dropwave", **changed}
+    with pytest.raises(UserError, match=message):
+        build(OmegaConf.create({"dataset": node}), "dataset")

@@ -70,11 +70,20 @@ def test_what_is_right_passes(override):
             "is called search.budget_s now. Write search.budget_s=VALUE",
         ),
         ("search=choice(astar, nothing)", "names several values"),
+        (
+            ["dataset=dropwave", "dataset.sigma=0.2"],
+            "dataset.sigma is called dataset.noise.sigma now. Write dataset.noise.sigma=VALUE",
+        ),
+        (["dataset=bank", "dataset.rows=100"], "dataset.rows is called dataset.size.rows now"),
+        (["dataset=bank", "dataset.noise=std"], "dataset.noise is called dataset.reading now"),
+        (["dataset=dropwave", "dataset.noise.means=[0,1]"], "there is no key 'dataset.noise.means'"),
+        (["dataset=dropwave", "dataset.noise=0.2"], "dataset.noise: expected a mapping, such as"),
+        (["dataset=table", "dataset.size.rows=5"], "there is no key 'dataset.size.rows'"),
     ],
 )
 def test_what_is_wrong_is_said(override, words):
     with pytest.raises(UserError) as as_user_error:
-        composed(CONF, [override], multirun=False)
+        composed(CONF, [override] if isinstance(override, str) else override, multirun=False)
     assert words in str(as_user_error.value)
 
 

@@ -3,7 +3,10 @@
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.resume import SWEEP, agree, cleared, recorded
+from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.resume import SWEEP, agree, cleared, current_overrides, recorded
+from rehearsal_torch.cli.sweep import settled
+from rehearsal_torch.cli.verbs import decide
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
 
@@ -151,3 +154,71 @@ def test_keys_of_an_earlier_version_are_not_typed_and_still_count(earlier):
         recorded(str(earlier.path), ["search.budget_s=6.0"], "decide")
     with pytest.raises(UserError, match=r"search\.budget_s \(5\.0 there, None now\)"):
         agree(earlier, CONFIG | {"search": {**OURS, "budget_s": None}})
+
+
+LOAN = {"_target_": "rehearsal_torch.problems.rehearsal.loan.Loan", "seed": 0}
+SAMPLE = {"_target_": "rehearsal_torch.problems.world_size.SampleSize"}
+FLAT = {**LOAN, "noise": "std", "rows": 30, "contexts": 20, "validation": 0.0}
+TODAY = {**LOAN, "reading": "std", "size": {**SAMPLE, "rows": 30, "contexts": 20}, "validation": 0.0}
+
+
+def flat(folder):
+    """A folder whose world has flat settings, as they were typed then."""
+    made = RunFolder(folder)
+    made.write_metrics([])
+    made.write_yaml("config.yaml", CONFIG | {"dataset": FLAT})
+    made.write_json("run.json", {"script": "decide", "overrides": ["dataset.rows=30", "+dataset.noise=std"]})
+    return made
+
+
+def test_a_run_of_a_world_with_flat_settings_goes_on(tmp_path):
+    folder = flat(tmp_path)
+    kept = ["dataset.size.rows=30", "+dataset.reading=std"]
+    assert recorded(str(tmp_path), [], "decide") == (kept, False)
+    assert recorded(str(tmp_path), ["dataset.size.contexts=20"], "decide") == (kept, False)
+    agree(folder, CONFIG | {"dataset": TODAY})
+    assert current_overrides(["dataset.contexts=5", "dataset.validation=0.1"], folder) == [
+        "dataset.size.contexts=5",
+        "dataset.validation=0.1",
+    ]
+
+
+def test_flat_settings_still_count(tmp_path):
+    folder = flat(tmp_path)
+    with pytest.raises(UserError, match=r"dataset\.rows is called dataset\.size\.rows now"):
+        recorded(str(tmp_path), ["dataset.rows=30"], "decide")
+    with pytest.raises(UserError, match=r"dataset\.size\.rows=31 contradicts dataset\.size\.rows=30"):
+        recorded(str(tmp_path), ["dataset.size.rows=31"], "decide")
+    other = {**TODAY, "size": {**TODAY["size"], "contexts": 21}}
+    with pytest.raises(
+        UserError, match=r"another configuration: dataset\.size\.contexts \(20 there, 21 now\)\."
+    ):
+        agree(folder, CONFIG | {"dataset": other})
+
+
+def test_a_sweep_over_worlds_with_flat_settings_goes_on(tmp_path):
+    flat(tmp_path / "0")
+    typed = ["dataset=bank", "seed=0,1", "dataset.rows=30"]
+    RunFolder(tmp_path).write_json(SWEEP, {"script": "decide", "overrides": typed, "decisive": typed})
+    today = ["dataset=bank", "seed=0,1", "dataset.size.rows=30"]
+    assert recorded(str(tmp_path), [], "decide") == (today, True)
+    assert settled(tmp_path, "decide", today)
+    with pytest.raises(UserError, match="another sweep"):
+        settled(tmp_path, "decide", [*today[:2], "dataset.size.rows=31"])
+
+
+@pytest.mark.slow
+def test_a_finished_run_with_flat_settings_is_reported_again(run, capsys):
+    folder = RunFolder(run)
+    config, record = folder.read_yaml("config.yaml"), folder.read_json("run.json")
+    size = config["dataset"].pop("size")
+    config["dataset"]["noise"] = config["dataset"].pop("reading")
+    config["dataset"] |= {name: value for name, value in size.items() if name != "_target_"}
+    folder.write_yaml("config.yaml", config)
+    overrides = [text.replace("dataset.size.", "dataset.") for text in record["overrides"]]
+    folder.write_json("run.json", record | {"overrides": overrides})
+    before = (run / "decisions.jsonl").read_bytes()
+    assert main(decide.decide, ["resume=run"]) == 0
+    assert (run / "decisions.jsonl").read_bytes() == before
+    assert folder.read_yaml("config.yaml")["dataset"]["size"] == size
+    assert "dataset.size.rows=30" in capsys.readouterr().out.rpartition("Next:")[2], "in the words of today"

@@ -15,7 +15,7 @@ from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 
-BANK = ("dataset=bank", "dataset.rows=30", "decision=micns")
+BANK = ("dataset=bank", "dataset.size.rows=30", "decision=micns")
 
 
 def configured(*overrides):

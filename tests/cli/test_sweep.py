@@ -54,7 +54,7 @@ def test_a_sweep_whose_shards_cannot_be_merged_ends_with_the_reason(tmp_path, ca
 @pytest.mark.slow
 def test_a_key_that_only_the_swept_decisions_have_reaches_every_job(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    few = ["dataset=bank", "dataset.rows=30", "dataset.contexts=1", "workers=1", "out=sweep"]
+    few = ["dataset=bank", "dataset.size.rows=30", "dataset.size.contexts=1", "workers=1", "out=sweep"]
     assert program(decide, ["-m", "decision=none,micns", "surrogate.draws=16", *few]) == 0
     for job, decision in enumerate(("none", "micns")):
         folder = RunFolder(tmp_path / "sweep" / str(job))

@@ -130,7 +130,9 @@ def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, 
     assert chosen.decision == decision
     assert config.hydra.job.chdir is False
     if experiment not in SUITED["episodes"]:
-        problem = instantiate(config.dataset, **({"rows": 30} if experiment in SUITED["foresight"] else {}))
+        problem = instantiate(
+            config.dataset, **({"size": {"rows": 30}} if experiment in SUITED["foresight"] else {})
+        )
         tasked(config, problem)
         assert OmegaConf.to_container(config.surrogate.task) == problem.task.to_plain()
     assert isinstance(instantiate(config.surrogate), Surrogate)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
 
 from rehearsal_torch.adapters.botorch import WorldFunction
 from rehearsal_torch.data.causal_task import CausalTask
@@ -19,20 +21,23 @@ from tests.places import CONF
 
 DATASETS = CONF / "dataset"
 CHANGED = {
-    "dropwave, three modes, std": ("dropwave", {"modes": 3, "reading": "std", "scale": 2.0}),
-    "dropwave, one mode": ("dropwave", {"modes": 1, "sigma": 0.3}),
-    "alpine2, bounded": ("alpine2", {"mechanism": "dgm_bounded", "scale": 1.0, "sigma": 0.4}),
+    "dropwave, three modes, std": ("dropwave", {"noise": {"modes": 3, "reading": "std"}, "scale": 2.0}),
+    "dropwave, one mode": ("dropwave", {"noise": {"modes": 1, "sigma": 0.3}}),
+    "alpine2, bounded": ("alpine2", {"mechanism": "dgm_bounded", "scale": 1.0, "noise": {"sigma": 0.4}}),
     "alpine2, anm, noise with a mean": (
         "alpine2_unit",
-        {"modes": 2, "means": [-0.2, 0.4], "factors": [1.4, 1.0]},
+        {"noise": {"modes": 2, "means": [-0.2, 0.4], "factors": [1.4, 1.0]}},
     ),
-    "alpine2, non-dgm, three modes": ("alpine2_non_dgm", {"modes": 3, "scale": 0.5}),
+    "alpine2, non-dgm, three modes": ("alpine2_non_dgm", {"noise": {"modes": 3}, "scale": 0.5}),
     "rosenbrock, noise with a mean": (
         "rosenbrock",
-        {"means": [-0.2, 0.4], "factors": [1.4, 1.0], "scale": 2.0},
+        {"noise": {"means": [-0.2, 0.4], "factors": [1.4, 1.0]}, "scale": 2.0},
     ),
-    "epidemic, 13, row, sum": ("epidemic", {"actions": 13, "inputs": "row", "total": True, "sigma": 0.3}),
-    "pooled testing, whole": ("pooled_testing", {"whole": True, "sigma": 0.4}),
+    "epidemic, 13, row, sum": (
+        "epidemic",
+        {"actions": 13, "inputs": "row", "total": True, "noise": {"sigma": 0.3}},
+    ),
+    "pooled testing, whole": ("pooled_testing", {"whole": True, "noise": {"sigma": 0.4}}),
     "pooled testing, no noise": ("pooled_testing", {"noise_scale": 0.0}),
     "chemostat, hatching": ("chemostat", {"hatching": 0.5}),
 }
@@ -46,8 +51,9 @@ def targeted(path):
 
 def made(name, seed=0):
     option, changes = CHANGED.get(name, (name, {}))
-    world, config = targeted(DATASETS / f"{option}.yaml")
-    return world(**{**config, **({"path": None} if "path" in config else {}), **changes, "seed": seed})
+    config = OmegaConf.load(DATASETS / f"{option}.yaml")
+    given = {"path": None} if "path" in config else {}
+    return instantiate(OmegaConf.merge(config, given, changes, {"seed": seed}))
 
 
 WORLDS = [
@@ -204,7 +210,7 @@ def test_answers_and_scores(worlds, name):
     with pytest.raises(ValueError, match="may be set within"):
         world.respond(one_case, chosen(world, world.task.box.upper + 1))
     with pytest.raises(IndexError, match="round"):
-        world.case(world.rounds)
+        world.case(world.size.rounds)
 
 
 @every

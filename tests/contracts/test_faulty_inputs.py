@@ -14,12 +14,13 @@ from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.informative import Informative
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 
-STORES = FollowedStore(rows=40, seed=0)
+STORES = FollowedStore(size=SampleSize(rows=40), seed=0)
 TABLE = STORES.observations()
 
 
@@ -136,7 +137,11 @@ def setting(name, value):
 
 @pytest.mark.parametrize(
     "world",
-    [STORES, TwoStores(contexts=2, rows=10), RideHailing(rows=10, contexts=2)],
+    [
+        STORES,
+        TwoStores(size=SampleSize(10, 2)),
+        RideHailing(size=SampleSize(10, 2)),
+    ],
     ids=["stores", "changing", "route"],
 )
 def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):

@@ -7,6 +7,8 @@ from importlib import import_module
 import pytest
 import torch
 import yaml
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, RehearsalCase
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
@@ -27,9 +29,9 @@ CHANGED = {
     "market, drift": ("market", {"drift": True, "order": "icml"}),
     "lin_syn1, std, validation": (
         "lin_syn1",
-        {"noise": "std", "validation": 0.2, "candidates": [["A1"], ["A1", "A2"]]},
+        {"reading": "std", "validation": 0.2, "candidates": [["A1"], ["A1", "A2"]]},
     ),
-    "non_syn2, single": ("non_syn2", {"noise": "variance", "candidates": [["A1"], ["A2"]]}),
+    "non_syn2, single": ("non_syn2", {"reading": "variance", "candidates": [["A1"], ["A2"]]}),
 }
 
 
@@ -41,8 +43,8 @@ def targeted(path):
 
 def made(name, seed=0):
     option, changes = CHANGED.get(name, (name, {}))
-    world, config = targeted(DATASETS / f"{option}.yaml")
-    return world(**{**config, "contexts": 5, **changes, "seed": seed})
+    config = OmegaConf.load(DATASETS / f"{option}.yaml")
+    return instantiate(OmegaConf.merge(config, {"size": {"contexts": 5}}, changes, {"seed": seed}))
 
 
 WORLDS = [
@@ -108,7 +110,7 @@ def test_the_table_has_every_variable_and_can_be_learnt_from(worlds, name):
     table = world.observations()
     world.task.check(table)
     assert set(table.names) == set(world.task.graph.names)
-    assert len(table) == world.rows - int(world.validation * world.rows)
+    assert len(table) == world.size.rows - int(world.validation * world.size.rows)
     assert not table.altered.any()
     for index in (-1, world.count()):
         with pytest.raises(IndexError):

@@ -5,13 +5,14 @@ import pytest
 from rehearsal_torch.evaluation.known_truth import truth_table
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import Rounds, SampleSize
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 
 
 @pytest.fixture(scope="module")
 def world():
-    return Dropwave(initial=20)
+    return Dropwave(size=Rounds(initial=20))
 
 
 @pytest.fixture(scope="module")
@@ -28,4 +29,4 @@ def test_a_causal_world_knows_the_noise_of_each_node(world, model):
 
 
 def test_who_knows_no_truth_has_no_rows(model):
-    assert truth_table(Loan(rows=30), model, []) == []
+    assert truth_table(Loan(size=SampleSize(rows=30)), model, []) == []

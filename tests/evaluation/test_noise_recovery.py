@@ -6,6 +6,7 @@ import torch
 
 from rehearsal_torch.evaluation.noise_recovery import POINT, recovery_rows
 from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def rows():
-    world = Dropwave(initial=200, seed=3)
+    world = Dropwave(size=Rounds(initial=200), seed=3)
     return recovery_rows(world, fit(ExogenousModel(world.task), world.observations()))
 
 
@@ -33,7 +34,7 @@ def test_the_noise_of_the_first_node_is_recovered(rows, part):
 
 
 def test_points_are_those_of_the_rows(rows):
-    world = Dropwave(initial=200, seed=3)
+    world = Dropwave(size=Rounds(initial=200), seed=3)
     _, noise = world.explained()
     noise_draws = world.noise["X"]
     true = torch.tensor(
@@ -46,7 +47,7 @@ def test_points_are_those_of_the_rows(rows):
 
 
 def test_a_model_without_the_graph_recovers_nothing():
-    world = Dropwave(initial=20)
+    world = Dropwave(size=Rounds(initial=20))
     assert (
         recovery_rows(world, fit(ExogenousModel(world.task, structure="black_box"), world.observations()))
         == []

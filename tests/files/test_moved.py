@@ -1,16 +1,20 @@
 from importlib import import_module
 
 import pytest
+import yaml
 
 from rehearsal_torch.files.dotted import defined_in, found_at
 from rehearsal_torch.files.moved import (
     MOVED,
+    PARTS,
+    RENAMED_BY_CLASS,
     RENAMED_BY_ROOM,
     RENAMED_CHOICES,
     RENAMED_CLASSES,
     RENAMED_KEYS,
     current,
     current_key,
+    current_settings,
 )
 from tests.places import CONF
 
@@ -80,3 +84,53 @@ def test_classes_and_files_of_conf_with_another_name_today_are_there():
         group, _, name = new.partition("=")
         assert (CONF / group / f"{name}.yaml").exists()
         assert not (CONF / group / f"{old.partition('=')[2]}.yaml").exists()
+
+
+def written():
+    """Each file of a world whose keys were renamed: its content, and the old and new keys."""
+    for path in sorted((CONF / "dataset").glob("*.yaml")):
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        renamed = RENAMED_BY_CLASS.get(content["_target_"].removeprefix("rehearsal_torch."))
+        if renamed:
+            yield pytest.param(content, renamed, id=path.stem)
+
+
+def flat(content, prefix="dataset"):
+    """Dotted key to value."""
+    found = {}
+    for name, value in content.items():
+        found |= flat(value, f"{prefix}.{name}") if isinstance(value, dict) else {f"{prefix}.{name}": value}
+    return found
+
+
+def test_every_class_with_keys_of_its_own_history_is_there():
+    for name in [*RENAMED_BY_CLASS, *PARTS.values()]:
+        assert found_at(f"rehearsal_torch.{name}").__name__ == name.rpartition(".")[2]
+
+
+@pytest.mark.parametrize(("content", "renamed"), list(written()))
+def test_flat_settings_of_an_earlier_version_are_those_of_today(content, renamed):
+    today = flat(content)
+    assert set(renamed.values()) <= set(today), "every new key is there, and no old one is lost"
+    old = {new: before for before, new in renamed.items()}
+    earlier = {old.get(key, key): value for key, value in today.items()}
+    parts = ("dataset.noise._target_", "dataset.size._target_")
+    earlier = {key: value for key, value in earlier.items() if key not in parts}
+    assert all(key.count(".") == 1 for key in earlier)
+    nested = {"dataset": {key.removeprefix("dataset."): value for key, value in earlier.items()}}
+    assert current_settings(earlier, nested) == today
+    assert current_settings(today, {"dataset": content}) == today
+
+
+def test_classes_of_ones_own_keep_their_keys():
+    own = {"dataset._target_": "my_lab.my_world.MyWorld", "dataset.rows": 5, "dataset.sigma": 0.1}
+    nested = {"dataset": {"_target_": "my_lab.my_world.MyWorld", "rows": 5, "sigma": 0.1}}
+    assert current_settings(own, nested) == own
+    table = {"dataset": {"_target_": "rehearsal_torch.problems.rehearsal.own_table.RehearsalTable"}}
+    assert current_key("dataset.contexts", table) == "dataset.contexts"
+    chemostat = {"dataset": {"_target_": "rehearsal_torch.datasets.chemostat.Chemostat"}}
+    assert [current_key(f"dataset.{name}", chemostat) for name in ("sigma", "rows", "rounds")] == [
+        "dataset.sigma",
+        "dataset.rows",
+        "dataset.size.rounds",
+    ]

@@ -40,7 +40,7 @@ RUNS = {
     "rehearsal": [
         "+experiment=auf",
         "decision=care",
-        "dataset.rows=30",
+        "dataset.size.rows=30",
         "limit=2",
         "workers=1",
         "truth=false",

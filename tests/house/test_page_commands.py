@@ -50,7 +50,7 @@ RUN = {
     f"{CHECKPOINT} 'objective.reward.weights={{SOFA: -1, GCS: 0.5}}'": [*EPISODES, "limit=2"],
     f"{SHARDS} hydra/launcher=joblib": [*EPISODES, "limit=4"],
     f"{CONFOUNDED} hydra/launcher=joblib": [*TRAINED, "limit=1"],
-    "decide +experiment=auf dataset=bank": [*KERNEL, "dataset.rows=200", "limit=2", "workers=1"],
+    "decide +experiment=auf dataset=bank": [*KERNEL, "dataset.size.rows=200", "limit=2", "workers=1"],
     "decide +experiment=own_table path=table.csv dataset.task=task.yaml dataset.contexts=cases.csv": [
         *KERNEL,
         "workers=1",
@@ -64,7 +64,7 @@ RUN = {
     "train +experiment=dropwave_recovery": [
         *TRIALS,
         "trainer.max_epochs=2",
-        "dataset.initial=20",
+        "dataset.size.initial=20",
         "workers=1",
     ],
     f"{COMPARED} hydra/launcher=joblib": ["limit=1", "decision=ucb,eifn", "seed=0", *TRIALS[:3]],
@@ -75,7 +75,7 @@ NOT_RUN = {
     "* --help": "tests/scripts/test_answers.py types it",
     "options *": "tests/cli/options/test_listing.py lists every experiment",
     "VERB *": "is the grammar, no command",
-    "train +experiment=auf dataset=bank dataset.rows=250 *": "tests/checkpoints fits it again",
+    "train +experiment=auf dataset=bank dataset.size.rows=250 *": "tests/checkpoints fits it again",
     "train +experiment=two_stores *": "tests/checkpoints fits it again",
     "train path=...": "has a placeholder, which the reader fills in",
     "cross_validate *": "tests/scripts/test_runs.py runs folds; the grid takes an hour",

@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.studies.auf.illustrations import BORROWER as LOAN_CASE
 from rehearsal_torch.studies.auf.illustrations import RATES, estimated_probability
@@ -103,7 +104,7 @@ def test_only_the_adjusted_estimator_nears_the_truth():
 def chosen(seed, adjusted):
     """The rate that an estimator from 1,000 loans likes best for the borrower: median widths, lambdas of
     .001."""
-    return RATES[estimated_probability(Loan(rows=1000, seed=seed), adjusted).argmax()]
+    return RATES[estimated_probability(Loan(size=SampleSize(rows=1000), seed=seed), adjusted).argmax()]
 
 
 def test_figure_3_the_single_estimator_does_worse_than_nothing():

@@ -9,6 +9,7 @@ from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.informative import Informative
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
@@ -34,7 +35,7 @@ def run(world, search, seed=0):
 @pytest.fixture(scope="module")
 def reef():
     return run(
-        Bermuda(preset="qwz23", rows=10, contexts=COUNT, seed=2),
+        Bermuda(size=SampleSize(rows=10, contexts=COUNT), preset="qwz23", seed=2),
         Informative(0.7, "most_probable", indifference=0.1, iterations=1),
     )
 
@@ -70,7 +71,7 @@ def test_every_round_is_certified_and_the_bound_holds_the_posterior_probability(
 
 def test_a_search_that_refuses_learns_nothing_of_altering_and_stays_idle():
     # The trap of refusing: without an altered row the clique's own parameters stay unknown.
-    idle = run(RideHailing(rows=10, contexts=5, seed=0), Informative(0.9, "refuse"))
+    idle = run(RideHailing(size=SampleSize(rows=10, contexts=5), seed=0), Informative(0.9, "refuse"))
     assert all(
         each.decision.alteration is None and "nothing found reaches" in each.decision.reason for each in idle
     )

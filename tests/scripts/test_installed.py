@@ -18,6 +18,7 @@ from rehearsal_torch import __version__
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.train import train
 from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import SampleSize
 from tests.house.layers import PACKAGE, ROOT
 from tests.scripts.test_own_table import SMALL, TASK
 from tests.scripts.typing_in import Answer, lines
@@ -194,7 +195,7 @@ def test_a_run_of_the_command_is_taken_up_by_the_script(trained, monkeypatch, ca
 
 
 def test_a_table_of_ones_own_is_decided_for(installed, tmp_path):
-    table = Loan(rows=400).observations()
+    table = Loan(size=SampleSize(rows=400)).observations()
     pd.DataFrame(table.values.numpy(), columns=list(table.names)).to_csv(tmp_path / "table.csv", index=False)
     pd.DataFrame({"X1": [0.3, 0.6], "X2": [0.4, 0.9]}).to_csv(tmp_path / "cases.csv", index=False)
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK), encoding="utf-8")

@@ -9,6 +9,7 @@ import yaml
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import SampleSize
 from tests.scripts.typing_in import lines
 
 TASK = {
@@ -35,7 +36,7 @@ SMALL = [
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    table = Loan(rows=400).observations()
+    table = Loan(size=SampleSize(rows=400)).observations()
     pd.DataFrame(table.values.numpy(), columns=list(table.names)).to_csv(tmp_path / "table.csv", index=False)
     pd.DataFrame({"who": ["ann", "bob"], "X1": [0.3, 0.6], "X2": [0.4, 0.9]}).to_csv(
         tmp_path / "cases.csv", index=False

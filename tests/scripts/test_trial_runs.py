@@ -96,7 +96,7 @@ def test_a_sweep_ends_with_problems_by_methods(tmp_path):
 
 
 def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(tmp_path):
-    quick = ("trainer.max_epochs=60", "dataset.initial=60")
+    quick = ("trainer.max_epochs=60", "dataset.size.initial=60")
     answer = called(tmp_path, "train", "+experiment=dropwave_recovery", *quick, "out=recovery")
     assert answer.code == 0, answer.err
     assert "Recovered noise compared with the true noise" in answer.out

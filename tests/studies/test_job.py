@@ -40,7 +40,13 @@ def test_a_protocol_is_what_was_asked_for():
 
 @pytest.mark.slow
 def test_rounds_are_those_of_the_configuration():
-    typed = ["+experiment=cbo", "decision=random_actions", "dataset=ackley", "dataset.rounds=2", "seed=1"]
+    typed = [
+        "+experiment=cbo",
+        "decision=random_actions",
+        "dataset=ackley",
+        "dataset.size.rounds=2",
+        "seed=1",
+    ]
     found = list(decided_rounds(configured(CONF, typed)))
     assert [line["index"] for line in found] == [0, 1]
     assert all(line["seconds"] >= 0 and "expected" in line["score"] for line in found)

@@ -14,6 +14,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import SampleSize
 from tests.scripts.typing_in import lines
 
 TASK = {
@@ -33,7 +34,7 @@ SMALL = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    table = Loan(rows=80).observations()
+    table = Loan(size=SampleSize(rows=80)).observations()
     frame = pd.DataFrame(table.values.numpy(), columns=list(table.names))
     frame.to_csv(tmp_path / "table.csv", index=False)
     pd.DataFrame(CASES).to_csv(tmp_path / "cases.csv", index=False)

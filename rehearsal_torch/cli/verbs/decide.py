@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
+from rehearsal_torch.cli.resume import current_overrides
 from rehearsal_torch.cli.run_summary import closing, described
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.forms import checked
@@ -119,8 +120,9 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
 
     line = typed_as("decide")
     if problem.kind == "optimise" and not isinstance(problem, World):
-        run, table = folder.read_json("run.json"), folder.read_yaml("config.yaml").get("path")
-        again = join([*line, *(text for text in run["overrides"] if not text.startswith("checkpoint="))])
+        typed = current_overrides(folder.read_json("run.json")["overrides"], folder)
+        table = folder.read_yaml("config.yaml").get("path")
+        again = join([*line, *(text for text in typed if not text.startswith("checkpoint="))])
         return (
             f"run the experiment, add it as a row to {table or 'the table of experiments'}, and type {again}"
         )
@@ -137,7 +139,7 @@ def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str
     tried = run.get("choices", {}).get("decision")
     kept = [
         text
-        for text in run["overrides"]
+        for text in current_overrides(run["overrides"], folder)
         if not text.startswith(("decision=", "search", "checkpoint=", "shard"))
     ]
     first = {"rehearse": "care", "optimise": "ucb", "look_back": "greedy"}[problem.kind]

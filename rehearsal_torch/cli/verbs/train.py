@@ -5,6 +5,7 @@ from shlex import join
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.job import carry_out
+from rehearsal_torch.cli.resume import current_overrides
 from rehearsal_torch.cli.run_summary import closing, described
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.run_folder import RunFolder
@@ -29,7 +30,7 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         compared(run, folder, surrogate)
     overrides = [
         text
-        for text in folder.read_json("run.json")["overrides"]
+        for text in current_overrides(folder.read_json("run.json")["overrides"], folder)
         if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))
     ]
     closing(

@@ -13,7 +13,7 @@ Source: Sussex et al. (2023), released code; Astudillo and Frazier (2021).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -23,8 +23,9 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import NoiseReading, modal_noise, quantiles
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, quantiles
 from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
 ACTIONS = tuple(f"a{place}" for place in range(6))
@@ -51,27 +52,17 @@ class Ackley(CausalWorld):
     """The Ackley world.
 
     Args:
-        sigma: The noise level.
+        noise: Level and modes of the noise.
         scale: lambda, which multiplies the noise.
-        modes: Number of modes of the noise: 1, 2 or 3.
-        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
-        means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
-        factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
-        rounds: T.
-        initial: Number of experiments in the start design; None for 14.
+        size: Number of rounds and of experiments in the start design; by default 100 and 14.
         seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
         self,
-        sigma: float = 0.1,
+        noise: ModalNoise = ModalNoise(0.1),
         scale: float = 1.0,
-        modes: int = 2,
-        reading: NoiseReading = "variance",
-        means: Sequence[float] | None = None,
-        factors: Sequence[float] | None = None,
-        rounds: int = 100,
-        initial: int | None = None,
+        size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
         if not scale >= 0:
@@ -85,9 +76,8 @@ class Ackley(CausalWorld):
         )
         super().__init__(
             task,
-            dict.fromkeys(("X0", "X1", "Y"), modal_noise(sigma, modes, reading, means, factors)),
-            rounds,
-            initial,
+            dict.fromkeys(("X0", "X1", "Y"), modal_noise(noise)),
+            size,
             seed,
         )
 

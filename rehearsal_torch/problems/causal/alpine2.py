@@ -41,9 +41,10 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import MixtureNoise, NoiseReading, modal_noise, sobol_draws
+from rehearsal_torch.problems.causal.noise import MixtureNoise, ModalNoise, modal_noise, sobol_draws
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
 LINKS = 5
@@ -136,29 +137,18 @@ class Alpine2(CausalWorld):
 
     Args:
         mechanism: "anm", "non_dgm", "dgm" or "dgm_bounded".
-        sigma: The noise level.
+        noise: Level and modes of the noise. Table 3 of the paper: mechanism "anm", sigma 1, scale 1, 1 mode.
         scale: lambda, which multiplies the noise.
-        modes: Number of modes of the noise: 1, 2 or 3. Table 3 of the paper: mechanism "anm", sigma 1, scale
-            1, 1 mode.
-        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
-        means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
-        factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
-        rounds: T.
-        initial: Number of experiments in the start design; None for 14.
+        size: Number of rounds and of experiments in the start design; by default 100 and 14.
         seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
         self,
         mechanism: Mechanism = "dgm",
-        sigma: float = 0.2,
+        noise: ModalNoise = ModalNoise(0.2),
         scale: float = 0.3,
-        modes: int = 2,
-        reading: NoiseReading = "variance",
-        means: Sequence[float] | None = None,
-        factors: Sequence[float] | None = None,
-        rounds: int = 100,
-        initial: int | None = None,
+        size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
         if mechanism not in get_args(Mechanism) or not scale >= 0:
@@ -173,8 +163,8 @@ class Alpine2(CausalWorld):
             for place, node in enumerate(NODES)
         }
         task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({NODES[-1]: 1.0}))
-        distribution = modal_noise(sigma, modes, reading, means, factors)
-        super().__init__(task, dict.fromkeys(NODES, distribution), rounds, initial, seed)
+        distribution = modal_noise(noise)
+        super().__init__(task, dict.fromkeys(NODES, distribution), size, seed)
         self.distribution = distribution
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:

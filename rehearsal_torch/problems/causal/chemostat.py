@@ -36,6 +36,7 @@ from rehearsal_torch.problems.causal.chemostat_dynamics import (
 from rehearsal_torch.problems.causal.noise import STANDARD, MixtureNoise, sobol_draws
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
 BOUNDS = {"N_in": (60.0, 100.0), "J0": (0.0, 36.0), "A0": (0.0, 180.0)}
@@ -52,8 +53,7 @@ class Chemostat(CausalWorld):
         hatching: theta of the differential equations, in days; below 1 some animals hatch within the day.
         sigma: Multiplies the noise of all nodes but the roots.
         rows: Number of pairs of days that the Gaussian processes are fitted to.
-        rounds: T.
-        initial: Number of experiments in the start design; None for 8.
+        size: Number of rounds and of experiments in the start design; by default 100 and 8.
         seed: Seed of the start design and of the noise in the rounds.
 
     Raises:
@@ -69,8 +69,7 @@ class Chemostat(CausalWorld):
         hatching: float = 1.0,
         sigma: float = 1.0,
         rows: int = 300,
-        rounds: int = 100,
-        initial: int | None = None,
+        size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
         if scm not in ("gp", "ode") or not 0 <= hatching <= 1 or not sigma >= 0:
@@ -96,9 +95,7 @@ class Chemostat(CausalWorld):
             name: MixtureNoise((1.0,), (float(column.mean()),), (float(column.std()),))
             for name, column in zip(ROOTS, self.contexts.T, strict=True)
         }
-        super().__init__(
-            task, {**dict.fromkeys(task.nodes, STANDARD), **distributions}, rounds, initial, seed
-        )
+        super().__init__(task, {**dict.fromkeys(task.nodes, STANDARD), **distributions}, size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """A root is its noise; the others follow from the day before."""

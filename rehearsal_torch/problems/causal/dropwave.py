@@ -28,8 +28,9 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import NoiseReading, modal_noise
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise
 from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
 RADIUS_MODES = {1: ((0.0,), (1.0,)), 2: ((-0.2, 0.4), (1.4, 1.0)), 3: ((-0.6, 0.0, 0.6), (1.0, 0.5, 1.0))}
@@ -52,40 +53,43 @@ class Dropwave(CausalWorld):
     """The Dropwave world.
 
     Args:
-        sigma: The noise level.
+        noise: Level and modes of the noise: 1 (normal), 2 (the paper's) or 3, with means and factors of each
+            node's own.
         scale: lambda, which multiplies the noise of both nodes.
-        modes: Number of modes of the noise: 1 (normal), 2 (the paper's) or 3.
-        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         fed_on: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the released
             code of MCBO).
-        rounds: T.
-        initial: Number of experiments in the start design; None for 6.
+        size: Number of rounds and of experiments in the start design; by default 100 and 6.
         seed: Seed of the start design and of the noise in the rounds.
+
+    Raises:
+        ValueError: for a negative scale, or a noise with means or factors.
     """
 
     def __init__(
         self,
-        sigma: float = 0.1,
+        noise: ModalNoise = ModalNoise(0.1),
         scale: float = 1.0,
-        modes: int = 2,
-        reading: NoiseReading = "variance",
         fed_on: bool = True,
-        rounds: int = 100,
-        initial: int | None = None,
+        size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
         if not scale >= 0:
             raise ValueError(
                 f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
             )
+        distributions = {
+            "X": modal_noise(noise, RADIUS_MODES),
+            "Y": modal_noise(noise, HEIGHT_MODES),
+        }
+        if noise.means is not None or noise.factors is not None:
+            raise ValueError(
+                "noise: expected no means and factors, as each node of Dropwave has its own; got "
+                f"{noise.means} and {noise.factors}"
+            )
         self.scale, self.fed_on = float(scale), fed_on
         box = Box.of({"a0": (0.0, 1.0), "a1": (0.0, 1.0)})
         task = CausalTask(RehearsalGraph.of({"X": box.names, "Y": ("X",)}), box, WeightedSum({"Y": 1.0}))
-        distributions = {
-            "X": modal_noise(sigma, modes, reading, choices=RADIUS_MODES),
-            "Y": modal_noise(sigma, modes, reading, choices=HEIGHT_MODES),
-        }
-        super().__init__(task, distributions, rounds, initial, seed)
+        super().__init__(task, distributions, size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """The radius, or the wave as a function of it."""

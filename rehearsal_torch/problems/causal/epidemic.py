@@ -17,7 +17,7 @@ that, the sum), as every node has noise of its own. The maximum is searched for 
 Source: Ren et al. (2025), Sec. 7.4 and 11.5; the true rates: released code of Astudillo and Frazier (2021).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -27,9 +27,10 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import TargetError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import NoiseReading, modal_noise, product_rule
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, product_rule
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
 # b_{ij,t}: period, group that is infected, group that infects.
@@ -50,32 +51,22 @@ class Epidemic(CausalWorld):
     """Calibration of an epidemic model.
 
     Args:
-        sigma: The noise level, in percent.
+        noise: Level and modes of the noise, in percent.
         actions: 12, the rates, or 13, the recovery as well.
         inputs: The parents that the graph gives a node besides the other nodes: the "block" of the four rates
             of its period (as in the released code), or the two of its own "row", the only ones that matter.
         total: Whether errors are summed (Astudillo and Frazier) or averaged (Ren et al.).
-        modes: Number of modes of the noise: 1, 2 or 3.
-        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
-        means: mu of each mode, in percent; None for (0), (-.5, .5) or (-.6, 0, .6).
-        factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
-        rounds: T.
-        initial: Number of experiments in the start design; None for 26 or 28.
+        size: Number of rounds and of experiments in the start design; by default 100 and 26 or 28.
         seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
         self,
-        sigma: float = 0.1,
+        noise: ModalNoise = ModalNoise(0.1),
         actions: int = 12,
         inputs: Literal["block", "row"] = "block",
         total: bool = False,
-        modes: int = 2,
-        reading: NoiseReading = "variance",
-        means: Sequence[float] | None = None,
-        factors: Sequence[float] | None = None,
-        rounds: int = 100,
-        initial: int | None = None,
+        size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
         if actions not in (12, 13) or inputs not in ("block", "row"):
@@ -99,9 +90,8 @@ class Epidemic(CausalWorld):
         task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets(), mean=not total))
         super().__init__(
             task,
-            dict.fromkeys(NODES, modal_noise(sigma, modes, reading, means, factors)),
-            rounds,
-            initial,
+            dict.fromkeys(NODES, modal_noise(noise)),
+            size,
             seed,
         )
 

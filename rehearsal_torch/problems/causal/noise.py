@@ -23,9 +23,10 @@ ours; Owen (1998) (scrambling); Golub and Welsch (1969) and the Lanczos process 
 distribution (Gautschi, 2004, Sec. 2.2.3) (quadrature).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -33,6 +34,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from torch import Tensor
 
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.problems.world_size import is_number, setting
 from rehearsal_torch.seeding import sobol
 
 NoiseReading = Literal["variance", "std"]
@@ -137,40 +140,78 @@ RANGES = {1: ((0.0,), (1.0,)), 2: ((-0.5, 0.5), (1.0, 0.5)), 3: ((-0.6, 0.0, 0.6
 Modes = dict[int, tuple[tuple[float, ...], tuple[float, ...]]]
 
 
-def modal_noise(
-    sigma: float,
-    modes: int = 2,
-    reading: NoiseReading = "variance",
-    means: Sequence[float] | None = None,
-    factors: Sequence[float] | None = None,
-    choices: Modes = RANGES,
-) -> MixtureNoise:
-    """Noise of equally likely modes.
+@dataclass(frozen=True)
+class ModalNoise:
+    """The parameters of noise with equally likely modes, which a world turns into its nodes' distributions.
+
+    Attributes:
+        sigma: The noise level.
+        modes: Number of modes: 1 (normal), 2 or 3.
+        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
+        means: mu of each mode; None for the world's own, in most worlds (0), (-.5, .5) or (-.6, 0, .6).
+        factors: c of each mode; None for the world's own, in most worlds (1), (1, .5) or (1, .5, 1).
+
+    Raises:
+        ValueError: if one of them is out of range, or the numbers of means and factors differ from that of
+            modes.
+    """
+
+    sigma: float
+    modes: int = 2
+    reading: NoiseReading = "variance"
+    means: Sequence[float] | None = None
+    factors: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        if not is_number(self.sigma) or not 0 <= self.sigma < math.inf:
+            raise ValueError(f"noise.sigma: expected a number of at least 0; got {self.sigma!r}")
+        bounded("noise.modes", self.modes)
+        if self.reading not in get_args(NoiseReading):
+            raise ValueError(f"noise.reading: expected variance or std; got {self.reading!r}")
+        for name, given in (("means", self.means), ("factors", self.factors)):
+            if given is None:
+                continue
+            numbers = tuple(given) if isinstance(given, Sequence) else ()
+            if len(numbers) != self.modes or not all(map(is_number, numbers)):
+                raise ValueError(
+                    f"noise.{name}: expected {self.modes} numbers, one for each mode; got {given}: give as "
+                    "many, or change noise.modes"
+                )
+            if name == "factors" and min(numbers) < 0:
+                raise ValueError(f"noise.factors: expected numbers of at least 0; got {given}")
+            object.__setattr__(self, name, tuple(map(float, numbers)))
+
+    def mixture(self, choices: Modes = RANGES) -> MixtureNoise:
+        """The distribution of one node's noise.
+
+        Args:
+            choices: Number of modes to default means and factors.
+
+        Raises:
+            ValueError: if `choices` has no such number of modes.
+        """
+        if self.modes not in choices:
+            raise ValueError(f"noise.modes: expected one of {sorted(choices)}; got {self.modes}")
+        means, factors = choices[self.modes]
+        return MixtureNoise.of(
+            self.sigma,
+            means if self.means is None else self.means,
+            factors if self.factors is None else self.factors,
+            reading=self.reading,
+        )
+
+
+def modal_noise(noise: ModalNoise, choices: Modes = RANGES) -> MixtureNoise:
+    """The distribution of one node's noise, from a world's argument `noise`.
 
     Args:
-        sigma: The noise level.
-        modes: Number of modes.
-        reading: Whether c sigma^2 is a variance, or c sigma a standard deviation.
-        means: mu of each mode; None for the default of `choices`.
-        factors: c of each mode; None for the default of `choices`.
+        noise: The argument.
         choices: Number of modes to default means and factors.
 
     Raises:
-        ValueError: if `choices` has no such number of modes, or the numbers of means and factors differ from
-            it.
+        ValueError: if it is not a `ModalNoise`, or `choices` has no such number of modes.
     """
-    if modes not in choices:
-        raise ValueError(f"modes: expected one of {sorted(choices)}; got {modes!r}")
-    chosen = [
-        tuple(float(each) for each in (default if given is None else given))
-        for given, default in zip((means, factors), choices[modes], strict=True)
-    ]
-    if any(len(each) != modes for each in chosen):
-        raise ValueError(
-            f"expected {modes} means and factors; got means {list(chosen[0])} and factors {list(chosen[1])}: "
-            "give one each, or change modes"
-        )
-    return MixtureNoise.of(sigma, chosen[0], chosen[1], reading=reading)
+    return setting("noise", noise, ModalNoise).mixture(choices)
 
 
 FINE = 20_001

@@ -25,7 +25,7 @@ states and the closed form are ours.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -35,10 +35,11 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import NoiseReading, modal_noise, product_rule
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, product_rule
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.pooled_protocol import AVERAGE, pooled_errors, side
 from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
 
 ACTIONS = ("a1", "a2", "a3")
@@ -72,30 +73,20 @@ class PooledTesting(CausalWorld):
     """The pooled testing world.
 
     Args:
-        sigma: The noise level.
+        noise: Level and modes of the noise.
         whole: Whether a pool holds whole households.
         noise_scale: The size of one unit of noise, in percent of the population (and in percent of the loss);
             0 for no noise.
-        modes: Number of modes of the noise: 1, 2 or 3.
-        reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
-        means: mu of each mode; None for (0), (-.5, .5) or (-.6, 0, .6).
-        factors: c of each mode; None for (1), (1, .5) or (1, .5, 1).
-        rounds: T.
-        initial: Number of experiments in the start design; None for 8.
+        size: Number of rounds and of experiments in the start design; by default 140 and 8.
         seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(
         self,
-        sigma: float = 0.2,
+        noise: ModalNoise = ModalNoise(0.2),
         whole: bool = False,
         noise_scale: float = 0.1,
-        modes: int = 2,
-        reading: NoiseReading = "variance",
-        means: Sequence[float] | None = None,
-        factors: Sequence[float] | None = None,
-        rounds: int = 140,
-        initial: int | None = None,
+        size: Rounds = Rounds(140),
         seed: int = 0,
     ) -> None:
         if not noise_scale >= 0:
@@ -115,8 +106,8 @@ class PooledTesting(CausalWorld):
             Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))),
             WeightedSum({f"L{place}": -1.0 for place in (1, 2, 3)}),
         )
-        distribution = modal_noise(sigma, modes, reading, means, factors)
-        super().__init__(task, dict.fromkeys(task.nodes, distribution), rounds, initial, seed)
+        distribution = modal_noise(noise)
+        super().__init__(task, dict.fromkeys(task.nodes, distribution), size, seed)
         self.distribution = distribution
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:

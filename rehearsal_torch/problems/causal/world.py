@@ -26,6 +26,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCa
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.noise import MixtureNoise
 from rehearsal_torch.problems.problem import SIMULATED, CausalProblem, World
+from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.seeding import common_noise_generator, world_generator
 from rehearsal_torch.spaces.box import Alteration
 
@@ -38,42 +39,36 @@ class CausalWorld(World, CausalProblem):
     Args:
         task: Causal graph, actions and reward; the task's `nodes` are simulated.
         noise: Node to the distribution of its noise.
-        rounds: T, the number of rounds.
-        initial: Number of experiments in the start design; None for 2 (k + 1).
+        size: Number of rounds and of experiments in the start design.
         seed: Seed of the start design and of the noise in the rounds.
         draws: Noise draws that `expected` averages over where it has no closed form.
 
+    Attributes:
+        initial: Number of experiments in the start design.
+
     Raises:
-        ValueError: if a node has no noise distribution, or there are too few initial experiments, rounds or
-            draws.
+        ValueError: if a node has no noise distribution, or there are too few experiments in the start design
+            or draws.
     """
 
     def __init__(
         self,
         task: CausalTask,
         noise: Mapping[str, MixtureNoise],
-        rounds: int = 100,
-        initial: int | None = None,
+        size: Rounds = Rounds(),
         seed: int = 0,
         draws: int = 100_000,
     ) -> None:
-        rows = 2 * (len(task.actions) + 1) if initial is None else initial
-        if rows < MIN_ROWS or rounds < 1 or draws < 1:
+        initial = setting("size", size, Rounds).start(len(task.actions))
+        if initial < MIN_ROWS or draws < 1:
             raise ValueError(
-                f"expected at least {MIN_ROWS} initial rows, 1 round and 1 draw; got {rows}, {rounds} and "
-                f"{draws}"
+                f"expected at least {MIN_ROWS} initial experiments and 1 draw; got {initial} and {draws}"
             )
         missing = [node for node in task.nodes if node not in noise]
         if missing:
             raise ValueError(f"no noise distribution for {missing}: give each node one")
-        self.task, self.noise, self.rounds, self.initial, self.seed, self.draws = (
-            task,
-            dict(noise),
-            rounds,
-            rows,
-            seed,
-            draws,
-        )
+        self.task, self.noise, self.size = task, dict(noise), size
+        self.initial, self.seed, self.draws = initial, seed, draws
         self._common: Tensor | None = None
         self._start: float | None = None
 
@@ -182,12 +177,12 @@ class CausalWorld(World, CausalProblem):
 
     def count(self) -> int:
         """The number of rounds."""
-        return self.rounds
+        return self.size.rounds
 
     def case(self, index: int) -> RehearsalCase:
         """The question which action to try in a round; there is no context."""
-        if not 0 <= index < self.rounds:
-            raise IndexError(f"expected a round in 0 ... {self.rounds - 1}; got {index}")
+        if not 0 <= index < self.size.rounds:
+            raise IndexError(f"expected a round in 0 ... {self.size.rounds - 1}; got {index}")
         return RehearsalCase(str(index), {}, self.task.box.bounds())
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
@@ -264,7 +259,7 @@ class CausalWorld(World, CausalProblem):
             "world": type(self).__name__,
             "caution": SIMULATED,
             "rows": len(table),
-            "rounds": self.rounds,
+            "rounds": self.size.rounds,
             **self.task.to_plain(),
             "noise": distributions,
             "ranges": ranges,

@@ -40,6 +40,7 @@ from rehearsal_torch.problems.nhanes.modules import (
     influence_graph,
 )
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.seeding import sobol, world_generator
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -67,8 +68,7 @@ class Nhanes(RehearsalWorld):
     """The NHANES benchmark.
 
     Args:
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the rows held out for early stopping.
         candidates: "joint", all five actionable variables are set jointly, or "single", one of them. The
@@ -86,8 +86,7 @@ class Nhanes(RehearsalWorld):
 
     def __init__(
         self,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
         candidates: str = "joint",
@@ -109,8 +108,7 @@ class Nhanes(RehearsalWorld):
             RehearsalTask(
                 graph, CONTEXT, Box.of(self.generator.card["bounds"]), region, CANDIDATES[candidates]
             ),
-            rows,
-            contexts,
+            size,
             seed,
             validation,
         )

@@ -38,6 +38,7 @@ from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.gaussian_region import between, legendre
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.seeding import sobol
 
 FARTHEST = 6.5  # Limits of the trapezoidal rule, in standard deviations.
@@ -131,7 +132,7 @@ def std(printed: float, reading: str) -> float:
         ValueError: for another reading.
     """
     if reading not in ("std", "variance"):
-        raise ValueError(f'noise: expected "std" or "variance"; got {reading!r}')
+        raise ValueError(f'reading: expected "std" or "variance"; got {reading!r}')
     return printed if reading == "std" else math.sqrt(printed)
 
 
@@ -148,8 +149,7 @@ class CurvedWorld(RehearsalWorld):
     Args:
         task: The roles of the variables; the region must be axis-aligned, a product of intervals.
         distributions: The distribution of the noise of every variable of the graph.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
 
@@ -162,12 +162,11 @@ class CurvedWorld(RehearsalWorld):
         self,
         task: RehearsalTask,
         distributions: Mapping[str, NoiseDistribution],
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
-        super().__init__(task, rows, contexts, seed, validation)
+        super().__init__(task, size, seed, validation)
         if set(distributions) != set(task.graph.names):
             raise ValueError(
                 f"expected a distribution for each of {sorted(task.graph.names)}; got {sorted(distributions)}"

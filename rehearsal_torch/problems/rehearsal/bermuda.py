@@ -43,6 +43,7 @@ import torch
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -187,8 +188,7 @@ class Bermuda(LinearWorld):
     Args:
         preset: One of `PRESETS`.
         candidates: Sets of variables that may be set jointly; None for each of the five by itself.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
 
@@ -203,8 +203,7 @@ class Bermuda(LinearWorld):
         self,
         preset: str = "cme",
         candidates: Sequence[Sequence[str]] | None = None,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
@@ -231,7 +230,7 @@ class Bermuda(LinearWorld):
             {name: tuple(bounds) for name, bounds in fit["ranges"].items()} if chosen.uniform else {},
         )
         self.preset, self.hypotheses = preset, bermuda_graphs()
-        super().__init__(task, system, rows, contexts, seed, validation)
+        super().__init__(task, system, size, seed, validation)
 
     def source(self) -> str:
         """The preset, and where the equations come from."""

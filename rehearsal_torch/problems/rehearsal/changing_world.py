@@ -41,6 +41,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import RehearsalProblem, World
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.world_size import SampleSize, setting
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -49,26 +50,20 @@ class ChangingWorld(World, RehearsalProblem):
     """One world per round; all have the same task.
 
     Args:
-        contexts: Number of rounds.
-
-    Attributes:
+        size: Number of observations before the first round, and of rounds (`contexts`).
         seed: Seed of observations and contexts; `at` passes it to its worlds.
 
     Raises:
-        ValueError: if there is no round.
+        ValueError: if `size` is not a `SampleSize`.
     """
 
-    seed: int = 0
-
-    def __init__(self, contexts: int) -> None:
-        if contexts < 1:
-            raise ValueError(f"expected at least 1 round; got contexts={contexts}")
-        self.contexts = contexts
+    def __init__(self, size: SampleSize, seed: int = 0) -> None:
+        self.size, self.seed = setting("size", size, SampleSize), seed
         self.task = self.at(0).task
 
     @abstractmethod
     def at(self, index: int) -> RehearsalWorld:
-        """The world of a round, 0 ... contexts - 1; the same object where nothing has changed."""
+        """The world of a round, 0 ... `size.contexts` - 1; the same object where nothing has changed."""
 
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with different observations, contexts and noise; it changes
@@ -96,12 +91,12 @@ class ChangingWorld(World, RehearsalProblem):
 
     def count(self) -> int:
         """The number of rounds."""
-        return self.contexts
+        return self.size.contexts
 
     def case(self, index: int) -> RehearsalCase:
         """The context of a round."""
-        if not 0 <= index < self.contexts:
-            raise IndexError(f"expected a round in 0 ... {self.contexts - 1}; got {index}")
+        if not 0 <= index < self.size.contexts:
+            raise IndexError(f"expected a round in 0 ... {self.size.contexts - 1}; got {index}")
         return self.at(index).case(index)
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
@@ -118,7 +113,7 @@ class ChangingWorld(World, RehearsalProblem):
 
     def card(self) -> Mapping[str, Any]:
         """The card of the first round's world, with this world's name."""
-        return {**self.at(0).card(), "world": type(self).__name__, "rounds": self.contexts}
+        return {**self.at(0).card(), "world": type(self).__name__, "rounds": self.size.contexts}
 
     def _of(self, case: DecisionContext) -> RehearsalWorld:
         if not isinstance(case, RehearsalCase):
@@ -155,8 +150,7 @@ class FollowedStore(LinearWorld):
 
     Args:
         follows: f, between 0 and 1.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
 
@@ -167,8 +161,7 @@ class FollowedStore(LinearWorld):
     def __init__(
         self,
         follows: float = 1.0,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
@@ -191,7 +184,7 @@ class FollowedStore(LinearWorld):
         box = Box.of({"price": (-4.0, 4.0), "advert": (-2.0, 2.0)})
         task = RehearsalTask(self.hypotheses[0], ("season",), box, Polytope.of({"customers": (0.8, 1.6)}))
         super().__init__(
-            task, LinearEquations(("season", *PARENTS), weights, covariance), rows, contexts, seed, validation
+            task, LinearEquations(("season", *PARENTS), weights, covariance), size, seed, validation
         )
 
     def source(self) -> str:
@@ -205,8 +198,7 @@ class TwoStores(ChangingWorld):
     Args:
         change: The first round in which the second store follows less; None for never.
         fading: Number of rounds over which it stops following; 0 for at once.
-        rows: N, number of observations.
-        contexts: Number of rounds.
+        size: Number of observations before the first round, and of rounds; by default 10 and 100.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
 
@@ -218,22 +210,15 @@ class TwoStores(ChangingWorld):
         self,
         change: int | None = 50,
         fading: int = 0,
-        rows: int = 10,
-        contexts: int = 100,
+        size: SampleSize = SampleSize(rows=10, contexts=100),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
         if (change is not None and change < 0) or fading < 0:
             raise ValueError(f"expected change >= 0 and fading >= 0; got {change} and {fading}")
-        self.change, self.fading, self.rows, self.seed, self.validation = (
-            change,
-            fading,
-            rows,
-            seed,
-            validation,
-        )
+        self.change, self.fading, self.validation = change, fading, validation
         self.hypotheses = two_stores_graphs()
-        super().__init__(contexts)
+        super().__init__(size, seed)
 
     def follows(self, index: int) -> float:
         """f at a round."""
@@ -247,4 +232,4 @@ class TwoStores(ChangingWorld):
 
     @lru_cache(maxsize=64)  # noqa: B019  a few worlds, as long-lived as this one
     def _made(self, follows: float) -> FollowedStore:
-        return FollowedStore(follows, self.rows, self.contexts, self.seed, self.validation)
+        return FollowedStore(follows, self.size, self.seed, self.validation)

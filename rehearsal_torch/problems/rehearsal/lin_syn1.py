@@ -19,6 +19,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.additive_noise_world import std
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -38,24 +39,22 @@ class LinSyn1(LinearWorld):
     """Lin-Syn1.
 
     Args:
-        noise: How N(0, 0.1) is read: "variance" or "std".
+        reading: How N(0, 0.1) is read: "variance" or "std".
         candidates: Sets of variables that may be set jointly; None for {A1, A2}.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
         self,
-        noise: str = "variance",
+        reading: str = "variance",
         candidates: Sequence[Sequence[str]] | None = None,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
-        self.noise = noise
+        self.reading = reading
         sets = tuple(tuple(names) for names in candidates or (("A1", "A2"),))
         region, box = (
             Polytope.of({"Y1": (0.0, 2.0), "Y2": (0.0, 2.0)}),
@@ -64,13 +63,13 @@ class LinSyn1(LinearWorld):
         task = RehearsalTask(RehearsalGraph.of(WEIGHTS), ("X1", "X2"), box, region, sets)
         names = task.graph.names
         system = LinearEquations(
-            names, WEIGHTS, std(0.1, noise) ** 2 * torch.eye(len(names), dtype=torch.float64)
+            names, WEIGHTS, std(0.1, reading) ** 2 * torch.eye(len(names), dtype=torch.float64)
         )
-        super().__init__(task, system, rows, contexts, seed, validation)
+        super().__init__(task, system, size, seed, validation)
 
     def source(self) -> str:
         """The paper and how its noise is read."""
         return (
             "Du et al. (2026), App. E.1, Lin-Syn1, with 0.1 read as a "
-            f"{'variance' if self.noise == 'variance' else 'standard deviation'}"
+            f"{'variance' if self.reading == 'variance' else 'standard deviation'}"
         )

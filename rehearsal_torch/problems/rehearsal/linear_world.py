@@ -38,6 +38,7 @@ from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc, interval, legendre, probability_in
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.world_size import SampleSize
 
 
 @dataclass(frozen=True)
@@ -174,8 +175,7 @@ class LinearWorld(RehearsalWorld):
     Args:
         task: The roles of the variables.
         system: The equations; their variables are those of the task's graph.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
         disc: The desired region if it is a disc, the task's region being a polygon inside it.
@@ -189,13 +189,12 @@ class LinearWorld(RehearsalWorld):
         self,
         task: RehearsalTask,
         system: LinearEquations,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
         disc: Disc | None = None,
     ) -> None:
-        super().__init__(task, rows, contexts, seed, validation, disc)
+        super().__init__(task, size, seed, validation, disc)
         if set(system.names) != set(task.graph.names):
             raise ValueError(f"expected equations for {sorted(task.graph.names)}; got {sorted(system.names)}")
         observed = positions(system.names, task.context)
@@ -234,7 +233,7 @@ class LinearWorld(RehearsalWorld):
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """The `count` rows of the last rounds up to N."""
         normals = torch.from_numpy(stream.standard_normal((count, len(self.system.names))))
-        rounds = torch.arange(self.rows - count + 1, self.rows + 1, dtype=torch.float64)
+        rounds = torch.arange(self.size.rows - count + 1, self.size.rows + 1, dtype=torch.float64)
         return Table.observed(self.system.names, self.system.solve(self.system.noises(normals), {}, rounds))
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
@@ -242,7 +241,9 @@ class LinearWorld(RehearsalWorld):
         normals = torch.from_numpy(self.stream(3).standard_normal((count, len(self.system.names))))
         fixed = dict(zip((*self.task.context, *names), (*context, *values), strict=True))
         rows = self.system.solve(
-            self.system.noises(normals), fixed, torch.full((count,), self.rows + 1.0, dtype=torch.float64)
+            self.system.noises(normals),
+            fixed,
+            torch.full((count,), self.size.rows + 1.0, dtype=torch.float64),
         )
         altered = torch.zeros_like(rows, dtype=torch.bool)
         altered[:, positions(self.system.names, names)] = True
@@ -282,7 +283,7 @@ class LinearWorld(RehearsalWorld):
 
     def response(self, names: Sequence[str]) -> Response:
         """How the outcomes of a case depend on its context and the altered variables."""
-        return self.system.response(self.task.context, names, self.task.outcomes, self.rows + 1.0)
+        return self.system.response(self.task.context, names, self.task.outcomes, self.size.rows + 1.0)
 
     def _normal_noise(self, response: Response) -> Tensor:
         normal = torch.tensor([name not in self.system.uniform for name in self.system.names])

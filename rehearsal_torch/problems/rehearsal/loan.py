@@ -27,6 +27,7 @@ from rehearsal_torch.problems.rehearsal.additive_noise_world import (
     Uniform,
     std,
 )
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -44,17 +45,16 @@ class Loan(CurvedWorld):
     """BankExp.
 
     Args:
-        noise: How N(0, s) is read: "std" or "variance".
-        rows: N, number of observations.
-        contexts: Number of cases.
+        reading: How N(0, s) is read: "std" or "variance".
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
-        self, noise: str = "std", rows: int = 1000, contexts: int = 20, seed: int = 0, validation: float = 0.0
+        self, reading: str = "std", size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0
     ) -> None:
-        self.noise = noise
+        self.reading = reading
         task = RehearsalTask(
             RehearsalGraph.of(PARENTS),
             ("X1", "X2"),
@@ -62,8 +62,8 @@ class Loan(CurvedWorld):
             Polytope.of({"Y1": (0.6, None), "Y2": (0.3, None)}),
         )
         rate, outcome, share = (
-            Normal(std(0.2, noise)),
-            Normal(std(0.05, noise)),
+            Normal(std(0.2, reading)),
+            Normal(std(0.05, reading)),
             Uniform(0.0, 1.0),
         )
         distributions = {
@@ -74,11 +74,11 @@ class Loan(CurvedWorld):
             "Y1": outcome,
             "Y2": outcome,
         }
-        super().__init__(task, distributions, rows, contexts, seed, validation)
+        super().__init__(task, distributions, size, seed, validation)
 
     def source(self) -> str:
         """The paper and how its noise is read."""
-        return f"Du et al. (2026), App. E.2, Bank data, with noise read as {self.noise}"
+        return f"Du et al. (2026), App. E.2, Bank data, with noise read as {self.reading}"
 
     def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
         """The structural equations above."""

@@ -35,6 +35,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.rehearsal.linear_world import Drift, LinearEquations, LinearWorld
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -109,8 +110,7 @@ class Manage(LinearWorld):
         order: Which released code's order of the variances: "icml" or "neurips24".
         faces: Number of faces of the polygon that methods are given.
         candidates: Sets of variables that may be set jointly; None for both.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
     """
@@ -120,8 +120,7 @@ class Manage(LinearWorld):
         order: str = "icml",
         faces: int = 16,
         candidates: Sequence[Sequence[str]] | None = None,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
@@ -129,9 +128,7 @@ class Manage(LinearWorld):
         box = Box.of({"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)})
         sets = tuple(tuple(names) for names in candidates or (box.names,))
         task = RehearsalTask(market_graph(), CONTEXT, box, WANTED.polygon(faces), sets)
-        super().__init__(
-            task, market_equations(order, (0.04, 0.12)), rows, contexts, seed, validation, WANTED
-        )
+        super().__init__(task, market_equations(order, (0.04, 0.12)), size, seed, validation, WANTED)
 
     def source(self) -> str:
         """The paper and the order."""
@@ -155,8 +152,8 @@ class Market(LinearWorld):
         order: Which released code's order of the variances: "neurips24" or "icml".
         drift: Whether coefficients vary from round to round.
         candidates: Sets of variables that may be set jointly; None for each by itself and both.
-        rows: N, number of observations; with drift, the rounds 1 ... N.
-        contexts: Number of cases; with drift, all at round N + 1.
+        size: Number of observations and cases; with drift, observations are of rounds 1 ... N, cases of round
+            N + 1.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
     """
@@ -166,8 +163,7 @@ class Market(LinearWorld):
         order: str = "neurips24",
         drift: bool = False,
         candidates: Sequence[Sequence[str]] | None = None,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
@@ -182,8 +178,7 @@ class Market(LinearWorld):
         super().__init__(
             task,
             market_equations(order, (0.01, 0.04), DRIFT if drift else ()),
-            rows,
-            contexts,
+            size,
             seed,
             validation,
         )

@@ -24,6 +24,7 @@ from rehearsal_torch.problems.rehearsal.additive_noise_world import (
     Uniform,
     std,
 )
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -34,40 +35,38 @@ class NonSyn1(CurvedWorld):
     """Non-Syn1.
 
     Args:
-        noise: How N(0, s) is read: "std" or "variance".
+        reading: How N(0, s) is read: "std" or "variance".
         candidates: Sets of variables that may be set jointly; None for {A1, A2}.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
         self,
-        noise: str = "std",
+        reading: str = "std",
         candidates: Sequence[Sequence[str]] | None = None,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
-        self.noise = noise
+        self.reading = reading
         box = Box.of({"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)})
         sets = tuple(tuple(names) for names in candidates or (box.names,))
         task = RehearsalTask(RehearsalGraph.of(PARENTS), ("X",), box, Polytope.of({"Y": (1.5, 2.0)}), sets)
-        action = Normal(std(0.5, noise))
+        action = Normal(std(0.5, reading))
         distributions = {
             "X": Uniform(-1.0, 1.0),
             "U": Exponential(),
             "A1": action,
             "A2": action,
-            "Y": Normal(std(0.1, noise)),
+            "Y": Normal(std(0.1, reading)),
         }
-        super().__init__(task, distributions, rows, contexts, seed, validation)
+        super().__init__(task, distributions, size, seed, validation)
 
     def source(self) -> str:
         """The paper and how its noise is read."""
-        return f"Du et al. (2026), App. E.2, nonlinear synthetic data 1, with noise read as {self.noise}"
+        return f"Du et al. (2026), App. E.2, nonlinear synthetic data 1, with noise read as {self.reading}"
 
     def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
         """The structural equations above."""

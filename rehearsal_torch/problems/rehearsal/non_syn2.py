@@ -22,6 +22,7 @@ from torch import Tensor
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.additive_noise_world import CurvedWorld, Normal, Uniform, std
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -40,37 +41,35 @@ class NonSyn2(CurvedWorld):
     """Non-Syn2.
 
     Args:
-        noise: How N(0, 0.1) is read: "std" or "variance".
+        reading: How N(0, 0.1) is read: "std" or "variance".
         candidates: Sets of variables that may be set jointly; None for {A1, A2}.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
         self,
-        noise: str = "std",
+        reading: str = "std",
         candidates: Sequence[Sequence[str]] | None = None,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
-        self.noise = noise
+        self.reading = reading
         box = Box.of({"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)})
         sets = tuple(tuple(names) for names in candidates or (box.names,))
         task = RehearsalTask(
             RehearsalGraph.of(PARENTS), ("X1", "X2"), box, Polytope.of({"Y1": (0.9, 1.5)}), sets
         )
         distributions = {
-            name: Uniform(0.0, 1.0) if name in task.context else Normal(std(0.1, noise)) for name in PARENTS
+            name: Uniform(0.0, 1.0) if name in task.context else Normal(std(0.1, reading)) for name in PARENTS
         }
-        super().__init__(task, distributions, rows, contexts, seed, validation)
+        super().__init__(task, distributions, size, seed, validation)
 
     def source(self) -> str:
         """The paper and how its noise is read."""
-        return f"Du et al. (2026), App. E.2, nonlinear synthetic data 2, with noise read as {self.noise}"
+        return f"Du et al. (2026), App. E.2, nonlinear synthetic data 2, with noise read as {self.reading}"
 
     def mean(self, name: str, values: Mapping[str, Tensor]) -> Tensor | float:
         """The structural equations above."""

@@ -30,6 +30,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -62,8 +63,7 @@ class RideHailing(LinearWorld):
     Args:
         released: Puts the clique's common noise where the released code has it.
         candidates: Sets of variables that may be set jointly; None for each of the two by itself.
-        rows: N, number of observations; the paper begins with 10.
-        contexts: Number of cases.
+        size: Number of observations and cases; the paper begins with 10 observations.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
 
@@ -75,8 +75,7 @@ class RideHailing(LinearWorld):
         self,
         released: bool = False,
         candidates: Sequence[Sequence[str]] | None = None,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
@@ -94,7 +93,7 @@ class RideHailing(LinearWorld):
         system = LinearEquations(
             names, WEIGHTS, covariance, {"rating": 0.5}, dict.fromkeys(CONTEXT, (-1.0, 1.0))
         )
-        super().__init__(task, system, rows, contexts, seed, validation)
+        super().__init__(task, system, size, seed, validation)
 
     def source(self) -> str:
         """The paper, and where the common noise enters."""

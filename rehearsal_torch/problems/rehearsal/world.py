@@ -23,6 +23,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, World
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
+from rehearsal_torch.problems.world_size import SampleSize, is_number, setting
 from rehearsal_torch.seeding import world_generator
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -32,8 +33,7 @@ class RehearsalWorld(World, RehearsalProblem):
 
     Args:
         task: The roles of the variables.
-        rows: N, number of observations.
-        contexts: Number of cases.
+        size: Number of observations and cases.
         seed: Seed of observations and contexts; different seeds have different contexts.
         validation: Share of the N rows that is held out from `observations` for early stopping, in [0, 1);
             with 0, `held_out` draws further rows.
@@ -44,29 +44,21 @@ class RehearsalWorld(World, RehearsalProblem):
         facts: Entries of the card besides sizes, roles and ranges.
 
     Raises:
-        ValueError: if there are too few rows or contexts, or the share is out of range.
+        ValueError: if `size` is not a `SampleSize`, or the share is out of range.
     """
 
     def __init__(
         self,
         task: RehearsalTask,
-        rows: int = 1000,
-        contexts: int = 20,
+        size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
         wanted: Disc | None = None,
     ) -> None:
-        if rows < 10 or contexts < 1:
-            raise ValueError(f"expected at least 10 rows and 1 context; got {rows} and {contexts}")
-        if not 0 <= validation < 1:
-            raise ValueError(f"expected a validation share in [0, 1); got {validation}")
-        self.task, self.rows, self.contexts, self.seed, self.validation = (
-            task,
-            rows,
-            contexts,
-            seed,
-            validation,
-        )
+        if not is_number(validation) or not 0 <= validation < 1:
+            raise ValueError(f"validation: expected a share of the rows in [0, 1); got {validation!r}")
+        self.task, self.size, self.seed = task, setting("size", size, SampleSize), seed
+        self.validation = validation
         self.wanted: Polytope | Disc = task.region if wanted is None else wanted
         self.facts: dict[str, Any] = {}
         self._known: dict[tuple[float, ...], tuple[float, float]] = {}
@@ -126,23 +118,23 @@ class RehearsalWorld(World, RehearsalProblem):
     def held_out(self) -> Table:
         """The validation rows, or further rows of the same distribution if there are none."""
         if not self.validation:
-            return self.draw(max(self.rows // 4, 50), self.stream(1))
+            return self.draw(max(self.size.rows // 4, 50), self.stream(1))
         whole = self._drawn()
         keep = len(whole) - int(self.validation * len(whole))
         return Table(whole.names, whole.values[keep:], whole.altered[keep:])
 
     @lru_cache(maxsize=1)  # noqa: B019  one table, as long-lived as the world
     def _drawn(self) -> Table:
-        return self.draw(self.rows, self.stream(0))
+        return self.draw(self.size.rows, self.stream(0))
 
     def count(self) -> int:
         """The number of cases."""
-        return self.contexts
+        return self.size.contexts
 
     def case(self, index: int) -> RehearsalCase:
         """A context from the observational distribution."""
-        if not 0 <= index < self.contexts:
-            raise IndexError(f"expected a case in 0 ... {self.contexts - 1}; got {index}")
+        if not 0 <= index < self.size.contexts:
+            raise IndexError(f"expected a case in 0 ... {self.size.contexts - 1}; got {index}")
         row = self.draw(1, self.stream(2, index)).columns(self.task.context)[0]
         return RehearsalCase(
             str(index), dict(zip(self.task.context, row, strict=True)), self.task.box.bounds()
@@ -226,7 +218,7 @@ class RehearsalWorld(World, RehearsalProblem):
             "world": type(self).__name__,
             "caution": SIMULATED,
             "rows": len(table),
-            "contexts": self.contexts,
+            "contexts": self.size.contexts,
             "desired": round(float(desired), 4),
             **self.task.to_plain(),
             "ranges": ranges,

@@ -62,8 +62,7 @@ def loan() -> Section:
     truth = Loan().probability(borrower, ("A2",), RATES[:, None, None])[:, 0]
     no_action = float(Loan().probability(borrower, (), borrower.new_empty(1, 0)))
     single, nested = (
-        [estimated_probability(Loan(rows=1000, seed=seed), adjusted) for seed in SEEDS]
-        for adjusted in (False, True)
+        [estimated_probability(Loan(seed=seed), adjusted) for seed in SEEDS] for adjusted in (False, True)
     )
     reached = {
         "single estimator": [float(truth[curve.argmax()]) for curve in single],

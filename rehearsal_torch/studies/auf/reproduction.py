@@ -51,7 +51,7 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
         protocol: What all jobs have in common.
         job: The job.
     """
-    contexts = f"dataset.contexts={protocol.options['contexts']}"
+    contexts = f"dataset.size.contexts={protocol.options['contexts']}"
     run = build(configured(protocol.conf, [*job.overrides, contexts, *protocol.overrides]))
     with TemporaryDirectory() as folder:
         fitted = learnt(run, Path(folder))
@@ -126,7 +126,7 @@ class AvoidingUndesiredFutures(Reproduction):
 
 def _size(job: Job) -> int:
     """The number of observations that a job asks for."""
-    given = [text.partition("=")[2] for text in job.overrides if text.startswith("dataset.rows=")]
+    given = [text.partition("=")[2] for text in job.overrides if text.startswith("dataset.size.rows=")]
     return int(given[0]) if given else DEFAULT_ROWS
 
 

@@ -46,7 +46,7 @@ def limited(job: Job, max_rounds: int | None) -> Job:
     rounds = study("cbo").worlds[f"{job.world} {job.setting}"].rounds
     if max_rounds is not None:
         rounds = min(rounds, max_rounds)
-    return replace(job, overrides=(*job.overrides, f"dataset.rounds={rounds}"))
+    return replace(job, overrides=(*job.overrides, f"dataset.size.rounds={rounds}"))
 
 
 class CausalBayesianOptimisation(Reproduction):

@@ -100,15 +100,16 @@ def world_of(world: str, rounds: int, repeat: int, joint: bool) -> "RehearsalWor
     """
     from rehearsal_torch.problems.rehearsal.bermuda import ACTIONABLE, Bermuda
     from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+    from rehearsal_torch.problems.world_size import SampleSize
 
+    size = SampleSize(rows=10, contexts=rounds)
     if world == "bermuda":
-        return Bermuda("qwz23", [ACTIONABLE] if joint else None, rows=10, contexts=rounds, seed=repeat)
+        return Bermuda("qwz23", [ACTIONABLE] if joint else None, size=size, seed=repeat)
     candidates = [("recommend", "discount")] if joint else None
     return RideHailing(
         released=world == "ride_hailing_released",
         candidates=candidates,
-        rows=10,
-        contexts=rounds,
+        size=size,
         seed=repeat,
     )
 

@@ -104,7 +104,7 @@ def configuration(protocol: Protocol, job: Job) -> DictConfig:
         protocol: What all repeats have in common.
         job: The repeat.
     """
-    contexts = f"dataset.contexts={protocol.options['rounds']}"
+    contexts = f"dataset.size.contexts={protocol.options['rounds']}"
     config = configured(protocol.conf, [*job.overrides, contexts, *protocol.overrides])
     for name in ("search_scenarios", "validation_scenarios"):
         overridden = any(text.startswith(f"objective.{name}=") for text in protocol.overrides)

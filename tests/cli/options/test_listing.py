@@ -11,18 +11,18 @@ from tests.scripts.typing_in import HERE
 
 
 def test_what_is_printed(capsys):
-    assert main(["+experiment=cbo", "decision=ucb", "seed=7", "dataset.sigma=0.3"]) == 0
+    assert main(["+experiment=cbo", "decision=ucb", "seed=7", "dataset.noise.sigma=0.3"]) == 0
     lines = capsys.readouterr().out.splitlines()
     by_key = {line.split()[0]: line for line in lines if line.startswith("  ")}
     assert lines[0] == "The run"
     assert "dataset=dropwave  rehearsal_torch.problems.causal.dropwave.Dropwave" in lines
     assert by_key["learn"].split()[:5] == ["learn", "true", "true", "or", "false"]
     assert by_key["learn"].endswith("Needs a world."), "the experiment sets it, and config.yaml explains it"
-    assert "0.3" in by_key["dataset.sigma"]
+    assert "0.3" in by_key["dataset.noise.sigma"]
     assert "7 = ${seed}" in by_key["dataset.seed"]
     assert by_key["dataset.scale"].endswith("lambda of the paper: 1, 2 or 3."), "the comment of the YAML file"
-    assert by_key["dataset.sigma"].endswith("The noise level."), "the docstring of the class"
-    assert "whole number or null" in by_key["dataset.initial"]
+    assert by_key["dataset.noise.sigma"].endswith("The noise level."), "the docstring of the class"
+    assert "whole number or null" in by_key["dataset.size.initial"]
     columns = {
         line.index(kind)
         for line, kind in (
@@ -66,18 +66,19 @@ def test_a_sweep_shows_its_first_job(capsys):
 def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset/my_loan.yaml").write_text(
-        "_target_: rehearsal_torch.problems.rehearsal.loan.Loan\n# Of the past.\nrows: ???\n"
-        "contexts: ${dataset.rows}\nseed: 0\n"
+        "_target_: rehearsal_torch.problems.rehearsal.loan.Loan\nsize:\n"
+        "  _target_: rehearsal_torch.problems.world_size.SampleSize\n  # Of the past.\n  rows: ???\n"
+        "  contexts: ${dataset.size.rows}\nseed: 0\n"
     )
     typed = ["--config-dir", str(tmp_path), "+experiment=auf", "dataset=my_loan"]
     assert main(typed) == 0
     lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line}
-    assert lines["dataset.rows"][1:] == ["???", "whole", "number", "Of", "the", "past."]
-    assert lines["dataset.contexts"][1:4] == ["???", "=", "${dataset.rows}"]
-    assert main([*typed, "dataset.rows=7"]) == 0
-    assert "dataset.rows" in (out := capsys.readouterr().out)
+    assert lines["dataset.size.rows"][1:] == ["???", "whole", "number", "Of", "the", "past."]
+    assert lines["dataset.size.contexts"][1:4] == ["???", "=", "${dataset.size.rows}"]
+    assert main([*typed, "dataset.size.rows=7"]) == 0
+    assert "dataset.size.rows" in (out := capsys.readouterr().out)
     assert "???" not in out
-    with pytest.raises(UserError, match=r"dataset\.rows must be given"):
+    with pytest.raises(UserError, match=r"dataset\.size\.rows must be given"):
         composed(CONF, typed[2:], multirun=False, extra=str(tmp_path))
 
 

@@ -6,6 +6,7 @@ from rehearsal_torch.cli.verbs.decide import _another, _following
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.run_folder import RunFolder
 from tests.toys.foresight import Market
 
@@ -43,7 +44,11 @@ def test_in_foresight_another_method_fits_a_surrogate_of_its_own(after, decision
         "checkpoint=there",
         "seed=3",
     ]
-    assert after(decision, overrides, Loan(rows=30)) == ["+experiment=auf", "seed=3", f"decision={other}"]
+    assert after(decision, overrides, Loan(size=SampleSize(rows=30))) == [
+        "+experiment=auf",
+        "seed=3",
+        f"decision={other}",
+    ]
 
 
 def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):

@@ -12,6 +12,7 @@ from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.transition import TransitionModel
 from tests.toys.rehearsal_methods import built
@@ -69,7 +70,7 @@ def test_costs_of_variables_that_may_not_be_altered_are_refused():
     ):
         suits(
             method("dataset=bank", "decision=micns", "+objective.weights.X1=2"),
-            built("linear_structural", Loan(rows=30).task),
+            built("linear_structural", Loan(size=SampleSize(rows=30)).task),
         )
 
 

@@ -10,6 +10,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.verbs.prepare import main
 from rehearsal_torch.problems.nhanes.dataset import Nhanes
 from rehearsal_torch.problems.nhanes.modules import CYCLES, columns_of
+from rehearsal_torch.problems.world_size import SampleSize
 from tests.places import ROOT
 from tests.problems.nhanes.test_modules import small_modules
 from tests.toys.transport import write
@@ -167,7 +168,7 @@ def test_from_modules_to_a_world(capsys, tmp_path):
     )
     assert len(pd.read_csv(out / "complete_cases.csv")) == 600
     assert pd.read_csv(out / "attrition.csv")["left"].tolist() == [600] * 17
-    world = Nhanes(rows=50, contexts=2, generator=out / "generator")
+    world = Nhanes(size=SampleSize(rows=50, contexts=2), generator=out / "generator")
     assert world.generator.card["participants"] == 600
     assert "unlike" in world.generator.card["modules"]
     assert len(world.observations()) == 50

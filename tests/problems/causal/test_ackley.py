@@ -7,12 +7,13 @@ import pytest
 import torch
 
 from rehearsal_torch.problems.causal.ackley import Ackley
+from rehearsal_torch.problems.causal.noise import ModalNoise
 
 
 def test_ackley_without_noise_is_the_usual_function():
     from botorch.test_functions.synthetic import Ackley as Usual
 
-    world = Ackley(sigma=0.0, modes=1)
+    world = Ackley(ModalNoise(0.0, modes=1))
     actions = world.task.box.sobol(20)
     usual = Usual(dim=6, bounds=[(-2.0, 2.0)] * 6)
     torch.testing.assert_close(world.expected(actions), -usual(4 * (actions - 0.5)), rtol=1e-9, atol=1e-9)
@@ -22,7 +23,7 @@ def test_ackley_without_noise_is_the_usual_function():
 @pytest.mark.slow
 @pytest.mark.parametrize("modes", [1, 2, 3])
 def test_ackley_with_noise(modes):
-    world = Ackley(sigma=0.3, modes=modes)
+    world = Ackley(ModalNoise(0.3, modes=modes))
     distribution = world.noise["X0"]
     draws = distribution.draw(1_000_000, np.random.default_rng(0))
     height = 20 * np.exp(-0.2 * np.sqrt(np.maximum(draws, 0)))

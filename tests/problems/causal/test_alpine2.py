@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from rehearsal_torch.problems.causal.alpine2 import EXTREMES, Alpine2, hill
+from rehearsal_torch.problems.causal.noise import ModalNoise
 
-UNIT = {"mechanism": "anm", "sigma": 1.0, "scale": 1.0, "modes": 1}
+UNIT = Alpine2("anm", ModalNoise(1.0, modes=1), scale=1.0)
 FIRST, SECOND = {"means": (-0.5, 0.5), "factors": (1.0, 0.5)}, {"means": (-1.0, 0.5), "factors": (0.5, 1.5)}
 
 
@@ -26,7 +27,7 @@ def test_the_hill():
 
 
 def test_standard_normal_noise():
-    world = Alpine2(**UNIT)
+    world = UNIT
     assert world.optimal_value == pytest.approx(381.149, abs=1e-3)
     low, high = EXTREMES[:2]
     # Six best actions: the low place stands anywhere.
@@ -50,7 +51,7 @@ def test_standard_normal_noise():
     ],
 )
 def test_noise_inside_the_sine(distribution, sigma, optimum, most, least):
-    world = Alpine2("non_dgm", sigma=sigma, scale=1.0, **distribution)
+    world = Alpine2("non_dgm", ModalNoise(sigma, **distribution), scale=1.0)
     assert world.optimal_value == pytest.approx(optimum, abs=1e-2)
     action = world.optimal_action.sort().values
     assert action.tolist() == pytest.approx([least, *[most] * 5], abs=1.5e-3)
@@ -69,7 +70,7 @@ SIMULATED = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("scale", "sigma", "distribution", "simulated", "error"), SIMULATED)
 def test_decomposable_noise(scale, sigma, distribution, simulated, error):
-    world = Alpine2("dgm", sigma=sigma, scale=scale, **distribution)
+    world = Alpine2("dgm", ModalNoise(sigma, **distribution), scale=scale)
     assert world.optimal_value == pytest.approx(simulated, abs=3 * error)
     assert sorted(round(each, 1) for each in world.optimal_action.tolist()) == [0.5, 0.8, 0.8, 0.8, 0.8, 0.8]
 
@@ -77,7 +78,7 @@ def test_decomposable_noise(scale, sigma, distribution, simulated, error):
 def test_where_the_low_place_stands_matters():
     # 843 +- 1.2 at lambda = 1, sigma = .2 is a local optimum: the low place stands second. First it gives
     # 1044.
-    world = Alpine2("dgm", sigma=0.2, scale=1.0)
+    world = Alpine2("dgm", ModalNoise(0.2), scale=1.0)
     second = torch.tensor([0.79, 0.48, 0.79, 0.79, 0.79, 0.79], dtype=torch.float64)
     assert float(world.expected(second)) == pytest.approx(843, abs=3)
     draws = world.noise_rows(400_000, np.random.default_rng(0))
@@ -97,7 +98,7 @@ def test_even_draws_give_the_exact_mean_where_it_can_be_seen():
     assert world.optimal_value == pytest.approx(502.04, abs=0.05)
     # The moments know no rare draws from others: at lambda = .3, sigma = .4 they make the mean of actions
     # whose reward is usually small.
-    strange = Alpine2("dgm", sigma=0.4)
+    strange = Alpine2("dgm", ModalNoise(0.4))
     action = torch.tensor([0.6267, 0.7913, 0.7917, 0.7268, 0.4663, 0.5759], dtype=torch.float64)
     assert float(strange.exact_mean(action)) > 1e37
     assert abs(float(strange.median(action))) < 10
@@ -107,7 +108,7 @@ def test_even_draws_give_the_exact_mean_where_it_can_be_seen():
 def test_moments_agree_with_quadrature():
     # Two links by brute force: E X_5 under fixed other links is a polynomial of low degree when lambda is
     # small and actions are zero.
-    world = Alpine2("dgm", sigma=0.3, scale=0.5)
+    world = Alpine2("dgm", ModalNoise(0.3), scale=0.5)
     action = torch.tensor([0.3, 0.6, 0.0, 0.0, 0.0, 0.0], dtype=torch.float64)
     points, weights = (torch.from_numpy(each) for each in world.distribution.nodes(40))
     fourth = float(weights @ (0.5 * points**4))
@@ -127,7 +128,7 @@ def test_moments_agree_with_quadrature():
 
 
 def test_the_bounded_variant():
-    world = Alpine2("dgm_bounded", sigma=0.4, scale=1.0)
+    world = Alpine2("dgm_bounded", ModalNoise(0.4), scale=1.0)
     # Draws of their own: no mean of rare ones.
     rewards = world.rewards(
         world.simulate(world.optimal_action, world.noise_rows(400_000, np.random.default_rng(1)))

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from rehearsal_torch.problems.causal.dropwave import CURVATURE, GRID, Dropwave, wave
+from rehearsal_torch.problems.causal.noise import ModalNoise
 
 # lambda, sigma, optimum, radius, value at the centre, mean and 99 % of random actions.
 TABLE = [
@@ -18,7 +19,7 @@ TABLE = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("scale", "sigma", "optimum", "radius", "centre", "mean", "high"), TABLE)
 def test_optima(scale, sigma, optimum, radius, centre, mean, high):
-    world = Dropwave(sigma=sigma, scale=scale)
+    world = Dropwave(ModalNoise(sigma), scale=scale)
     assert world.optimal_value == pytest.approx(optimum, abs=1e-4)
     assert world.best_radius == pytest.approx(radius, abs=1e-3)
     assert float(world.expected(torch.tensor([0.5, 0.5]))) == pytest.approx(centre, abs=1e-4)
@@ -30,7 +31,7 @@ def test_optima(scale, sigma, optimum, radius, centre, mean, high):
 
 
 def test_quadrature_agrees_with_a_fine_sum():
-    world = Dropwave(sigma=0.3, scale=3)
+    world = Dropwave(ModalNoise(0.3), scale=3)
     distribution, shift = world.noise["X"], 3 * world.noise["Y"].mean
     fine = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
     parts = zip(distribution.weights, distribution.means, distribution.stds, strict=True)
@@ -62,7 +63,7 @@ def test_local_maxima_without_noise():
 
 
 def test_noise_that_is_not_fed_on():
-    world = Dropwave(modes=1, fed_on=False)
+    world = Dropwave(ModalNoise(0.1, modes=1), fed_on=False)
     assert world.optimal_value == 1.0
     assert world.optimal_action.tolist() == [0.5, 0.5]
     noise = world.noise_rows(5000, np.random.default_rng(0))
@@ -70,15 +71,15 @@ def test_noise_that_is_not_fed_on():
     # Y does not move with the error of X.
     assert abs(float(torch.corrcoef(nodes.T)[0, 1])) < 0.05
     assert nodes.std(0).tolist() == pytest.approx([0.1, 0.1], rel=0.05)
-    fed = Dropwave(modes=1).simulate(torch.tensor([0.6, 0.5], dtype=torch.float64), noise)
+    fed = Dropwave(ModalNoise(0.1, modes=1)).simulate(torch.tensor([0.6, 0.5], dtype=torch.float64), noise)
     assert abs(float(torch.corrcoef(fed.T)[0, 1])) > 0.15
 
 
 def test_readings_and_bad_values():
-    assert Dropwave(reading="std").noise["X"].stds == pytest.approx((0.14, 0.1))
-    assert Dropwave(reading="std").noise["Y"].stds == pytest.approx((0.032, 0.032))
+    assert Dropwave(ModalNoise(0.1, reading="std")).noise["X"].stds == pytest.approx((0.14, 0.1))
+    assert Dropwave(ModalNoise(0.1, reading="std")).noise["Y"].stds == pytest.approx((0.032, 0.032))
     assert Dropwave().noise["X"].stds == pytest.approx((1.4**0.5 * 0.1, 0.1))
     with pytest.raises(ValueError, match="scale"):
         Dropwave(scale=-1)
     with pytest.raises(ValueError, match="modes"):
-        Dropwave(modes=5)
+        Dropwave(ModalNoise(0.1, modes=5))

@@ -6,6 +6,7 @@ import torch
 from scipy.optimize import minimize
 
 from rehearsal_torch.problems.causal.epidemic import Epidemic
+from rehearsal_torch.problems.causal.noise import ModalNoise
 
 TARGETS = {"I11": 0.8465, "I21": 1.2920, "I12": 0.9909, "I22": 1.7498, "I13": 0.7783, "I23": 1.3161}
 
@@ -26,7 +27,7 @@ def test_targets_are_what_the_true_rates_give():
 @pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "optimum", "truth"), [(0.1, -0.376, -0.481), (0.3, -0.460, -0.593)])
 def test_optima(sigma, optimum, truth):
-    world = Epidemic(sigma=sigma)
+    world = Epidemic(ModalNoise(sigma))
     assert world.optimal_value == pytest.approx(optimum, abs=1.5e-3)
     assert float(world.expected(world.true_action)) == pytest.approx(truth, abs=2e-3)
     assert world.optimal_value < world.ceiling
@@ -36,7 +37,7 @@ def test_optima(sigma, optimum, truth):
 
 @pytest.mark.slow
 def test_expectations_are_exact():
-    world = Epidemic(sigma=0.3)
+    world = Epidemic(ModalNoise(0.3))
     actions = torch.stack([world.true_action, world.optimal_action, torch.ones(12, dtype=torch.float64)])
     noise = world.noise_rows(400_000, np.random.default_rng(0))
     for action in actions:

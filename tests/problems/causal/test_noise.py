@@ -1,5 +1,7 @@
 """Modes of the noise, Gauss rules, and evenly spread draws."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from rehearsal_torch.problems.causal.noise import (
     SILENT,
     STANDARD,
     MixtureNoise,
+    ModalNoise,
     gauss_rule,
     modal_noise,
     product_rule,
@@ -19,32 +22,69 @@ from rehearsal_torch.problems.causal.noise import (
 
 LAWS = [
     STANDARD,
-    modal_noise(0.2),
-    modal_noise(0.3, 3, "std"),
-    modal_noise(0.1, 2, means=(-0.2, 0.4), factors=(1.4, 1.0)),
+    ModalNoise(0.2).mixture(),
+    ModalNoise(0.3, 3, "std").mixture(),
+    ModalNoise(0.1, 2, means=(-0.2, 0.4), factors=(1.4, 1.0)).mixture(),
 ]
 
 
 def test_modes_and_readings():
-    assert modal_noise(0.2, 1) == MixtureNoise((1.0,), (0.0,), (0.2,))
-    two = modal_noise(0.2)
+    assert ModalNoise(0.2, 1).mixture() == MixtureNoise((1.0,), (0.0,), (0.2,))
+    two = ModalNoise(0.2).mixture()
     assert two.means == (-0.5, 0.5)
     assert two.stds == pytest.approx((0.2, 0.5**0.5 * 0.2))
-    assert modal_noise(0.2, 2, "std").stds == pytest.approx((0.2, 0.1))
-    assert modal_noise(0.2, 3).weights == pytest.approx((1 / 3,) * 3)
-    assert [modal_noise(0.7, modes).mean for modes in (1, 2, 3)] == pytest.approx([0, 0, 0])
-    assert modal_noise(0.1, means=(-0.2, 0.4)).mean == pytest.approx(0.1)
+    assert ModalNoise(0.2, 2, "std").mixture().stds == pytest.approx((0.2, 0.1))
+    assert ModalNoise(0.2, 3).mixture().weights == pytest.approx((1 / 3,) * 3)
+    assert [ModalNoise(0.7, modes).mixture().mean for modes in (1, 2, 3)] == pytest.approx([0, 0, 0])
+    assert ModalNoise(0.1, means=(-0.2, 0.4)).mixture().mean == pytest.approx(0.1)
+    assert modal_noise(ModalNoise(0.2)) == two
 
 
-def test_wrong_modes_are_told():
-    with pytest.raises(ValueError, match="modes: expected one of"):
-        modal_noise(0.2, 4)
-    with pytest.raises(ValueError, match="expected 2 means and factors"):
-        modal_noise(0.2, 2, means=(0.0, 0.1, 0.2))
-    with pytest.raises(ValueError, match="sigma >= 0"):
-        modal_noise(-0.1)
-    with pytest.raises(ValueError, match="variance or std"):
-        modal_noise(0.1, reading="precision")
+def test_a_world_has_modes_of_its_own_unless_others_are_given():
+    own = {2: ((-1.0, 1.0), (2.0, 3.0))}
+    assert ModalNoise(0.1, 2, "std").mixture(own) == MixtureNoise((0.5, 0.5), (-1.0, 1.0), (0.2, 0.1 * 3))
+    assert modal_noise(ModalNoise(0.1, 2, "std", factors=[1, 1]), own).stds == (0.1, 0.1)
+    with pytest.raises(ValueError, match=r"noise\.modes: expected one of \[2\]; got 3"):
+        modal_noise(ModalNoise(0.1, 3), own)
+
+
+def test_equal_noise_is_equal_however_it_is_written():
+    assert ModalNoise(0.1, means=[0, 1]) == ModalNoise(0.1, means=(0.0, 1.0))
+    assert len({ModalNoise(0.1, means=[0, 1]), ModalNoise(0.1, means=(0.0, 1.0))}) == 1
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ({"sigma": -0.1}, "noise.sigma: expected a number of at least 0; got -0.1"),
+        ({"sigma": float("nan")}, "noise.sigma: expected a number of at least 0; got nan"),
+        ({"sigma": "loud"}, "noise.sigma: expected a number of at least 0; got 'loud'"),
+        ({"modes": 0}, "noise.modes: expected a whole number from 1"),
+        ({"modes": 1.5}, "noise.modes: expected a whole number from 1"),
+        ({"reading": "precision"}, "noise.reading: expected variance or std; got 'precision'"),
+        (
+            {"means": (0.0, 0.1, 0.2)},
+            "noise.means: expected 2 numbers, one for each mode; got (0.0, 0.1, 0.2): give as many, or "
+            "change noise.modes",
+        ),
+        ({"factors": 0.5}, "noise.factors: expected 2 numbers, one for each mode; got 0.5"),
+        ({"means": ("a", "b")}, "noise.means: expected 2 numbers, one for each mode; got ('a', 'b')"),
+        ({"factors": (1.0, -0.5)}, "noise.factors: expected numbers of at least 0; got (1.0, -0.5)"),
+    ],
+)
+def test_wrong_noise_is_refused_in_one_sentence(given_, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        ModalNoise(**{"sigma": 0.2, **given_})
+
+
+@pytest.mark.parametrize("wrong", [0.1, None, {"sigma": 0.1}])
+def test_what_is_no_noise_is_refused_with_the_keys_of_one(wrong):
+    message = (
+        "noise: expected a ModalNoise, in a configuration noise.sigma, noise.modes, noise.reading, "
+        f"noise.means and noise.factors; got {wrong!r}"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        modal_noise(wrong)
 
 
 @settings(max_examples=20, derandomize=True, deadline=None)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from rehearsal_torch.problems.causal.noise import ModalNoise
 from rehearsal_torch.problems.causal.pooled_testing import BETA, PooledTesting, period
 
 
@@ -47,8 +48,8 @@ def test_whole_households_are_certified():
 @pytest.mark.slow
 def test_noise_changes_little():
     silent = PooledTesting(noise_scale=0.0).optimal_value
-    assert PooledTesting(sigma=0.4).optimal_value == pytest.approx(silent, abs=0.02)
-    world = PooledTesting(means=(-0.2, 0.4))
+    assert PooledTesting(ModalNoise(0.4)).optimal_value == pytest.approx(silent, abs=0.02)
+    world = PooledTesting(ModalNoise(0.2, means=(-0.2, 0.4)))
     # Each loss has noise of mean .1 times the scale.
     assert world.optimal_value == pytest.approx(silent - 3 * 0.1 * 0.1, abs=0.02)
 

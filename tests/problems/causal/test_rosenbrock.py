@@ -3,13 +3,14 @@
 import pytest
 import torch
 
+from rehearsal_torch.problems.causal.noise import ModalNoise
 from rehearsal_torch.problems.causal.rosenbrock import Rosenbrock
 
 
 def test_rosenbrock():
     world = Rosenbrock()
     assert world.optimal_value == 0.0
-    assert Rosenbrock(means=(-0.2, 0.4)).optimal_value == pytest.approx(0.4)
+    assert Rosenbrock(ModalNoise(0.1, means=(-0.2, 0.4))).optimal_value == pytest.approx(0.4)
     assert set(world.task.inputs("X2")) == {"X1", "a2", "a3"}
     random = world.expected(
         torch.rand(20_000, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -12,6 +12,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.causal.noise import MixtureNoise
 from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Alteration
 
 DOUBLE = torch.float64
@@ -145,7 +146,7 @@ def test_a_score_tells_what_was_tried_from_what_is_recommended():
 
 
 def test_the_start_design_and_the_held_out_rows_come_with_their_noise():
-    world = Toy(initial=7)
+    world = Toy(size=Rounds(initial=7))
     table, noise = world.explained()
     assert len(table) == len(noise) == 7
     assert torch.equal(world.observations().values, table.values)
@@ -154,7 +155,7 @@ def test_the_start_design_and_the_held_out_rows_come_with_their_noise():
     assert len(held) == len(other) == 50
     assert torch.equal(world.held_out().values, held.values)
     assert not torch.equal(held.values[:7], table.values)
-    assert not torch.equal(Toy(initial=7, seed=1).observations().values, table.values)
+    assert not torch.equal(Toy(size=Rounds(initial=7), seed=1).observations().values, table.values)
     assert Toy().initial == 6, "two for each action, and two more"
 
 
@@ -170,7 +171,7 @@ def test_random_actions_keep_to_the_limits_and_fill_them():
 
 
 def test_rounds_are_numbered_and_see_nothing_beforehand():
-    world = Toy(rounds=3)
+    world = Toy(size=Rounds(3))
     assert world.count() == 3
     one_case = world.case(2)
     assert (one_case.identity, one_case.given) == ("2", {})
@@ -183,9 +184,9 @@ def test_rounds_are_numbered_and_see_nothing_beforehand():
 @pytest.mark.parametrize(
     ("settings_", "said"),
     [
-        ({"initial": 4}, "expected at least 5 initial rows, 1 round and 1 draw; got 4, 100 and 100000"),
-        ({"rounds": 0}, "got 6, 0 and 100000"),
-        ({"draws": 0}, "got 6, 100 and 0"),
+        ({"size": 7}, r"size: expected a Rounds, in a configuration size.rounds and size.initial; got 7"),
+        ({"size": None}, r"size: expected a Rounds, .*; got None"),
+        ({"draws": 0}, "expected at least 5 initial experiments and 1 draw; got 6 and 0"),
         ({"noise": {"X": NORMAL}}, r"no noise distribution for \['Y'\]: give each node one"),
     ],
 )
@@ -195,7 +196,7 @@ def test_a_world_that_is_not_whole_is_refused(settings_, said):
 
 
 def test_the_card_is_plain_data():
-    world = Toy(rounds=3)
+    world = Toy(size=Rounds(3))
     card = world.card()
     assert json.loads(json.dumps(card)) == card
     assert (card["world"], card["rows"], card["rounds"], card["optimum"]) == ("Toy", 6, 3, 11.0)

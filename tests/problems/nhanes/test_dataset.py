@@ -5,11 +5,12 @@ import torch
 from rehearsal_torch.problems.nhanes import dataset as nhanes
 from rehearsal_torch.problems.nhanes.dataset import Nhanes
 from rehearsal_torch.problems.nhanes.modules import ACTIONABLE, CONTEXT, VARIABLES
+from rehearsal_torch.problems.world_size import SampleSize
 
 
 @pytest.fixture(scope="module")
 def world():
-    return Nhanes(contexts=60)
+    return Nhanes(size=SampleSize(contexts=60))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_between_two_edges_the_probability_is_flat(world, contexts):
 def test_an_oracle_is_searched_for_once(world, contexts, monkeypatch):
     first = world.optimal(contexts[:1], ("FiberIntake",))
     monkeypatch.setattr(Nhanes, "_searched", lambda *arguments: pytest.fail("searched again"))
-    again = Nhanes(contexts=1).optimal(contexts[:1], ("FiberIntake",))
+    again = Nhanes(size=SampleSize(contexts=1)).optimal(contexts[:1], ("FiberIntake",))
     assert torch.equal(first[0], again[0])
     assert torch.equal(first[1], again[1])
 
@@ -97,8 +98,8 @@ def test_the_oracle_does_not_depend_on_what_was_asked_before(world, contexts):
 def test_the_chain_and_independent_noise_change_law_and_graph():
     rows = 4000
     plain, other = (
-        Nhanes(rows=rows).observations(),
-        Nhanes(rows=rows, roots="chain", noise="independent").observations(),
+        Nhanes(size=SampleSize(rows=rows)).observations(),
+        Nhanes(size=SampleSize(rows=rows), roots="chain", noise="independent").observations(),
     )
 
     def correlation(table, one, two):
@@ -133,7 +134,7 @@ def test_the_card_warns(world):
 
 @pytest.mark.parametrize(
     "change",
-    [{"candidates": "all"}, {"roots": "tree"}, {"noise": "none"}, {"rows": 3}, {"generator": "nowhere"}],
+    [{"candidates": "all"}, {"roots": "tree"}, {"noise": "none"}, {"size": 3}, {"generator": "nowhere"}],
 )
 def test_slips_are_answered(change):
     with pytest.raises(ValueError, match=r"expected|give a folder"):

@@ -14,6 +14,7 @@ from rehearsal_torch.problems.rehearsal.additive_noise_world import (
 )
 from rehearsal_torch.problems.rehearsal.non_syn1 import NonSyn1
 from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
+from rehearsal_torch.problems.world_size import SampleSize
 
 LAWS = {
     "normal": (Normal(0.5), 0.0, 0.25),
@@ -51,7 +52,11 @@ def column(*values):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", [NonSyn1(contexts=6), NonSyn2(contexts=6)], ids=["non_syn1", "non_syn2"])
+@pytest.mark.parametrize(
+    "world",
+    [*(kind(size=SampleSize(contexts=6)) for kind in (NonSyn1, NonSyn2))],
+    ids=["non_syn1", "non_syn2"],
+)
 def test_no_point_of_a_dense_grid_beats_the_oracle(world):
     given = world.given([world.case(index) for index in range(6)])
     points = world.task.box.lower + grid(2, 51) * world.task.box.width

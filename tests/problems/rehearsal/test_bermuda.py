@@ -15,6 +15,7 @@ from rehearsal_torch.problems.rehearsal.bermuda import (
     figures,
     refit,
 )
+from rehearsal_torch.problems.world_size import SampleSize
 from tests.places import DATA
 
 MEASURED = DATA / "bermuda" / "bermuda.csv"
@@ -122,7 +123,7 @@ def test_shipped_figures_are_those_of_the_literature():
 
 
 def test_least_squares_finds_the_coefficients_of_a_made_up_reef(tmp_path):
-    world = Bermuda("fitted", rows=4000)
+    world = Bermuda("fitted", size=SampleSize(rows=4000))
     table = world.observations()
     lines = [",".join("Nutrients_PC1" if name == "Nut" else name for name in table.names)]
     lines += [",".join(f"{value:.12g}" for value in row) for row in table.values.tolist()]

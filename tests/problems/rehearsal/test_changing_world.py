@@ -6,16 +6,17 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 
 
 def test_what_is_observed_is_the_same_whatever_is_followed():
-    reference = FollowedStore(1.0, rows=50_000).observations().values.T.cov()
+    reference = FollowedStore(1.0, size=SampleSize(rows=50_000)).observations().values.T.cov()
     for follows in (0.6, 0.0):
         assert torch.allclose(
-            FollowedStore(follows, rows=50_000, seed=1).observations().values.T.cov(),
+            FollowedStore(follows, size=SampleSize(rows=50_000), seed=1).observations().values.T.cov(),
             reference,
             rtol=0.05,
             atol=0.003,
@@ -33,9 +34,9 @@ def test_what_follows_from_the_price_is_not(follows, effect):
 
 def test_the_change_comes_at_its_round():
     at_once, slowly, never = (
-        TwoStores(change=3, contexts=9),
-        TwoStores(change=3, fading=4, contexts=9),
-        TwoStores(change=None, contexts=9),
+        TwoStores(size=SampleSize(rows=10, contexts=9), change=3),
+        TwoStores(size=SampleSize(rows=10, contexts=9), change=3, fading=4),
+        TwoStores(size=SampleSize(rows=10, contexts=9), change=None),
     )
     assert [at_once.follows(index) for index in range(9)] == [1.0] * 3 + [0.0] * 6
     assert [slowly.follows(index) for index in range(9)] == [1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0, 0.0]
@@ -43,9 +44,9 @@ def test_the_change_comes_at_its_round():
     raised = Decision(Alteration(("price",), torch.tensor([2.0], dtype=torch.float64)), 0.0)
     for index in (0, 8):
         one_case = at_once.case(index)
-        assert at_once.score(one_case, raised) == FollowedStore(at_once.follows(index), 10, 9).score(
-            one_case, raised
-        )
+        assert at_once.score(one_case, raised) == FollowedStore(
+            at_once.follows(index), SampleSize(10, 9)
+        ).score(one_case, raised)
         assert at_once.optimum(one_case) == at_once.score(one_case, raised)["oracle"]
         row = at_once.respond(one_case, raised)
         assert row.altered.sum() == 1
@@ -54,25 +55,28 @@ def test_the_change_comes_at_its_round():
 
 
 def test_a_changing_world_is_a_problem_like_any_other():
-    world = TwoStores(contexts=4)
+    world = TwoStores(size=SampleSize(rows=10, contexts=4))
     assert len(world.observations()) == 10
     assert world.count() == 4
     assert world.card()["rounds"] == 4
-    assert world.observations().fingerprint() == TwoStores(contexts=7).observations().fingerprint()
+    assert (
+        world.observations().fingerprint()
+        == TwoStores(size=SampleSize(rows=10, contexts=7)).observations().fingerprint()
+    )
     assert world.held_out().fingerprint() != world.observations().fingerprint()
-    assert world.case(2).given == TwoStores(contexts=4).case(2).given
+    assert world.case(2).given == TwoStores(size=SampleSize(rows=10, contexts=4)).case(2).given
     with pytest.raises(IndexError, match=r"a round in 0 \.\.\. 3"):
         world.case(4)
     with pytest.raises(TypeError, match="RehearsalCase"):
         world.optimum(EpisodeCase(None))
-    for wrong in ({"contexts": 0}, {"change": -1}, {"fading": -1}):
+    for wrong in ({"size": 100}, {"change": -1}, {"fading": -1}):
         with pytest.raises(ValueError, match="expected"):
             TwoStores(**wrong)
 
 
 def followed(forgetting, seed, rounds=60):
     """The true probability of success by round of a policy that maximises it on sampled models."""
-    world = TwoStores(change=25, contexts=rounds, seed=seed)
+    world = TwoStores(size=SampleSize(rows=10, contexts=rounds), change=25, seed=seed)
     task, table, reached = world.task, world.observations(), []
     model = fit(StructuralPosterior(task, world.hypotheses, forgetting=forgetting), table)
     for index in range(rounds):

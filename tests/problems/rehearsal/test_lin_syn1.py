@@ -24,7 +24,7 @@ def test_lin_syn1_reads_its_noise_as_variance():
     values, best = world.optimal(given[:5], ["A1", "A2"])
     assert best.tolist() == pytest.approx([0.9532] * 5, abs=0.003)
     assert values[0].tolist() == pytest.approx([2.1, 3.0], abs=0.05)
-    other = LinSyn1(noise="std")
+    other = LinSyn1(reading="std")
     assert float(other.optimal(given[:1], ["A1", "A2"])[1]) == pytest.approx(1.0, abs=1e-4)
     assert float(other.probability(given, (), idle(given)).mean()) == pytest.approx(0.124, abs=0.048)
 

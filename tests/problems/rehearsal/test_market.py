@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from rehearsal_torch.problems.rehearsal.market import Manage, Market
+from rehearsal_torch.problems.world_size import SampleSize
 
 
 def contexts(world, count):
@@ -79,15 +80,17 @@ def test_market_is_solved_by_both_together():
 
 def test_drift_decides_at_the_round_after_the_last_row():
     # sin(2 pi t / 12) is one at t = 999: raw cost then moves the own price by 2.5.
-    world = Market(drift=True, rows=998)
+    world = Market(size=SampleSize(rows=998), drift=True)
     reach = world.response(["raw_cost"]).action
     turn = 0.1 * np.sin(2 * np.pi * 1009 / 80)
     price, customers = 2.5, -0.9 - turn / 2
     assert reach[:, 0].tolist() == pytest.approx([-1 + 0.9 * price, 1.6 + turn + customers * price])
-    assert not torch.equal(world.observations().values, Market(rows=998).observations().values)
+    assert not torch.equal(
+        world.observations().values, Market(size=SampleSize(rows=998)).observations().values
+    )
     still = {"raw_cost": torch.tensor(1.0, dtype=torch.float64)}
     assert world.system.drift
-    assert Market(rows=998).system.drift == ()
+    assert Market(size=SampleSize(rows=998)).system.drift == ()
     rounds = torch.tensor([3.0, 9.0], dtype=torch.float64)
     rows = world.system.solve(torch.zeros(2, len(world.system.names), dtype=torch.float64), still, rounds)
     assert rows[:, world.system.names.index("self_pricing")].tolist() == pytest.approx([2.5, 1.5])

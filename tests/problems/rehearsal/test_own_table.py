@@ -10,6 +10,7 @@ from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 
 TASK = {
@@ -22,7 +23,7 @@ TASK = {
 
 @pytest.fixture
 def frame():
-    table = Loan(rows=60).observations()
+    table = Loan(size=SampleSize(rows=60)).observations()
     return pd.DataFrame(table.values.numpy(), columns=list(table.names))
 
 

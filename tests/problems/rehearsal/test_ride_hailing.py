@@ -4,11 +4,12 @@ import pytest
 import torch
 
 from rehearsal_torch.problems.rehearsal.ride_hailing import CLIQUE, RideHailing, ride_hailing_graphs
+from rehearsal_torch.problems.world_size import SampleSize
 
 
 @pytest.fixture(scope="module")
 def worlds():
-    return {released: RideHailing(released, contexts=400) for released in (True, False)}
+    return {released: RideHailing(released, size=SampleSize(contexts=400)) for released in (True, False)}
 
 
 def contexts(world, count=400):
@@ -41,7 +42,7 @@ def test_structural_noise_reaches_the_rating(worlds):
 
 @pytest.mark.parametrize("released", [True, False])
 def test_the_clique_shares_noise_of_variance_008(worlds, released):
-    table = RideHailing(released, rows=40_000).observations()
+    table = RideHailing(released, size=SampleSize(rows=40_000)).observations()
     first, second = (table.columns([name])[:, 0] for name in CLIQUE)
     weather, users = table.columns(("weather", "users")).T
     # What is left of recommendation, and of congestion given the recommendation's own noise.
@@ -86,6 +87,6 @@ def test_three_graphs_are_told():
     assert ("recommend", "congestion") in first.edges
     assert ("congestion", "recommend") in other.edges
     assert clique.clique("recommend") == CLIQUE
-    assert RideHailing(contexts=1).task.graph == clique
+    assert RideHailing(size=SampleSize(contexts=1)).task.graph == clique
     assert set(clique.altered(("recommend",)).edges) == set(first.altered(("recommend",)).edges)
     assert [len(graph.edges) for graph in (first, other, clique)] == [14, 14, 13]

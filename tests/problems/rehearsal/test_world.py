@@ -13,6 +13,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.spaces.box import Alteration
 
@@ -76,7 +77,7 @@ def test_contexts_depend_on_seed_and_index_alone():
     world = Toy(TASK)
     values = [float(world.case(index).given["x"]) for index in range(20)]
     assert len(set(values)) == world.count() == 20
-    assert [float(Toy(TASK, rows=50, contexts=30).case(i).given["x"]) for i in range(20)] == values
+    assert [float(Toy(TASK, SampleSize(50, 30)).case(i).given["x"]) for i in range(20)] == values
     assert float(world.reseeded(1).case(0).given["x"]) != values[0]
     assert world.case(3).feasible == {"a": (-1.0, 1.0), "b": (0.0, 2.0)}
     assert world.given([world.case(0), world.case(5)]).tolist() == [[values[0]], [values[5]]]
@@ -87,8 +88,12 @@ def test_contexts_depend_on_seed_and_index_alone():
 
 @pytest.mark.parametrize(("share", "kept"), [(0.0, 100), (0.25, 75), (0.999, 1)])
 def test_rows_are_shared_between_fit_and_validation(share, kept):
-    world = Toy(TASK, rows=100, validation=share)
-    whole, table, held = Toy(TASK, rows=100).observations(), world.observations(), world.held_out()
+    world = Toy(TASK, SampleSize(100), validation=share)
+    whole, table, held = (
+        Toy(TASK, SampleSize(rows=100)).observations(),
+        world.observations(),
+        world.held_out(),
+    )
     assert len(table) == kept
     assert torch.equal(table.values, whole.values[:kept])
     if share:
@@ -188,10 +193,14 @@ def test_success_is_that_all_rows_are_as_desired_also_where_a_disc_is_wanted():
 @pytest.mark.parametrize(
     ("settings_", "said"),
     [
-        ({"rows": 9}, "expected at least 10 rows and 1 context; got 9 and 20"),
-        ({"contexts": 0}, "got 1000 and 0"),
-        ({"validation": 1.0}, r"expected a validation share in \[0, 1\); got 1.0"),
-        ({"validation": -0.1}, "expected a validation share"),
+        (
+            {"size": 100},
+            "size: expected a SampleSize, in a configuration size.rows and .*; got 100",
+        ),
+        ({"size": None}, "size: expected a SampleSize, .*; got None"),
+        ({"validation": 1.0}, r"validation: expected a share of the rows in \[0, 1\); got 1.0"),
+        ({"validation": -0.1}, "validation: expected a share of the rows"),
+        ({"validation": None}, "validation: expected a share of the rows"),
     ],
 )
 def test_sizes_that_make_no_world_are_refused(settings_, said):
@@ -200,7 +209,7 @@ def test_sizes_that_make_no_world_are_refused(settings_, said):
 
 
 def test_the_card_is_plain_data_with_the_share_of_desired_rows():
-    world = Toy(TASK, rows=200, contexts=7, validation=0.5)
+    world = Toy(TASK, SampleSize(rows=200, contexts=7), validation=0.5)
     world.facts["source"] = "by hand"
     card, table = world.card(), world.observations()
     assert json.loads(json.dumps(card)) == card

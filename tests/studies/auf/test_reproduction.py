@@ -26,7 +26,7 @@ def listed(names):
     return f"[{','.join(map(str, names))}]"
 
 
-def run(folder, *stages, methods=("none", "care"), seeds=(0,), contexts=2, extra=("dataset.rows=120",)):
+def run(folder, *stages, methods=("none", "care"), seeds=(0,), contexts=2, extra=("dataset.size.rows=120",)):
     typed = [f"stages={listed(stages)}", "worlds=bank", f"methods={listed(methods)}"]
     typed += [f"seeds={listed(seeds)}", f"contexts={contexts}", "workers=1", f"out={folder}"]
     return main(["study=auf", *typed, *extra])
@@ -80,10 +80,10 @@ def test_other_protocols_are_not_mixed_in(tmp_path, capsys):
 
 
 def test_a_job_that_fails_says_so_and_lets_the_others_go_on(tmp_path, capsys):
-    assert run(tmp_path, "table1", methods=("none", "care"), extra=("dataset.rows=5",)) == 1
+    assert run(tmp_path, "table1", methods=("none", "care"), extra=("dataset.size.rows=5",)) == 1
     lines = rows(tmp_path / "jobs.csv")
     assert {line["state"] for line in lines} == {"failed"}
-    assert all("10 rows" in line["message"] for line in lines)
+    assert all("size.rows: expected" in line["message"] for line in lines)
     assert "2 jobs are not done" in capsys.readouterr().out
     assert not (tmp_path / "table1.csv").exists()
 
@@ -107,7 +107,7 @@ def test_tables_of_the_other_stages_stand_beside_the_papers(tmp_path, monkeypatc
     # What the tables look like does not depend on what decides; the closed form is quick.
     def quick(protocol, job):
         kept = [text for text in job.overrides if not text.startswith(("decision=", "surrogate"))]
-        return rows_of(protocol, replace(job, overrides=(*kept, "decision=care", "dataset.rows=60")))
+        return rows_of(protocol, replace(job, overrides=(*kept, "decision=care", "dataset.size.rows=60")))
 
     kept = ("=10", "=1", "=200", "=500", "=leave_one_out", "=1 lambda_x=1")
     monkeypatch.setattr(
@@ -141,8 +141,8 @@ def test_tables_of_the_other_stages_stand_beside_the_papers(tmp_path, monkeypatc
 def test_every_job_is_a_configuration_that_users_could_type(stage):
     planned = jobs(study("auf"), stage, seeds=[0])
     for job in planned[:: max(1, len(planned) // 4)]:
-        config = configured(CONF, [*job.overrides, "dataset.contexts=7"])
-        assert (config.seed, config.dataset.contexts) == (0, 7)
+        config = configured(CONF, [*job.overrides, "dataset.size.contexts=7"])
+        assert (config.seed, config.dataset.size.contexts) == (0, 7)
         for text in job.overrides:
             key, _, value = text.partition("=")
             if not key.startswith("+") and key not in ("decision", "surrogate", "dataset"):

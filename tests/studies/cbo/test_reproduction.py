@@ -32,15 +32,15 @@ def test_every_setting_and_method_can_be_built():
         if job.world != "chemostat":
             world = cbo.worlds[f"{job.world} {job.setting}"]
             config = configured(CONF, limited(job, None).overrides)
-            assert instantiate(config.dataset).rounds == world.rounds
+            assert instantiate(config.dataset).size.rounds == world.rounds
     for job in jobs(cbo, "main", ["ackley sigma=0.1"], list(cbo.methods), seeds=[0]):
         assert callable(instantiate(configured(CONF, job.overrides).search))
 
 
 def test_rounds_are_those_of_the_setting_or_fewer():
     (job,) = jobs(study("cbo"), "main", ["pooled_testing sigma=0.2"], ["ucb"], seeds=[3])
-    assert limited(job, None).overrides[-1] == "dataset.rounds=140"
-    assert limited(job, 7).overrides[-1] == "dataset.rounds=7"
+    assert limited(job, None).overrides[-1] == "dataset.size.rounds=140"
+    assert limited(job, 7).overrides[-1] == "dataset.size.rounds=7"
     assert limited(job, 7).key == ("pooled_testing", "sigma=0.2", "ucb", "3")
 
 

@@ -18,7 +18,7 @@ from rehearsal_torch.studies.study_files import study
 @pytest.mark.parametrize("world", WORLDS)
 def test_worlds_are_those_of_the_rehearsal_methods(world, joint):
     config, _ = composed(
-        CONF, [*study("online").worlds[world].overrides, "seed=3", "dataset.contexts=4"], multirun=False
+        CONF, [*study("online").worlds[world].overrides, "seed=3", "dataset.size.contexts=4"], multirun=False
     )
     theirs, ours = problem_of(config), world_of(world, 4, 3, joint)
     assert ours.observations().fingerprint() == theirs.observations().fingerprint()

@@ -5,6 +5,7 @@ import pytest
 
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing, ride_hailing_graphs
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.studies.online.counterparts import associative, causal
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 
@@ -20,7 +21,13 @@ def test_without_bi_directional_edges_either_variable_is_the_cause():
         causal(ride_hailing_graphs()[-1:])
 
 
-@pytest.mark.parametrize("world", [RideHailing(rows=20, contexts=1), Bermuda("qwz23", rows=20, contexts=1)])
+@pytest.mark.parametrize(
+    "world",
+    [
+        RideHailing(size=SampleSize(rows=20, contexts=1)),
+        Bermuda("qwz23", size=SampleSize(rows=20, contexts=1)),
+    ],
+)
 def test_a_regression_sees_what_may_be_set_and_nothing_between(world):
     task = world.task
     graph = associative(task.graph.names, task.context, task.box.names, task.outcomes)

@@ -136,8 +136,8 @@ def test_other_protocols_and_slips_are_refused(tmp_path, capsys):
 
 
 def test_a_repeat_that_fails_says_so_and_is_tried_again(tmp_path, capsys):
-    assert run(tmp_path, "rounds", methods=("qwz23", "none"), more=["dataset.rows=5"]) == 1
-    assert all("10 rows" in line["message"] for line in rows(tmp_path / "jobs.csv"))
+    assert run(tmp_path, "rounds", methods=("qwz23", "none"), more=["dataset.size.rows=5"]) == 1
+    assert all("size.rows: expected" in line["message"] for line in rows(tmp_path / "jobs.csv"))
     assert "2 repeats are not done" in capsys.readouterr().out
     assert not (tmp_path / "rounds.csv").exists()
 
@@ -198,7 +198,12 @@ def test_every_repeat_is_a_configuration_that_users_could_type(world, method):
     GlobalHydra.instance().clear()
     for job in jobs(study("online"), "rounds", [world], [method], ["0.5"], [7]):
         config = configuration(Protocol(CONF, {"rounds": 9, "scenarios": 123}), job)
-        assert (config.seed, config.dataset.contexts, config.dataset.rows, config.learn) == (7, 9, 10, True)
+        assert (config.seed, config.dataset.size.contexts, config.dataset.size.rows, config.learn) == (
+            7,
+            9,
+            10,
+            True,
+        )
         assert OmegaConf.select(config, "objective.search_scenarios") == (None if method == "none" else 123)
         assert OmegaConf.select(config, "search.tau") == (0.5 if job.setting else None)
 

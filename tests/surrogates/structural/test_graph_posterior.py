@@ -13,6 +13,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda, bermuda_graphs
 from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.graph_posterior import EquationDraws, StructuralPosterior
@@ -53,7 +54,7 @@ def drawn(model, members, altered=()):
 
 @pytest.fixture(scope="module")
 def route():
-    return RideHailing(rows=300, contexts=60)
+    return RideHailing(size=SampleSize(rows=300, contexts=60))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_equations_that_hypotheses_share_are_learnt_once(route):
 @REGRESSIONS
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
 def test_a_round_weighs_graphs_by_what_was_foreseen_before_it(regression, forgetting):
-    world = FollowedStore(rows=12)
+    world = FollowedStore(size=SampleSize(rows=12))
     table = world.observations() + rehearsed(world, ("price",), (1.0,), 5)
     model = learnt(world, table, regression=regression, forgetting=forgetting)
     logs = torch.zeros(3, dtype=torch.float64)
@@ -148,7 +149,7 @@ def test_graphs_that_setting_tells_apart_are_told_apart(route, moved):
 
 
 def test_bermudas_five_graphs_become_the_three_that_differ_in_the_context_alone():
-    world = Bermuda("qwz23", rows=10, contexts=60)
+    world = Bermuda("qwz23", size=SampleSize(rows=10, contexts=60))
     model = learnt(world, world.observations() + rehearsed(world, ("Omega",), (-0.5,), 60))
     assert model.graph_weights().tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 3, 0, 0], abs=0.01)
     models = model.sampled(300)
@@ -160,8 +161,8 @@ def test_bermudas_five_graphs_become_the_three_that_differ_in_the_context_alone(
 
 
 def test_weights_collapse_and_come_back():
-    world = FollowedStore(rows=12, contexts=400)
-    gone = FollowedStore(0.0, rows=12, contexts=400)
+    world = FollowedStore(size=SampleSize(rows=12, contexts=400))
+    gone = FollowedStore(0.0, size=SampleSize(rows=12, contexts=400))
     follows, leads = (
         rehearsed(world, ("price",), (2.0,), 200),
         rehearsed(gone, ("price",), (2.0,), 150, seed=1),
@@ -241,7 +242,7 @@ def test_densities_are_those_of_a_normal_law():
 
 @REGRESSIONS
 def test_with_many_rows_scenarios_are_what_the_world_does(regression):
-    world = RideHailing(rows=3000, contexts=400)
+    world = RideHailing(size=SampleSize(rows=3000, contexts=400))
     count = 400 if regression == "conjugate" else 40
     model = learnt(
         world,
@@ -299,7 +300,7 @@ def test_what_was_saved_samples_the_same(route, moved, regression, tmp_path):
 
 
 def test_a_hundred_thousand_scenarios_are_quick():
-    world = Bermuda("qwz23", rows=110)
+    world = Bermuda("qwz23", size=SampleSize(rows=110))
     model = learnt(world, world.observations())
     contexts = world.given([world.case(0)])
     threads = torch.get_num_threads()

@@ -1,0 +1,100 @@
+"""The size of a simulated world: its observations and cases, or its experiments and rounds.
+
+A rehearsal world draws a sample of N observations, and has a number of cases to decide on (`SampleSize`).
+A causal world begins with a start design of experiments and continues for T rounds of one experiment each
+(`Rounds`). Both are plain records, checked where they are made; a world takes one as its argument `size`, and
+a configuration writes it as a node of its own:
+
+    size:
+      _target_: rehearsal_torch.problems.world_size.SampleSize
+      rows: 1000
+
+The share of observations that is held out for early stopping is not part of the size: it is the argument
+`validation` of worlds and of tables of one's own alike, so that a method that needs one can set it for both.
+
+Source: Du et al. (2026), Sec. 4.1 (observations and contexts); Sussex et al. (2023), the start design of
+2 (k + 1) experiments.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rehearsal_torch.data import causal_task, rehearsal_task
+from rehearsal_torch.data.sizes import NUMBERS, bounded
+
+Setting = TypeVar("Setting")
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """The number of observations and cases of a rehearsal world.
+
+    Attributes:
+        rows: N, number of observations, at least 10.
+        contexts: Number of cases, at least 1; of a world that changes over time, number of rounds.
+
+    Raises:
+        ValueError: if one of them is out of range.
+    """
+
+    rows: int = 1000
+    contexts: int = 20
+
+    def __post_init__(self) -> None:
+        bounded("size.rows", self.rows, NUMBERS, rehearsal_task.MIN_ROWS)
+        bounded("size.contexts", self.contexts, NUMBERS)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The number of experiments of a causal world.
+
+    Attributes:
+        rounds: T, number of rounds after the start design, at least 1.
+        initial: Number of experiments in the start design, at least 5; None for 2 (k + 1), k the number of
+            actions.
+
+    Raises:
+        ValueError: if one of them is out of range.
+    """
+
+    rounds: int = 100
+    initial: int | None = None
+
+    def __post_init__(self) -> None:
+        bounded("size.rounds", self.rounds, NUMBERS)
+        if self.initial is not None:
+            bounded("size.initial", self.initial, NUMBERS, causal_task.MIN_ROWS)
+
+    def start(self, actions: int) -> int:
+        """Number of experiments in the start design.
+
+        Args:
+            actions: k, the number of actions.
+        """
+        return 2 * (actions + 1) if self.initial is None else self.initial
+
+
+def setting(key: str, value: Any, kind: type[Setting]) -> Setting:
+    """An argument that must be an object of a class, such as a world's size.
+
+    Args:
+        key: The argument's name.
+        value: Its value.
+        kind: A dataclass.
+
+    Raises:
+        ValueError: if it is anything else; the message names the class and its fields.
+    """
+    if not isinstance(value, kind):
+        names = [f"{key}.{name}" for name in kind.__annotations__]
+        raise ValueError(
+            f"{key}: expected a {kind.__name__}, in a configuration {', '.join(names[:-1])} and {names[-1]}; "
+            f"got {value!r}"
+        )
+    return value
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, and not a truth value."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,52 @@
+"""Sizes of worlds: what they hold, and what is no size."""
+
+import re
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import Rounds, SampleSize, is_number, setting
+
+
+def test_the_start_design_follows_from_the_number_of_actions_unless_it_is_given():
+    assert [Rounds().start(actions) for actions in (2, 6)] == [6, 14]
+    assert Rounds(initial=7).start(6) == 7
+
+
+def test_sizes_are_records():
+    assert SampleSize() == SampleSize(1000, 20) != SampleSize(1000, 21)
+    assert len({Rounds(), Rounds(100), Rounds(100, 5)}) == 2
+    with pytest.raises(FrozenInstanceError):
+        SampleSize().rows = 5
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "message"),
+    [
+        (SampleSize, {"rows": 9}, "size.rows: expected a whole number from 10 to 134217728; got 9"),
+        (SampleSize, {"rows": "many"}, "size.rows: expected a whole number from 10 to 134217728; got 'many'"),
+        (SampleSize, {"rows": 1e3}, "size.rows: expected a whole number from 10 to 134217728; got 1000.0"),
+        (SampleSize, {"contexts": 0}, "size.contexts: expected a whole number from 1 to 134217728; got 0"),
+        (Rounds, {"rounds": 0}, "size.rounds: expected a whole number from 1 to 134217728; got 0"),
+        (Rounds, {"rounds": True}, "size.rounds: expected a whole number from 1 to 134217728; got True"),
+        (Rounds, {"initial": 4}, "size.initial: expected a whole number from 5 to 134217728; got 4"),
+    ],
+)
+def test_a_size_out_of_range_is_refused_in_one_sentence(kind, given, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        kind(**given)
+
+
+def test_worlds_want_their_own_kind_of_size():
+    message = "size: expected a Rounds, in a configuration size.rounds and size.initial; got SampleSize("
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Dropwave(size=SampleSize())
+    with pytest.raises(ValueError, match=r"size: expected a SampleSize, .*; got Rounds\("):
+        Loan(size=Rounds())
+    assert setting("size", Rounds(3), Rounds) == Rounds(3)
+
+
+def test_truth_values_are_no_numbers():
+    assert [is_number(each) for each in (1, 0.5, True, "1", None)] == [True, True, False, False, False]
