@@ -32,6 +32,7 @@ import yaml
 
 from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, shown
 from rehearsal_torch.files.lock import locked
+from rehearsal_torch.files.moved import RENAMED_FIELDS, current_fields
 from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
 from rehearsal_torch.files.writing import make_folder, write_text
 from rehearsal_torch.round_line import Round, nulls_for_nan
@@ -227,7 +228,8 @@ class RunFolder:
                 yield each
 
     def decided(self) -> list[tuple[str, dict[str, Any]]]:
-        """Each complete line of decisions.jsonl: its text, and the parsed object.
+        """Each complete line of decisions.jsonl: its text, and the parsed object, whose fields have their
+        current names.
 
         Raises:
             RunFolderError: if a line cannot be read; the line is named.
@@ -241,7 +243,7 @@ class RunFolder:
                 _answer(line, where)
             except PlainFileError as error:
                 raise self._damaged(name, number, str(error).removeprefix(where).lstrip(": ")) from error
-            found.append((text, line))
+            found.append((text, current_fields(line, RENAMED_FIELDS)))
         return found
 
     def _complete(self, name: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ LANES = {"fuzz": "fuzz", "papers": "papers", "scripts": "slow"}
 IMPROVEMENTS = (0.02, 0.10, 0.04, 0.06, 0.03)
 TRUTH = (
     ("SOFA", "learnt", 0),
-    ("SOFA", "observed course", 1),
+    ("SOFA", "observed trajectory", 1),
     ("SOFA", "fresh noise", 3),
     ("GCS", "learnt", 0),
     ("GCS", "fresh noise", 1),

@@ -4,7 +4,7 @@ For every node, on the rows that the model was fitted to and on held-out rows, t
 compared with the standardised identifiable part of the true noise, t = (f_c(u) - E f_c(U)) / sd f_c(U):
 
     correlation        |corr(u_hat, t)|
-    mean, deviation    mean and standard deviation of u_hat (0 and 1 in theory)
+    mean, std          mean and standard deviation of u_hat (0 and 1 in theory)
     dependence         normalised HSIC of u_hat and the node's inputs
     distance           Wasserstein distance between the distributions of u_hat and t, with the sign of u_hat
                        aligned to that of t
@@ -34,7 +34,7 @@ class RecoveryRow:
     Attributes:
         node: The node.
         part: The rows that the model was fitted to ("fitted"), or others ("held out").
-        quantity: "correlation", "mean", "deviation", "dependence" or "distance"; "noise" for one observation.
+        quantity: "correlation", "mean", "std", "dependence" or "distance"; "noise" for one observation.
         value: The measure; for "noise", the recovered noise.
         true: For "noise", the true noise, standardised; empty otherwise.
     """
@@ -80,7 +80,7 @@ def _node(
     measured = {
         "correlation": abs(correlation),
         "mean": float(recovered.mean()),
-        "deviation": float(recovered.std()),
+        "std": float(recovered.std()),
         "distance": float(wasserstein_distance(aligned.numpy(), noise_draws.numpy())),
     }
     if inputs.shape[-1]:

@@ -43,7 +43,7 @@ class TruthRow:
         sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "improvement", "return" or "regret".
         feature: The state variable of an RMSE; "SOFA" otherwise.
-        estimator: Source of the value: "learnt", "observed course", "fresh noise", "claimed", "true",
+        estimator: Source of the value: "learnt", "observed trajectory", "fresh noise", "claimed", "true",
             "no action", "true optimum".
         value: In the feature's unit; improvements are relative, returns and regrets are in summed SOFA
             points.
@@ -66,7 +66,7 @@ class StepError:
         sequence: The treatment sequence, as named by the caller.
         offset: Steps after the first change, at least 1.
         feature: The state variable.
-        estimator: "learnt", "observed course" or "fresh noise".
+        estimator: "learnt", "observed trajectory" or "fresh noise".
         error: Prediction minus truth, in the feature's unit.
     """
 
@@ -176,7 +176,7 @@ def _differences(
     truth = problem.true_states(episode, decision)[after:]
     predictions = {
         "learnt": surrogate.units(replay(trajectory, chosen.unsqueeze(0))[0]),
-        "observed course": surrogate.units(trajectory.states),
+        "observed trajectory": surrogate.units(trajectory.states),
         "fresh noise": surrogate.units(_fresh(surrogate, episode, chosen)),
     }
     return {estimator: states[after:] - truth for estimator, states in predictions.items()}

@@ -1,6 +1,8 @@
-"""Old names of modules, classes and configuration keys (before version 0.2.0), and their current ones.
+"""Old names of modules, classes, configuration keys and fields of files (before version 0.2.0), and their
+current ones.
 
-Checkpoints and run folders of earlier versions still hold the old names.
+Checkpoints, run folders and study results of earlier versions still hold the old names; their readers
+translate them.
 
 Source: ours.
 """
@@ -283,6 +285,22 @@ RENAMED_CHOICES = {"search=refrain": "search=no_action", "search=tanh_descent": 
 """Renamed files of `conf`, as overrides of the command line."""
 
 
+RENAMED_FIELDS = {
+    "score.brier_untouched": "score.brier_no_action",
+    "score.desired_untouched": "score.desired_no_action",
+    "score.foretold_untouched": "score.predicted_no_action",
+    "trace.believed": "trace.predicted_reward",
+    "trace.pushes": "trace.perturbations",
+}
+"""Renamed fields of a line of decisions.jsonl, for `current_fields`."""
+
+RENAMED_CELLS = {
+    ("estimator", "observed course"): "observed trajectory",
+    ("quantity", "deviation"): "std",
+}
+"""Renamed texts in tables: (column, text) to text."""
+
+
 def current(target: str) -> str:
     """The current dotted path for a dotted path of this package; others unchanged.
 
@@ -336,3 +354,33 @@ def current_settings(settings: Mapping[str, Any], config: Mapping[str, Any]) -> 
         target = key.rpartition(".")[2] == "_target_" and isinstance(value, str)
         found[new] = current(value) if target else value
     return found
+
+
+def current_fields(content: Mapping[str, Any], table: Mapping[str, str]) -> dict[str, Any]:
+    """Plain data with the current names of renamed fields, in the same order; a field that the data holds
+    under both names keeps both.
+
+    Args:
+        content: As read from a file.
+        table: Old to new names, as dotted paths that differ in their last part; `*` stands for any field.
+    """
+    tails: dict[str, dict[str, str]] = {}
+    names: dict[str, str] = {}
+    for old, new in table.items():
+        head, dot, rest = old.partition(".")
+        if dot:
+            tails.setdefault(head, {})[rest] = new.partition(".")[2]
+        else:
+            names[old] = new
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        new = names.get(key, key)
+        inner = {**tails.get("*", {}), **tails.get(key, {})}
+        name = key if new in content else new
+        found[name] = current_fields(value, inner) if inner and isinstance(value, Mapping) else value
+    return found
+
+
+def current_cell(column: str, text: str) -> str:
+    """The current text for a cell of a table; others unchanged."""
+    return RENAMED_CELLS.get((column, text), text)

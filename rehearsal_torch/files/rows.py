@@ -2,7 +2,7 @@
 
 An incomplete last line, left by a killed writer, is ignored. Any other deviation from the format is refused
 with the file, the line, what was expected and what to do: such files are records, and records are never
-guessed.
+guessed. Texts that earlier versions wrote are translated (`files.moved`).
 
 Source: ours.
 """
@@ -11,6 +11,7 @@ import csv
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from rehearsal_torch.files.moved import current_cell
 from rehearsal_torch.files.plain import PlainFileError, text_of
 from rehearsal_torch.files.schema import shown
 
@@ -64,7 +65,7 @@ def read_rows(
                 raise PlainFileError(
                     f"{file}, line {reader.line_num}: {expected}; got {len(cells)}: {_REMEDY}"
                 )
-            row = dict(zip(header, cells, strict=True))
+            row = {name: current_cell(name, cell) for name, cell in zip(header, cells, strict=True)}
             for name, cell in row.items():
                 kind = "a whole number" if name in whole else "a number" if name in numbers else ""
                 if kind and not _is(cell, name in whole):

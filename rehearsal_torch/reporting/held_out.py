@@ -23,8 +23,6 @@ from rehearsal_torch.reporting import alteration_report, trial_report
 from rehearsal_torch.reporting.style import wording
 from rehearsal_torch.reporting.summary import summary
 
-# The standard term for what truth.csv calls otherwise.
-TERMS = {"deviation": "std"}
 Figures = dict[str, dict[str, float | int]]
 
 
@@ -64,7 +62,7 @@ def _recovered(run: Recorded) -> dict[str, dict[str, float | int | str]]:
             if row["quantity"] == POINT:
                 one["rows"] = int(one["rows"]) + 1
             else:
-                one[TERMS.get(row["quantity"], row["quantity"])] = number(row["value"])
+                one[row["quantity"]] = number(row["value"])
     return found
 
 

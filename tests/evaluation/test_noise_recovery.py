@@ -28,7 +28,7 @@ def measured(rows, node, part, quantity):
 def test_the_noise_of_the_first_node_is_recovered(rows, part):
     assert measured(rows, "X", part, "correlation") > 0.9
     assert abs(measured(rows, "X", part, "mean")) < 0.3
-    assert 0.8 < measured(rows, "X", part, "deviation") < 1.3
+    assert 0.8 < measured(rows, "X", part, "std") < 1.3
     assert measured(rows, "X", part, "dependence") < 0.15
     assert 0 < measured(rows, "X", part, "distance") < 0.4
 

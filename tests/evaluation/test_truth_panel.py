@@ -88,7 +88,7 @@ def test_errors_by_step_average_to_the_panels(
     errors = list(step_errors(model, problem, episode, decision, "random change"))
     assert {row.offset for row in errors} == set(range(1, episode.horizon - first))
     assert len(errors) == 3 * len(FEATURES) * (episode.horizon - 1 - first)
-    for estimator in ("learnt", "observed course", "fresh noise"):
+    for estimator in ("learnt", "observed trajectory", "fresh noise"):
         squares = [row.error**2 for row in errors if (row.feature, row.estimator) == ("MeanBP", estimator)]
         panel = mean(
             rows, episode=episode.identity, sequence="random change", feature="MeanBP", estimator=estimator

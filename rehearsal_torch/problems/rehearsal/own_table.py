@@ -149,8 +149,8 @@ class RehearsalTable(RehearsalProblem):
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """For a held-out row under no action: whether its outcome was desired (``desired_untouched``), the
-        predicted probability (``foretold_untouched``), and the squared difference (``brier_untouched``).
+        """For a held-out row under no action: whether its outcome was desired (``desired_no_action``), the
+        predicted probability (``predicted_no_action``), and the squared difference (``brier_no_action``).
 
         Empty for a case of a second file. The alteration itself is never scored: its outcome is unknown.
         """
@@ -160,9 +160,9 @@ class RehearsalTable(RehearsalProblem):
         row = self.aside.columns(self.task.outcomes)[self.identities.index(case.identity)]
         desired = float(self.task.region.contains(row))
         return {
-            "desired_untouched": desired,
-            "foretold_untouched": predicted,
-            "brier_untouched": (predicted - desired) ** 2,
+            "desired_no_action": desired,
+            "predicted_no_action": predicted,
+            "brier_no_action": (predicted - desired) ** 2,
         }
 
     def card(self) -> Mapping[str, Any]:

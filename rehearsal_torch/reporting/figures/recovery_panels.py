@@ -20,7 +20,7 @@ POINT = "noise"
 MEASURES = (
     ("correlation", "correlation"),
     ("mean", "mean"),
-    ("deviation", "sd"),
+    ("std", "std"),
     ("dependence", "HSIC with inputs"),
     ("distance", "W1 to the truth"),
 )

@@ -19,7 +19,7 @@ Rows = Sequence[Mapping[str, str]]
 _REFERENCE = "fresh noise"
 _SHOWN = (
     ("learnt", BLUE, "o", "learnt model"),
-    ("observed course", VERMILION, "s", "observed trajectory, unchanged"),
+    ("observed trajectory", VERMILION, "s", "observed trajectory, unchanged"),
 )
 
 

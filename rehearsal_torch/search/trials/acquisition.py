@@ -103,8 +103,8 @@ def decided(
     """The decision to try an action (k,).
 
     Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the
-    objective at the action tried), ``believed`` (posterior mean reward of the action tried), ``evaluations``,
-    `facts`, and the entries of a budget that ended the search.
+    objective at the action tried), ``predicted_reward`` (posterior mean reward of the action tried),
+    ``evaluations``, `facts`, and the entries of a budget that ended the search.
     """
     with torch.no_grad():
         predicted_reward = float(objective.expected(action.unsqueeze(0), objective.other))
@@ -112,7 +112,7 @@ def decided(
     trace = {
         "search": search,
         "acquisition": value,
-        "believed": predicted_reward,
+        "predicted_reward": predicted_reward,
         "evaluations": recommended.evaluations,
         **facts,
         **budget.facts(),
@@ -216,7 +216,7 @@ class AcquisitionSearch(Search[CausalObjective]):
             dict[str, Any]({"screened": self.raw, "starts": len(known) + len(first)}),
         )
         if objective.further:
-            facts["pushes"] = best[width:].tolist()
+            facts["perturbations"] = best[width:].tolist()
         facts["evaluations"] = found.evaluations + recommended.evaluations
         return decided(
             objective,

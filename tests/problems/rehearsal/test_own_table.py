@@ -79,16 +79,16 @@ def test_cases_may_come_from_a_second_file(tmp_path, file):
     assert problem.card()["kept_aside"] == 0
 
 
-def test_what_was_foretold_without_altering_is_held_against_the_record(file, frame):
+def test_the_prediction_without_an_alteration_is_compared_with_the_record(file, frame):
     problem = RehearsalTable(file, TASK)
     case = problem.case(0)
     row = frame.iloc[int(case.identity) - 2]
     desired = float(row["Y1"] >= 0.6 and row["Y2"] >= 0.3)
     decision = Decision(Alteration(("A2",), torch.tensor([0.3])), 0.8, baseline=Estimate(0.25, "chance"))
     assert problem.score(case, decision) == {
-        "desired_untouched": desired,
-        "foretold_untouched": 0.25,
-        "brier_untouched": (0.25 - desired) ** 2,
+        "desired_no_action": desired,
+        "predicted_no_action": 0.25,
+        "brier_no_action": (0.25 - desired) ** 2,
     }
     assert problem.score(case, Decision(None, 0.0, status="no_action")) == {}
 

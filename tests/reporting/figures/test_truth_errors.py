@@ -20,7 +20,7 @@ def test_truth_errors_are_shares_of_the_error_without_abduction(tmp_path):
         }
         for e in range(2)
         for feature in ("SOFA", "GCS")
-        for estimator, value in (("learnt", 1.0 + e), ("observed course", 3.0), ("fresh noise", 6.0))
+        for estimator, value in (("learnt", 1.0 + e), ("observed trajectory", 3.0), ("fresh noise", 6.0))
     ]
     with drawing():
         figure = truth_errors.draw(rows)

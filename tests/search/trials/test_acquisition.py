@@ -47,7 +47,7 @@ def test_the_recommendation_is_the_maximiser_of_the_posterior_mean():
     advised = decision.recommendation.values
     assert torch.allclose(advised, where, atol=0.06)
     assert decision.estimate.point == pytest.approx(value, abs=0.02)
-    assert decision.trace["believed"] < decision.estimate.point
+    assert decision.trace["predicted_reward"] < decision.estimate.point
 
 
 def test_pushes_are_chosen_along_with_the_action():
@@ -55,7 +55,7 @@ def test_pushes_are_chosen_along_with_the_action():
     decision = AcquisitionSearch()(ConfidenceBound(model, one_case(model.task), propagate="optimistic"))
     # 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)) is largest at a = 1, b = 0.
     assert decision.alteration.values.tolist() == pytest.approx([1.0, 0.0])
-    assert decision.trace["pushes"] == pytest.approx([1.0])
+    assert decision.trace["perturbations"] == pytest.approx([1.0])
     assert decision.value == pytest.approx(3 + 2 * (0.9 + 0.2), abs=0.01)
 
 

@@ -83,7 +83,7 @@ def test_what_is_recommended_is_the_maximiser_of_the_posterior_mean_all_the_same
     at = decision.alteration.values.unsqueeze(0)
     with torch.no_grad():
         assert decision.value == decision.trace["acquisition"] == float(objective.expected(at))
-        assert decision.trace["believed"] == float(objective.expected(at, objective.other))
+        assert decision.trace["predicted_reward"] == float(objective.expected(at, objective.other))
     assert decision.trace["search"] == f"{sampling}_actions"
 
 
