@@ -35,6 +35,7 @@ from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.dotted import defined_in, mappings
+from rehearsal_torch.files.moved import RENAMED_CARD, current_fields
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -155,7 +156,7 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
 
 
 def card(folder: str | Path) -> dict[str, Any]:
-    """The model card of a checkpoint; empty if it has none.
+    """The model card of a checkpoint, with its fields' current names; empty if it has none.
 
     Raises:
         CheckpointError: if the card is not plain YAML.
@@ -191,7 +192,7 @@ def _card(folder: Path) -> dict[str, Any]:
     content = _plain(path) if path.is_file() else {}
     if content is not None and not isinstance(content, Mapping):
         raise CheckpointError(f"{path} is not plain YAML of names and values; got a {type(content).__name__}")
-    return dict(content or {})
+    return current_fields(content or {}, RENAMED_CARD)
 
 
 def _plain(path: Path) -> Any:

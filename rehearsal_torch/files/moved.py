@@ -294,6 +294,17 @@ RENAMED_FIELDS = {
 }
 """Renamed fields of a line of decisions.jsonl, for `current_fields`."""
 
+RENAMED_CARD = {
+    "least_losses": "min_losses",
+    "data.laws": "data.distributions",
+    "data.noise.*.deviations": "data.noise.*.stds",
+    "data.horizons.least": "data.horizons.min",
+    "data.horizons.largest": "data.horizons.max",
+    "data.features.*.least": "data.features.*.min",
+    "data.features.*.largest": "data.features.*.max",
+}
+"""Renamed fields of the card of a checkpoint, for `current_fields`."""
+
 RENAMED_CELLS = {
     ("estimator", "observed course"): "observed trajectory",
     ("quantity", "deviation"): "std",

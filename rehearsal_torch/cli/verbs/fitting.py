@@ -192,17 +192,15 @@ def saved(
     min_losses = {
         name: min(value for _, other, value in readings if other == name) for _, name, _ in readings
     }
-    provenance_fields = {
-        key: run.get(key) for key in ("command", "seed", "commit", "versions", "data_fingerprint")
-    }
+    provenance = {key: run.get(key) for key in ("command", "seed", "commit", "versions", "data_fingerprint")}
     beside = kept.with_name(".checkpoint.part")
     save(
         surrogate,
         config,
         beside,
         {
-            **provenance_fields,
-            "least_losses": min_losses,
+            **provenance,
+            "min_losses": min_losses,
             "lipschitz": dict(promised),
             "data": dict(problem.card()),
         },

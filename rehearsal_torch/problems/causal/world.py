@@ -247,7 +247,7 @@ class CausalWorld(World, CausalProblem):
             node: {
                 "weights": list(distribution.weights),
                 "means": list(distribution.means),
-                "deviations": list(distribution.stds),
+                "stds": list(distribution.stds),
             }
             for node, distribution in self.noise.items()
         }

@@ -316,9 +316,9 @@ def data_card(
     for name, column in zip(COLUMNS, rows.T, strict=True):
         ordered = column.sort().values
         shown[name] = {
-            "least": float(ordered[0]),
+            "min": float(ordered[0]),
             "median": float(ordered[len(ordered) // 2]),
-            "largest": float(ordered[-1]),
+            "max": float(ordered[-1]),
             "unit": RANGES[name][2],
         }
     return {
@@ -328,9 +328,9 @@ def data_card(
         "episodes": len(stays.episodes),
         "transitions": sum(lengths) - len(lengths),
         "horizons": {
-            "least": lengths[0],
+            "min": lengths[0],
             "median": lengths[len(lengths) // 2],
-            "largest": lengths[-1],
+            "max": lengths[-1],
             "episodes by steps": dict(sorted(Counter(lengths).items())),
         },
         "missing values": "none in the table"

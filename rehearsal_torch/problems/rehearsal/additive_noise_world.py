@@ -181,7 +181,7 @@ class CurvedWorld(RehearsalWorld):
         self.distributions = dict(distributions)
         self.facts = {
             "source": self.source(),
-            "laws": {name: str(distribution) for name, distribution in distributions.items()},
+            "distributions": {name: str(distribution) for name, distribution in distributions.items()},
         }
 
     @abstractmethod

@@ -205,6 +205,6 @@ def test_the_card_is_plain_data():
         float(world.observations().columns(["a"]).min()),
         float(world.observations().columns(["a"]).max()),
     ]
-    assert card["noise"]["Y"] == {"weights": [1.0], "means": [0.0], "deviations": [1.0]}
+    assert card["noise"]["Y"] == {"weights": [1.0], "means": [0.0], "stds": [1.0]}
     assert isinstance(world.observations(), Table)
     assert math.isfinite(card["ranges"]["Y"][1])

@@ -76,7 +76,7 @@ def test_files_that_are_none_are_told(tmp_path: Path) -> None:
 def test_the_public_demo_is_read() -> None:
     problem = Mimic(DEMO / "mimic3demo_4h_imputed.csv.gz", age_unit="years")
     card = problem.card()
-    assert (card["episodes"], card["horizons"]["least"], card["horizons"]["largest"]) == (91, 10, 20)
+    assert (card["episodes"], card["horizons"]["min"], card["horizons"]["max"]) == (91, 10, 20)
     assert card["dropped"] == {"episodes shorter than 10 steps": 45, "rows of these": 278}
     levels = DoseLevels(DOSES)
     levels.solve(problem.observations().columns(DOSES))

@@ -190,7 +190,7 @@ def test_a_card_is_plain_and_counts_what_is_there(problem: SepsisSimulated) -> N
     assert card["transitions"] == sum(episode.horizon - 1 for episode in problem.stays.episodes)
     assert sum(sizes["patients"] for sizes in card["splits"].values()) == 120
     assert card["dose levels"]["max_dose_vaso"] == problem.levels.medians[0].tolist()
-    assert card["features"]["SOFA"]["largest"] <= 24
+    assert card["features"]["SOFA"]["max"] <= 24
     assert "never for evidence" in card["caution"]
 
 
