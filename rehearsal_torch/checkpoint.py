@@ -35,7 +35,7 @@ from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.dotted import defined_in, mappings
-from rehearsal_torch.files.moved import RENAMED_CARD, current_fields
+from rehearsal_torch.files.moved import RENAMED_CARD, current_fields, renamed_state
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -259,11 +259,24 @@ def _sound(surrogate: Surrogate, where: str, remedy: str) -> None:
 
 def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
     try:
-        surrogate.load_state_dict(dict(state))
+        surrogate.load_state_dict(_current_state(surrogate, state))
     except RuntimeError as error:
         raise CheckpointError(
             f"{where} does not fit the configuration: {' '.join(str(error).split())}"
         ) from error
+
+
+def _current_state(surrogate: Surrogate, state: Mapping[str, Any]) -> dict[str, Any]:
+    """The tensors under their current names; those that the surrogate knows stay as they are."""
+    known, found = surrogate.state_dict(), dict(state)
+    for path, part in surrogate.named_modules():
+        begin = f"{path}." if path else ""
+        for old, new in renamed_state(type(part)).items():
+            for name in [name for name in found if name not in known]:
+                current = begin + new + name.removeprefix(begin + old)
+                if f"{name}.".startswith(f"{begin}{old}.") and current not in found:
+                    found[current] = found.pop(name)
+    return found
 
 
 def foreign_modules(config: Mapping[str, Any]) -> list[str]:

@@ -67,7 +67,7 @@ class ConjugateRegression(BayesianRegression):
         kappa, share = (torch.tensor(each, dtype=torch.float64) for each in zip(*pairs, strict=True))
         self.freedom = outputs + 1.0
         self.register_buffer(
-            "stiff",
+            "prior_precision",
             torch.cat(
                 [
                     torch.full((len(pairs), 1), LOOSE, dtype=torch.float64),
@@ -78,36 +78,36 @@ class ConjugateRegression(BayesianRegression):
             persistent=False,
         )
         self.register_buffer(
-            "inner",
+            "prior_scatter",
             self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64),
             persistent=False,
         )
-        self.stiff: Tensor
-        self.inner: Tensor
-        self.register_fitted("middle", "root", "scatter", "count", "shares")
-        self.middle: Tensor
+        self.prior_precision: Tensor
+        self.prior_scatter: Tensor
+        self.register_fitted("posterior_mean", "root", "scatter", "count", "mixture_weights")
+        self.posterior_mean: Tensor
         self.root: Tensor
         self.scatter: Tensor
         self.count: Tensor
-        self.shares: Tensor
+        self.mixture_weights: Tensor
 
     def sizes(self) -> Sizes:
         """One posterior for each pair of kappa and noise."""
-        pairs, p, c = len(self.stiff), self.parents, self.outputs
+        pairs, p, c = len(self.prior_precision), self.parents, self.outputs
         own = {
-            "middle": (pairs, p + 1, c),
+            "posterior_mean": (pairs, p + 1, c),
             "root": (pairs, p + 1, p + 1),
             "scatter": (pairs, c, c),
             "count": (),
-            "shares": (pairs,),
+            "mixture_weights": (pairs,),
         }
         return {**super().sizes(), **own}
 
     def faults(self) -> list[str]:
         """Sizes, weights that are not probabilities, and scatter matrices that are not positive."""
         found = super().faults()
-        if not found and bool((self.shares < 0).any() or self.shares.sum() <= 0):
-            found.append("shares: expected numbers of at least 0, some of them above it")
+        if not found and bool((self.mixture_weights < 0).any() or self.mixture_weights.sum() <= 0):
+            found.append("mixture_weights: expected numbers of at least 0, some of them above it")
         if not found and bool(
             (self.scatter.diagonal(dim1=-2, dim2=-1) <= 0).any() or self.count <= -self.freedom
         ):
@@ -140,14 +140,14 @@ class ConjugateRegression(BayesianRegression):
                 len(rows) - 1, -1, -1, dtype=torch.float64, device=rows.device
             )
             whole = weight @ products, weight.sum()
-        self.shares = torch.softmax(evidence, 0)
-        self.middle, self.root, self.scatter, self.count = self._posterior(*whole)
+        self.mixture_weights = torch.softmax(evidence, 0)
+        self.posterior_mean, self.root, self.scatter, self.count = self._posterior(*whole)
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Samples from the mixture; see `BayesianRegression.draw`."""
-        device, width, inner = self.middle.device, self.outputs, self.parents + 1
+        device, width, inner = self.posterior_mean.device, self.outputs, self.parents + 1
         member = torch.multinomial(self._kept().cpu(), count, replacement=True, generator=stream)
-        lengths = torch.bincount(member, minlength=len(self.shares)).tolist()
+        lengths = torch.bincount(member, minlength=len(self.mixture_weights)).tolist()
         # Sorted by component while sampling; the original order keeps samples of equations independent.
         back = member.argsort(stable=True).argsort().to(device)
         normal = torch.randn(inner + width, count, width, dtype=torch.float64, generator=stream).to(device)
@@ -176,7 +176,7 @@ class ConjugateRegression(BayesianRegression):
                     if width == 1
                     else torch.einsum("ind,ncd->inc", tilted, factor[-1])
                 )
-                found.append(self.middle[place].unsqueeze(1) + scaled)
+                found.append(self.posterior_mean[place].unsqueeze(1) + scaled)
         made = torch.cat(found, 1)[:, back].transpose(0, 1)
         return self._raw(made[:, 1:], made[:, 0], torch.cat(factor)[back])
 
@@ -184,11 +184,13 @@ class ConjugateRegression(BayesianRegression):
         """The mixture's multivariate t; see `BayesianRegression.log_predictive`."""
         shown = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale
         rows = torch.cat([torch.ones_like(shown[..., :1]), shown], -1)
-        each = self._predictive(rows.unsqueeze(-2), self.middle, self.root, self.scatter, self.count)
-        return torch.logsumexp(each + self.shares.log(), -1)
+        each = self._predictive(rows.unsqueeze(-2), self.posterior_mean, self.root, self.scatter, self.count)
+        return torch.logsumexp(each + self.mixture_weights.log(), -1)
 
     def _kept(self) -> Tensor:
-        return torch.where(self.shares >= FAINT, self.shares, torch.zeros_like(self.shares))
+        return torch.where(
+            self.mixture_weights >= FAINT, self.mixture_weights, torch.zeros_like(self.mixture_weights)
+        )
 
     def _posterior(self, products: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """M, chol L, Psi for each prior, from sums (..., q * q) and counts (...): (..., G, p + 1, c), (...,
@@ -196,19 +198,21 @@ class ConjugateRegression(BayesianRegression):
         """
         inner = self.parents + 1
         square = products.reshape(*products.shape[:-1], 1, inner + self.outputs, inner + self.outputs)
-        root = torch.linalg.cholesky(square[..., :inner, :inner] + torch.diag_embed(self.stiff))
+        root = torch.linalg.cholesky(square[..., :inner, :inner] + torch.diag_embed(self.prior_precision))
         half = torch.linalg.solve_triangular(
             root, square[..., :inner, inner:].expand(*root.shape[:-1], self.outputs), upper=False
         )
-        middle = torch.linalg.solve_triangular(root.mT, half, upper=True)
-        return middle, root, self.inner + square[..., inner:, inner:] - half.mT @ half, count
+        mean = torch.linalg.solve_triangular(root.mT, half, upper=True)
+        return mean, root, self.prior_scatter + square[..., inner:, inner:] - half.mT @ half, count
 
     def _evidence(self, products: Tensor, count: Tensor) -> Tensor:
         """log p(rows) under each prior, without the columns' units: (G,)."""
         _, root, scatter, _ = self._posterior(products, count)
         half, width = (self.freedom + count) / 2, self.outputs
-        fit = width * (0.5 * self.stiff.log().sum(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1))
-        noise = self.freedom / 2 * torch.logdet(self.inner) - half * torch.logdet(scatter)
+        fit = width * (
+            0.5 * self.prior_precision.log().sum(-1) - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        )
+        noise = self.freedom / 2 * torch.logdet(self.prior_scatter) - half * torch.logdet(scatter)
         return (
             fit
             + noise
@@ -217,9 +221,7 @@ class ConjugateRegression(BayesianRegression):
             - count * width / 2 * math.log(math.pi)
         )
 
-    def _predictive(
-        self, rows: Tensor, middle: Tensor, root: Tensor, scatter: Tensor, count: Tensor
-    ) -> Tensor:
+    def _predictive(self, rows: Tensor, mean: Tensor, root: Tensor, scatter: Tensor, count: Tensor) -> Tensor:
         """Log predictive density of rows (..., 1, q) under each prior's posterior (..., G, ...), in the
         values' units: (..., G).
         """
@@ -241,7 +243,7 @@ class ConjugateRegression(BayesianRegression):
                 root.expand(*lead, *root.shape[-2:]), shown.expand(*lead, inner).unsqueeze(-1), upper=False
             )
             lever = each.square().sum((-2, -1))
-        error = (values - torch.einsum("...i,...ic->...c", shown, middle)).unsqueeze(-1)
+        error = (values - torch.einsum("...i,...ic->...c", shown, mean)).unsqueeze(-1)
         freedom = (self.freedom + count - self.outputs + 1).unsqueeze(-1)
         spread = torch.linalg.cholesky(scatter) * ((1 + lever) / freedom).sqrt()[..., None, None]
         error = error.expand(*spread.shape[:-1], 1)
@@ -263,7 +265,7 @@ class ConjugateRegression(BayesianRegression):
         self, rows: Tensor, products: Tensor, weight: Tensor, to_predict: Tensor, start: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Predicts one row after the other, with forgetting: the score, and the priors' log weights (G,)."""
-        score, votes = start.new_zeros(()), torch.log_softmax(start, 0)
+        score, log_weights = start.new_zeros(()), torch.log_softmax(start, 0)
         ages = torch.arange(len(rows), dtype=torch.float64, device=rows.device)
         for some in to_predict.split(STEPS):
             age = some.unsqueeze(-1) - 1 - ages
@@ -278,12 +280,14 @@ class ConjugateRegression(BayesianRegression):
             step = ages[: len(some) + 1]
             lag = step.unsqueeze(-1) - 1 - step[:-1]
             between = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
-            updated = torch.log_softmax(self.forgetting ** step.unsqueeze(-1) * votes + between @ logs, -1)
+            updated = torch.log_softmax(
+                self.forgetting ** step.unsqueeze(-1) * log_weights + between @ logs, -1
+            )
             score = score + self.forgetting ** (len(rows) - 1 - ages[some]) @ torch.logsumexp(
                 updated[:-1] + logs, -1
             )
-            votes = updated[-1]
-        return score, votes
+            log_weights = updated[-1]
+        return score, log_weights
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:

@@ -91,28 +91,43 @@ class DriftingRegression(Solved):
         self.there: Tensor
         self.steps: Tensor
         self.register_fitted(
-            "experts", "votes", "reach", "location", "scale", "seen", "first", "trace", "pace"
+            "experts",
+            "weights",
+            "radii",
+            "location",
+            "scale",
+            "processed",
+            "initial_rows",
+            "fingerprint",
+            "rates",
         )
         self.experts: Tensor
-        self.votes: Tensor
-        self.reach: Tensor
+        self.weights: Tensor
+        self.radii: Tensor
         self.location: Tensor
         self.scale: Tensor
-        self.seen: Tensor
-        self.first: Tensor
-        self.trace: Tensor
-        self.pace: Tensor
+        self.processed: Tensor
+        self.initial_rows: Tensor
+        self.fingerprint: Tensor
+        self.rates: Tensor
 
     def sizes(self) -> Sizes:
         """J regressions with H experts each, over d columns."""
         count, experts = len(self.child), len(self.steps)
         own = {
             "experts": (count, experts, self.max_parents + 1),
-            "votes": (count, experts),
-            "reach": (count,),
-            "pace": (count,),
+            "weights": (count, experts),
+            "radii": (count,),
+            "rates": (count,),
         }
-        return {**own, "location": ("d",), "scale": ("d",), "trace": (2, "d"), "seen": (), "first": ()}
+        return {
+            **own,
+            "location": ("d",),
+            "scale": ("d",),
+            "fingerprint": (2, "d"),
+            "processed": (),
+            "initial_rows": (),
+        }
 
     def solve(self, *examples: Tensor) -> None:
         """Processes the rounds.
@@ -126,28 +141,31 @@ class DriftingRegression(Solved):
                 likewise; and the number of initial rows from which they were estimated, (n,).
         """
         values, touched, start, noise, first = examples
-        begun = int(first[0])
-        done = int(self.seen) if self.seen.numel() else 0
+        initial = int(first[0])
+        done = int(self.processed) if self.processed.numel() else 0
         same = (
             0 < done <= len(values)
-            and int(self.first) == begun
-            and torch.equal(self.trace, _trace(values, done))
+            and int(self.initial_rows) == initial
+            and torch.equal(self.fingerprint, _fingerprint(values, done))
         )
         if not same:
             self._begin(
-                values[:begun].to(torch.float64), start[0].to(torch.float64), noise[0].to(torch.float64)
+                values[:initial].to(torch.float64), start[0].to(torch.float64), noise[0].to(torch.float64)
             )
-            self.first = first[0].to(torch.float64)
-            done = begun
+            self.initial_rows = first[0].to(torch.float64)
+            done = initial
         for row, cells in zip(values[done:].to(torch.float64), touched[done:].tolist(), strict=True):
             self._round(row, cells)
-        self.seen, self.trace = self.first.new_tensor(float(len(values))), _trace(values, len(values))
+        self.processed, self.fingerprint = (
+            self.initial_rows.new_tensor(float(len(values))),
+            _fingerprint(values, len(values)),
+        )
 
     def coefficients(self) -> tuple[Tensor, Tensor]:
         """Intercepts (J,) and coefficients (J, p) in the columns' units; coefficients of absent parents are
         zero.
         """
-        ensemble = (self.votes.unsqueeze(-1) * self.experts).sum(1)
+        ensemble = (self.weights.unsqueeze(-1) * self.experts).sum(1)
         child = list(self.child)
         unit = torch.where(self.there, self.scale[self.place], torch.ones_like(ensemble[:, 1:]))
         gains = ensemble[:, 1:] * self.scale[child].unsqueeze(-1) / unit
@@ -164,7 +182,7 @@ class DriftingRegression(Solved):
         self.scale = torch.where(scale > 0, scale, torch.ones_like(scale))
         child = list(self.child)
         shown = noise / self.scale[child].square()
-        self.pace = (
+        self.rates = (
             torch.full_like(shown, self.rate)
             if self.rate is not None
             else self.slowness / shown.clamp_min(1e-6)
@@ -172,13 +190,13 @@ class DriftingRegression(Solved):
         gains = torch.where(
             self.there, start[:, 1:] * self.scale[self.place], torch.zeros_like(start[:, 1:])
         ) / self.scale[child].unsqueeze(-1)
-        middle = start[:, 0] + torch.where(
+        intercepts = start[:, 0] + torch.where(
             self.there, start[:, 1:] * self.location[self.place], torch.zeros_like(start[:, 1:])
         ).sum(-1)
-        beta = torch.cat([((middle - self.location[child]) / self.scale[child]).unsqueeze(-1), gains], -1)
+        beta = torch.cat([((intercepts - self.location[child]) / self.scale[child]).unsqueeze(-1), gains], -1)
         self.experts = beta.unsqueeze(1).repeat(1, len(self.steps), 1)
-        self.votes = torch.full_like(self.experts[..., 0], 1 / len(self.steps))
-        self.reach = self.radius * (1 + beta.norm(dim=-1))
+        self.weights = torch.full_like(self.experts[..., 0], 1 / len(self.steps))
+        self.radii = self.radius * (1 + beta.norm(dim=-1))
 
     def _round(self, row: Tensor, cells: Sequence[bool]) -> None:
         counts = [
@@ -195,15 +213,15 @@ class DriftingRegression(Solved):
             -1,
         )
         error = (self.experts * inputs.unsqueeze(1)).sum(-1) - shown[list(self.child)].unsqueeze(-1)
-        vote = self.votes.log() - 0.5 * self.pace.unsqueeze(-1) * error.square()
-        self.votes = torch.where(use, torch.softmax(vote, -1).clamp_min(1e-12), self.votes)
+        log_weights = self.weights.log() - 0.5 * self.rates.unsqueeze(-1) * error.square()
+        self.weights = torch.where(use, torch.softmax(log_weights, -1).clamp_min(1e-12), self.weights)
         moved = self.experts - (self.steps * error).unsqueeze(-1) * inputs.unsqueeze(1)
         length = moved.norm(dim=-1, keepdim=True)
-        moved = moved * (self.reach.unsqueeze(-1).unsqueeze(-1) / length.clamp_min(1e-300)).clamp_max(1.0)
+        moved = moved * (self.radii.unsqueeze(-1).unsqueeze(-1) / length.clamp_min(1e-300)).clamp_max(1.0)
         self.experts = torch.where(use.unsqueeze(-1), moved, self.experts)
 
 
-def _trace(values: Tensor, count: int) -> Tensor:
+def _fingerprint(values: Tensor, count: int) -> Tensor:
     """A fingerprint of the first `count` rows, (2, d): their sums, and the last of them."""
     rows = values[:count].detach().to(torch.float64).contiguous()
     return torch.stack([rows.sum(0), rows[-1]])

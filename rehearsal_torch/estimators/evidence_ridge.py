@@ -39,13 +39,13 @@ class EvidenceRidge(BayesianRegression):
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
         super().__init__(parents, outputs, forgetting)
-        self.register_fitted("middle", "spread", "noise", "root", "centre", "trace")
-        self.middle: Tensor
+        self.register_fitted("posterior_mean", "spread", "noise", "root", "centre", "processed_rows")
+        self.posterior_mean: Tensor
         self.spread: Tensor
         self.noise: Tensor
         self.root: Tensor
         self.centre: Tensor
-        self.trace: Tensor
+        self.processed_rows: Tensor
 
     def sizes(self) -> Sizes:
         """Posterior mean and covariance factor of the coefficients of each of c values; the rows processed so
@@ -53,12 +53,12 @@ class EvidenceRidge(BayesianRegression):
         """
         p, c = self.parents, self.outputs
         own = {
-            "middle": (p, c),
+            "posterior_mean": (p, c),
             "spread": (c, p, p),
             "noise": (c,),
             "root": (c, c),
             "centre": (p + c,),
-            "trace": ("n", p + c + 2),
+            "processed_rows": ("n", p + c + 2),
         }
         return {**super().sizes(), **own}
 
@@ -70,8 +70,9 @@ class EvidenceRidge(BayesianRegression):
         parents, values, basis, to_predict = self._begin(examples)
         raw = torch.cat([each.reshape(len(values), -1).to(torch.float64) for each in examples], -1)
         done = (
-            len(self.trace)
-            if 0 < len(self.trace) <= len(raw) and torch.equal(self.trace, raw[: len(self.trace)])
+            len(self.processed_rows)
+            if 0 < len(self.processed_rows) <= len(raw)
+            and torch.equal(self.processed_rows, raw[: len(self.processed_rows)])
             else 0
         )
         ages, last = torch.arange(len(values), dtype=torch.float64, device=values.device), len(values) - 1
@@ -87,16 +88,16 @@ class EvidenceRidge(BayesianRegression):
                     seen[: self.parents], seen[self.parents :]
                 )
         self._fit(parents, values, (basis + to_predict) * self.forgetting ** (last - ages))
-        self.score, self.trace = score, raw
+        self.score, self.processed_rows = score, raw
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Posterior samples of the coefficients; the noise is treated as known. See
         `BayesianRegression.draw`.
         """
         normal = torch.randn(count, self.parents, self.outputs, dtype=torch.float64, generator=stream).to(
-            self.middle
+            self.posterior_mean
         )
-        weights = self.middle + torch.einsum("cij,njc->nic", self.spread, normal)
+        weights = self.posterior_mean + torch.einsum("cij,njc->nic", self.spread, normal)
         start = self.centre[self.parents :] - torch.einsum("p,npc->nc", self.centre[: self.parents], weights)
         return self._raw(weights, start, self.root.expand(count, -1, -1))
 
@@ -108,7 +109,9 @@ class EvidenceRidge(BayesianRegression):
         covariance = self.root @ self.root.mT + torch.diag_embed(lever)
         root = torch.linalg.cholesky(covariance)
         error = (
-            torch.linalg.solve_triangular(root, (after - before @ self.middle).unsqueeze(-1), upper=False)
+            torch.linalg.solve_triangular(
+                root, (after - before @ self.posterior_mean).unsqueeze(-1), upper=False
+            )
             .square()
             .sum((-2, -1))
         )
@@ -124,30 +127,30 @@ class EvidenceRidge(BayesianRegression):
         sizes, axes = torch.linalg.eigh(inputs.mT @ inputs)
         sizes, along = sizes.clamp_min(0.0), axes.mT @ inputs.mT @ targets
         total = targets.square().sum(0)
-        middles, roots, noises = [], [], []
+        means, roots, noises = [], [], []
         for own, whole in zip(along.mT, total, strict=True):
-            alpha, stiff = 1 / (whole / count + 1e-12), whole.new_ones(())
+            alpha, prior_precision = 1 / (whole / count + 1e-12), whole.new_ones(())
             old = own.new_zeros(())
             for iteration in range(MAX_ITERATIONS):
-                solved = own / (sizes + stiff / alpha)
+                solved = own / (sizes + prior_precision / alpha)
                 residual = (whole - 2 * solved @ own + (sizes * solved.square()).sum()).clamp_min(0.0)
-                effective = (alpha * sizes / (stiff + alpha * sizes)).sum()
-                stiff = (effective + 2 * GAMMA) / (solved.square().sum() + 2 * GAMMA)
+                effective = (alpha * sizes / (prior_precision + alpha * sizes)).sum()
+                prior_precision = (effective + 2 * GAMMA) / (solved.square().sum() + 2 * GAMMA)
                 # With row weights below one, the total weight may be less than the effective number of
                 # parameters; the bound keeps the noise variance positive.
                 alpha = ((count - effective).clamp_min(0.1 * count) + 2 * GAMMA) / (residual + 2 * GAMMA)
                 if iteration and float((axes @ (old - solved)).abs().sum()) < SETTLED:
                     break
                 old = solved
-            middles.append(axes @ (own / (sizes + stiff / alpha)))
-            roots.append(axes / (alpha * sizes + stiff).sqrt())
+            means.append(axes @ (own / (sizes + prior_precision / alpha)))
+            roots.append(axes / (alpha * sizes + prior_precision).sqrt())
             noises.append(1 / alpha)
-        self.middle, self.spread, self.noise = (
-            torch.stack(middles, -1),
+        self.posterior_mean, self.spread, self.noise = (
+            torch.stack(means, -1),
             torch.stack(roots),
             torch.stack(noises),
         )
-        residual = targets - inputs @ self.middle
+        residual = targets - inputs @ self.posterior_mean
         shared = residual.mT @ residual
         size = shared.diagonal().clamp_min(1e-300).sqrt()
         # Correlations are shrunk slightly, since a correlation of one would leave no density.

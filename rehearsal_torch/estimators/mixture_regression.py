@@ -43,21 +43,23 @@ class MixtureRegression(GaussianProcesses, Solved):
     """Regressions whose targets and noise variances are those of the last round; nodes without gain keep
     normal noise.
 
-    State: `values`, the observed values; `scales`, s at the rows; the mixtures; and `shift` and `stretch`,
-    the mean and the standard deviation of u, so that (x - f - s shift) / (s stretch) has mean 0 and variance
-    1.
+    State: `values`, the observed values; `scales`, s at the rows; the mixtures; and `noise_mean` and
+    `noise_std`, the mean and the standard deviation of u, so that (x - f - s noise_mean) / (s noise_std) has
+    mean 0 and variance 1.
     """
 
     def __init__(self, widths: list[int]) -> None:
         super().__init__(widths)
-        self.register_fitted("values", "scales", "weights", "means", "variances", "shift", "stretch", "gain")
+        self.register_fitted(
+            "values", "scales", "weights", "means", "variances", "noise_mean", "noise_std", "gain"
+        )
         self.values: Tensor
         self.scales: Tensor
         self.weights: Tensor
         self.means: Tensor
         self.variances: Tensor
-        self.shift: Tensor
-        self.stretch: Tensor
+        self.noise_mean: Tensor
+        self.noise_std: Tensor
         self.gain: Tensor
 
     def sizes(self) -> Sizes:
@@ -66,7 +68,7 @@ class MixtureRegression(GaussianProcesses, Solved):
         own = dict.fromkeys(("values", "scales"), (count, "n")) | dict.fromkeys(
             ("weights", "means", "variances"), (count, "k")
         )
-        return {**super().sizes(), **own, **dict.fromkeys(("shift", "stretch", "gain"), (count,))}
+        return {**super().sizes(), **own, **dict.fromkeys(("noise_mean", "noise_std", "gain"), (count,))}
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to the arguments of `hold`, initial length-scales (n, N, p), the mixture of the leave-one-out
@@ -78,7 +80,7 @@ class MixtureRegression(GaussianProcesses, Solved):
         self.values, self.scales = rows.targets.clone(), rows.ratios.sqrt()
         self.weights, self.means, self.variances = (each.clone() for each in mixtures[0].unbind(-2))
         count = len(self.widths)
-        self.shift, self.stretch, self.gain = (
+        self.noise_mean, self.noise_std, self.gain = (
             torch.full((count,), value, dtype=torch.float64, device=values.device)
             for value in (0.0, 1.0, 0.0)
         )
@@ -119,10 +121,10 @@ class MixtureRegression(GaussianProcesses, Solved):
         residual, std = super().missed()
         # The left-out mean is the target less its residual.
         own = (
-            self.values - (self.targets - residual) - self.scales * self.shift.unsqueeze(-1)
+            self.values - (self.targets - residual) - self.scales * self.noise_mean.unsqueeze(-1)
         ) * self.rows.kept
         unknown = (std.square() - self.ratios).clamp_min(0)
-        total = (unknown + (self.scales * self.stretch.unsqueeze(-1)).square()).sqrt()
+        total = (unknown + (self.scales * self.noise_std.unsqueeze(-1)).square()).sqrt()
         mixed = (self.gain > MARGIN).unsqueeze(-1)
         return torch.where(mixed, own, residual), torch.where(mixed, total, std)
 
@@ -130,9 +132,9 @@ class MixtureRegression(GaussianProcesses, Solved):
         """As `GaussianProcesses.seen_noise`, of the observed values."""
         residual, _, unknown = super().seen_noise()
         own = (
-            self.values - (self.targets - residual) - self.scales * self.shift.unsqueeze(-1)
+            self.values - (self.targets - residual) - self.scales * self.noise_mean.unsqueeze(-1)
         ) * self.rows.kept
-        return own, self.scales * self.stretch.unsqueeze(-1), unknown
+        return own, self.scales * self.noise_std.unsqueeze(-1), unknown
 
     def _density(self, rows: Rows, places: Tensor) -> Tensor:
         """Leave-one-out log densities under normal noise with the mixture fitted afterwards, (M,)."""
@@ -194,8 +196,8 @@ class MixtureRegression(GaussianProcesses, Solved):
             (self.weights, components[0]),
             (self.means, components[1]),
             (self.variances, components[2]),
-            (self.shift, mean),
-            (self.stretch, spread),
+            (self.noise_mean, mean),
+            (self.noise_std, spread),
         ):
             held[own] = new[trusted]
 

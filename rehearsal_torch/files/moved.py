@@ -305,6 +305,27 @@ RENAMED_CARD = {
 }
 """Renamed fields of the card of a checkpoint, for `current_fields`."""
 
+RENAMED_STATE = {
+    "estimators.conjugate_regression.ConjugateRegression": {
+        "middle": "posterior_mean",
+        "shares": "mixture_weights",
+    },
+    "estimators.drifting_regression.DriftingRegression": {
+        "first": "initial_rows",
+        "pace": "rates",
+        "reach": "radii",
+        "seen": "processed",
+        "trace": "fingerprint",
+        "votes": "weights",
+    },
+    "estimators.evidence_ridge.EvidenceRidge": {"middle": "posterior_mean", "trace": "processed_rows"},
+    "estimators.mixture_regression.MixtureRegression": {"shift": "noise_mean", "stretch": "noise_std"},
+    "surrogates.kernel.metric.MetricRidge": {"shown": "projected"},
+    "surrogates.kernel.nested_ridge.NestedRidge": {"untouched": "no_action"},
+    "surrogates.network.exogenous_model.ExogenousModel": {"tried": "visited_actions"},
+}
+"""Renamed tensors and parts in the state of a class, by its path in the current modules."""
+
 RENAMED_CELLS = {
     ("estimator", "observed course"): "observed trajectory",
     ("quantity", "deviation"): "std",
@@ -389,6 +410,16 @@ def current_fields(content: Mapping[str, Any], table: Mapping[str, str]) -> dict
         inner = {**tails.get("*", {}), **tails.get(key, {})}
         name = key if new in content else new
         found[name] = current_fields(value, inner) if inner and isinstance(value, Mapping) else value
+    return found
+
+
+def renamed_state(kind: type) -> dict[str, str]:
+    """Old to new names in the state of a class, its own and those of the classes that it inherits from."""
+    found: dict[str, str] = {}
+    for each in kind.__mro__:
+        package, _, module = each.__module__.partition(".")
+        if package == __name__.partition(".")[0]:
+            found = RENAMED_STATE.get(f"{module}.{each.__qualname__}", {}) | found
     return found
 
 

@@ -85,7 +85,7 @@ class KernelValue(AlterationObjective):
                 f"{level}, {min_support}, {low_support}"
             )
         surrogate.require_fitted()
-        before = surrogate.untouched(_contexts(surrogate, cases))[:, 1]
+        before = surrogate.no_action(_contexts(surrogate, cases))[:, 1]
         no_std = torch.zeros_like(before)
         return [
             cls(surrogate, cases, which, (before, no_std), caution, level, min_support, low_support)

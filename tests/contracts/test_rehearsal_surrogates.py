@@ -314,5 +314,5 @@ def test_ridge_regressions_of_a_posterior_notice_damage_as_well(tmp_path):
     config = plain("structural_posterior", TASK) | {"regression": "ridge"}
     made = fit(StructuralPosterior(TASK, regression="ridge"), TABLE)
     assert load(save(made, config, tmp_path)).faults() == []
-    made.regressions[0].trace = made.regressions[0].trace[:, :-1]
-    assert made.faults() == ["regressions.0.trace: expected the size (n, 4); got (60, 3)"]
+    made.regressions[0].processed_rows = made.regressions[0].processed_rows[:, :-1]
+    assert made.faults() == ["regressions.0.processed_rows: expected the size (n, 4); got (60, 3)"]

@@ -53,14 +53,14 @@ def test_rows_may_be_foreseen_in_pieces(monkeypatch):
     monkeypatch.setattr(conjugate_regression, "STEPS", 7)
     pieces = solved(parents, values, forgetting=0.8)
     assert float(pieces.score) == pytest.approx(float(whole.score), rel=1e-12)
-    assert torch.allclose(pieces.shares, whole.shares, rtol=1e-9)
+    assert torch.allclose(pieces.mixture_weights, whole.mixture_weights, rtol=1e-9)
 
 
 def test_forgetting_next_to_nothing_is_forgetting_nothing():
     parents, values = data()
     one, other = solved(parents, values), solved(parents, values, forgetting=1 - 1e-13)
     assert float(one.score) == pytest.approx(float(other.score), rel=1e-7)
-    assert torch.allclose(one.middle, other.middle, rtol=1e-7, atol=1e-9)
+    assert torch.allclose(one.posterior_mean, other.posterior_mean, rtol=1e-7, atol=1e-9)
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -151,9 +151,9 @@ def test_draws_have_the_law_of_matrix_normal_and_inverse_wishart():
     mean = made.scatter[0] / (freedom - 3)
     assert torch.allclose(covariance.mean(0), mean * unit * unit.unsqueeze(-1), rtol=0.03, atol=0.002)
     precision = made.root[0] @ made.root[0].mT
-    reference = matrix_normal(made.middle[0].numpy(), np.linalg.inv(precision.numpy()), mean.numpy()).rvs(
-        40_000, random_state=1
-    )
+    reference = matrix_normal(
+        made.posterior_mean[0].numpy(), np.linalg.inv(precision.numpy()), mean.numpy()
+    ).rvs(40_000, random_state=1)
     slopes = torch.from_numpy(reference[:, 1:]) * unit / made.scale[:3].unsqueeze(-1)
     spread = slopes.flatten(1).std(0)
     assert (
@@ -169,7 +169,7 @@ def test_draws_have_the_law_of_matrix_normal_and_inverse_wishart():
 def test_draws_and_forecasts_are_one_law():
     parents, values = data(rows=20)
     made = solved(parents, values, first=10)
-    assert 0.02 < float(made.shares.max()) < 0.98, "several priors have a share"
+    assert 0.02 < float(made.mixture_weights.max()) < 0.98, "several priors have a share"
     weights, intercept, covariance = made.draw(40_000, torch.Generator().manual_seed(0))
     for row in (0, 13):
         law = torch.distributions.MultivariateNormal(intercept + parents[row] @ weights, covariance)
@@ -253,8 +253,8 @@ def test_numbers_out_of_range_are_refused(wrong):
 def test_a_state_that_is_no_law_is_named():
     made = solved(*data())
     assert made.faults() == []
-    made.shares = torch.zeros_like(made.shares)
-    assert made.faults() == ["shares: expected numbers of at least 0, some of them above it"]
+    made.mixture_weights = torch.zeros_like(made.mixture_weights)
+    assert made.faults() == ["mixture_weights: expected numbers of at least 0, some of them above it"]
     made = solved(*data())
     made.scatter = -made.scatter
     assert made.faults() == ["scatter and count: expected a diagonal above 0, and a count of rows"]

@@ -65,7 +65,7 @@ def test_going_on_is_the_same_as_going_through_all_at_once():
     for end in (50, 51, 120, 200):
         run(step, rows[:end])
     assert torch.equal(step.experts, whole.experts)
-    assert torch.equal(step.votes, whole.votes)
+    assert torch.equal(step.weights, whole.weights)
     other = rows.clone()
     other[3, 2] += 1.0
     run(step, other)
@@ -84,16 +84,16 @@ def test_altered_rounds_teach_nothing_of_what_was_set():
 
 def test_experts_stay_within_reach_and_a_hopeless_one_loses_its_votes():
     made = run(one(steps=(0.01, 50.0), horizon=50), stream(300, lambda t: 2.0), start=(0.5, 2.0, -1.0))
-    assert (made.experts.norm(dim=-1) <= made.reach.unsqueeze(-1) * (1 + 1e-12)).all()
-    assert float(made.votes[0, 1]) < 1e-6
-    assert torch.allclose(made.votes.sum(-1), torch.ones(1, dtype=torch.float64))
+    assert (made.experts.norm(dim=-1) <= made.radii.unsqueeze(-1) * (1 + 1e-12)).all()
+    assert float(made.weights[0, 1]) < 1e-6
+    assert torch.allclose(made.weights.sum(-1), torch.ones(1, dtype=torch.float64))
 
 
 def test_the_vote_uses_the_loss_before_the_step():
     rows = stream(11, lambda t: 2.0)
     made = run(one(steps=(0.1, 0.4)), rows)
     # In the first round both experts are equal, so their losses are: votes cannot move.
-    assert torch.allclose(made.votes, torch.full((1, 2), 0.5, dtype=torch.float64))
+    assert torch.allclose(made.weights, torch.full((1, 2), 0.5, dtype=torch.float64))
     assert not torch.equal(made.experts[0, 0], made.experts[0, 1])
 
 

@@ -30,7 +30,7 @@ def test_it_is_the_bayesian_ridge_of_scikit_learn(rows):
     made = solved(parents, values[:, :1])
     shown = ((torch.cat([parents, values[:, :1]], -1) - made.location) / made.scale).numpy()
     reference = BayesianRidge().fit(shown[:, :4], shown[:, 4])
-    assert np.allclose(made.middle[:, 0], reference.coef_, rtol=1e-6, atol=1e-9)
+    assert np.allclose(made.posterior_mean[:, 0], reference.coef_, rtol=1e-6, atol=1e-9)
     assert np.allclose(made.spread[0] @ made.spread[0].mT, reference.sigma_, rtol=1e-5, atol=1e-9)
     assert float(made.noise) == pytest.approx(1 / reference.alpha_, rel=1e-6)
     weights, intercept, covariance = made.draw(20_000, torch.Generator().manual_seed(0))
@@ -67,7 +67,7 @@ def test_a_table_that_grows_is_not_gone_through_again(forgetting):
     for count in (12, 20, 30):
         made.solve(parents[:count], values[:count], early[:count].double(), ~early[:count])
     assert float(made.score) == pytest.approx(float(whole.score), rel=1e-12)
-    assert torch.equal(made.middle, whole.middle)
+    assert torch.equal(made.posterior_mean, whole.posterior_mean)
     other = values.clone()
     other[3] += 1.0
     made.solve(parents, other, early.double(), ~early)

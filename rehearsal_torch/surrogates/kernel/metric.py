@@ -224,10 +224,10 @@ class MetricRidge(Solved):
     def __init__(self, rows: int = 2000, chosen_by: int = 300, iterations: int = 25) -> None:
         super().__init__()
         self.rows, self.chosen_by, self.iterations = rows, chosen_by, iterations
-        self.register_fitted("directions", "ratio", "shown", "mean", "factor", "weights", "centred")
+        self.register_fitted("directions", "ratio", "projected", "mean", "factor", "weights", "centred")
         self.directions: Tensor
         self.ratio: Tensor
-        self.shown: Tensor
+        self.projected: Tensor
         self.mean: Tensor
         self.factor: Tensor
         self.weights: Tensor
@@ -235,7 +235,7 @@ class MetricRidge(Solved):
 
     def sizes(self) -> Sizes:
         """n rows of p inputs, projected on r directions, and q outputs."""
-        kept = {"shown": ("n", "r"), "factor": ("n", "n"), "weights": ("n", "q"), "centred": ("n", "q")}
+        kept = {"projected": ("n", "r"), "factor": ("n", "n"), "weights": ("n", "q"), "centred": ("n", "q")}
         return {"directions": ("r", "p"), "ratio": (1,), "mean": ("q",), **kept}
 
     def solve(self, *examples: Tensor) -> None:
@@ -252,21 +252,21 @@ class MetricRidge(Solved):
                 inputs.new_zeros(0, inputs.shape[1]),
                 inputs.new_tensor([float(len(inputs))]),
             )
-        self.shown = inputs @ self.directions.mT
+        self.projected = inputs @ self.directions.mT
         self.mean = outputs.mean(0)
         self.centred = outputs - self.mean
         self.factor = torch.linalg.cholesky(
-            gram(self.shown, self.shown)
+            gram(self.projected, self.projected)
             + self.ratio * torch.eye(len(inputs), dtype=inputs.dtype, device=inputs.device)
         )
         self.weights = torch.cholesky_solve(self.centred, self.factor)
 
     def similar(self, inputs: Tensor) -> Tensor:
         """k(v) of inputs (..., p), (..., n)."""
-        directions, shown = self.directions.to(inputs), self.shown.to(inputs)
+        directions, projected = self.directions.to(inputs), self.projected.to(inputs)
         # A count instead of -1: with no directions there is nothing to infer it from.
         flat = (inputs @ directions.mT).reshape(math.prod(inputs.shape[:-1]), len(directions))
-        return gram(flat, shown).reshape(*inputs.shape[:-1], len(shown))
+        return gram(flat, projected).reshape(*inputs.shape[:-1], len(projected))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """m(v), (..., p) -> (..., q)."""

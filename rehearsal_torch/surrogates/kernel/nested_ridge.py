@@ -217,7 +217,7 @@ class NestedRidge(RehearsalSurrogate):
         super().__init__(task)
         self.scaler = Standardise(self.task.graph.names)
         self.desirability = Desirability(self.task.region, sharpness, clearance)
-        self.untouched = MetricRidge()
+        self.no_action = MetricRidge()
         context, outcomes = self.task.context, self.task.outcomes
         self.adjustments: tuple[Adjustment, ...] = tuple(
             adjustment(self.task.graph, context, names, outcomes, sequential)
@@ -239,7 +239,7 @@ class NestedRidge(RehearsalSurrogate):
         yield self.desirability, (outcomes,)
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
         context = self._shown(table, self.task.context)
-        yield self.untouched, (context, targets, torch.cat((targets, scores), -1))
+        yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
         for names, found, estimator in zip(
             self.task.candidates, self.adjustments, self.values(), strict=True
         ):
@@ -268,11 +268,11 @@ class NestedRidge(RehearsalSurrogate):
                     f"estimators.{place}: expected {expected} context variables, covariates and actions; got "
                     f"{each.widths_of_rows}"
                 )
-        width = self.untouched.directions.shape[-1]
+        width = self.no_action.directions.shape[-1]
         return (
             found
             if width == context
-            else [*found, f"untouched.directions: expected {context} columns; got {width}"]
+            else [*found, f"no_action.directions: expected {context} columns; got {width}"]
         )
 
     def values(self) -> list[AlterationValue]:

@@ -285,7 +285,10 @@ class SpectralRidge(AlterationValue):
             self._inputs(prepared, actions).to(actions),
             *self._mixtures(prepared, actions, 0),
         )
-        shown, metric_directions = self.embedding.shown.to(actions), self.embedding.directions.to(actions)
+        projected, metric_directions = (
+            self.embedding.projected.to(actions),
+            self.embedding.directions.to(actions),
+        )
         weights = self.embedding.weights.to(actions)
         similar = self.embedding.similar(inputs)
         expected = self.embedding.mean.to(actions) + similar @ weights
@@ -293,7 +296,7 @@ class SpectralRidge(AlterationValue):
         gradient = _pairs(expected * turned) @ self.on_actions.to(actions)
         pulls = similar * (mixture @ weights.mT)
         moved = (
-            pulls @ shown - pulls.sum(-1, keepdim=True) * (inputs @ metric_directions.mT)
+            pulls @ projected - pulls.sum(-1, keepdim=True) * (inputs @ metric_directions.mT)
         ) @ metric_directions
         gradient[..., list(self.first)] += moved[..., prepared.contexts.shape[1] :]
         return value, gradient

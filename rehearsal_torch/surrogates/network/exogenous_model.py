@@ -39,7 +39,7 @@ from rehearsal_torch.mechanisms.gp_mechanism import ClosedForm, Decoded, Noise, 
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
-from rehearsal_torch.surrogates.network.training_data import NodeRows, Structure, Tried, UnitCube
+from rehearsal_torch.surrogates.network.training_data import NodeRows, Structure, UnitCube, VisitedActions
 
 Phi = Literal["mixture", "heteroskedastic", "homoskedastic"]
 Decoder = Literal["closed_form", "gp"]
@@ -93,7 +93,7 @@ class ExogenousModel(CausalModel):
         self.rows = NodeRows(self.task, structure)
         self.phi, self.decoder, self.scale, self.fitting = phi, decoder, scale, fitting
         widths = [len(names) for names in self.rows.inputs]
-        self.cube, self.tried = UnitCube(self.rows), Tried(len(self.task.actions))
+        self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(len(self.task.actions))
         made = SolvedProcesses if fitting == "solve" else TrainedProcesses
         self.encoder: GaussianProcesses = made(
             widths, DependencePenalty(independence) if independence else None, kernel
@@ -118,7 +118,7 @@ class ExogenousModel(CausalModel):
         """
         self.task.check(table)
         inputs, values, kept = self.rows.examples(table)
-        yield self.tried, (table.columns(self.task.actions),)
+        yield self.visited_actions, (table.columns(self.task.actions),)
         yield self.cube, (inputs, values, kept)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         yield _fitted(self.encoder, scaled, standard, kept)
@@ -262,7 +262,7 @@ class ExogenousModel(CausalModel):
             stretch, shift = (
                 (torch.ones_like(level), torch.zeros_like(level))
                 if self.mixed is None
-                else (self.mixed.stretch[place], self.mixed.shift[place])
+                else (self.mixed.noise_std[place], self.mixed.noise_mean[place])
             )
             level, shift = level * stretch.square(), shift / stretch
             noise = Noise(level, torch.zeros_like(level))
@@ -291,7 +291,7 @@ class ExogenousModel(CausalModel):
     def visited(self) -> Tensor:
         """(n, k)."""
         self.require_fitted()
-        return self.tried.actions
+        return self.visited_actions.actions
 
     @torch.no_grad()
     def condition(self, table: Table) -> None:
@@ -301,7 +301,7 @@ class ExogenousModel(CausalModel):
         self.require_fitted()
         inputs, values, kept = self.rows.examples(table)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
-        self.tried.solve(table.columns(self.task.actions))
+        self.visited_actions.solve(table.columns(self.task.actions))
         self.encoder.hold(scaled, standard, kept)
         if self.weighted is not None and self.spread is not None:
             self.weighted.hold(scaled, standard, kept, self.spread.at(scaled))

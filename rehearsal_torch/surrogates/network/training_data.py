@@ -191,7 +191,7 @@ class UnitCube(Solved):
         return (values - self.centre) / self.scale
 
 
-class Tried(Solved):
+class VisitedActions(Solved):
     """The actions of the experiments so far.
 
     Args:

@@ -92,4 +92,4 @@ def test_it_begins_with_observations():
     with pytest.raises(ValueError, match="at least 3 rows"):
         DriftingLinear(world.task, initial=2)
     few = fit(DriftingLinear(world.task, initial=10), world.table(60))
-    assert int(few.regressions.first) == 10
+    assert int(few.regressions.initial_rows) == 10

@@ -68,16 +68,16 @@ def test_an_altered_row_teaches_every_equation_but_that_of_what_was_altered(rout
     one, other = learnt(route, first), learnt(route, first + rounds)
     for mine, earlier, later in zip(one.equations, one.regressions, other.regressions, strict=True):
         touched = "recommend" in mine.members
-        same = torch.equal(earlier.middle, later.middle)
+        same = torch.equal(earlier.posterior_mean, later.posterior_mean)
         assert same == touched
     spoiled = Table(
         rounds.names, torch.where(rounds.altered, rounds.values + 7.0, rounds.values), rounds.altered
     )
     again = learnt(route, first + spoiled)
     for mine, earlier, later in zip(one.equations, other.regressions, again.regressions, strict=True):
-        assert torch.equal(earlier.middle, later.middle) == ("recommend" not in mine.parents), (
-            "what was set is seen by its children alone"
-        )
+        assert torch.equal(earlier.posterior_mean, later.posterior_mean) == (
+            "recommend" not in mine.parents
+        ), "what was set is seen by its children alone"
 
 
 def test_the_altered_part_of_a_clique_has_parameters_of_its_own(route, moved):
