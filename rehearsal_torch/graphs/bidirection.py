@@ -27,7 +27,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from rehearsal_torch.graphs.equivalence import MAX_GRAPHS, TooManyError
+from rehearsal_torch.graphs.equivalence import MAX_GRAPHS, TooManyGraphsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -160,7 +160,7 @@ def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
     return {source: tuple(targets) for source, targets in found.items()}
 
 
-def standing_for(
+def represented_graphs(
     dag: RehearsalGraph, background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
     """Every rehearsal graph with which a directed graph is compatible, the directed graph first.
@@ -172,7 +172,7 @@ def standing_for(
         max_graphs: Largest number of graphs.
 
     Raises:
-        TooManyError: if there are more.
+        TooManyGraphsError: if there are more.
     """
     known = background or Background()
     choices = {
@@ -180,7 +180,7 @@ def standing_for(
         for source, targets in covered(dag).items()
     }
     if (count := prod(1 + len(targets) for targets in choices.values())) > max_graphs:
-        raise TooManyError(
+        raise TooManyGraphsError(
             f"a directed graph represents {count} rehearsal graphs, more than {max_graphs}: add background "
             "knowledge, or raise `max_graphs`"
         )
@@ -201,21 +201,21 @@ def standing_for(
     return tuple(found)
 
 
-def all_standing_for(
+def all_represented_graphs(
     dags: Iterable[RehearsalGraph], background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
     """The distinct rehearsal graphs that several directed graphs represent: the directed ones first, then in
     increasing number of bi-directional edges.
 
     Raises:
-        TooManyError: if there are more than `max_graphs`.
+        TooManyGraphsError: if there are more than `max_graphs`.
     """
     found: dict[tuple, RehearsalGraph] = {}
     for dag in dags:
-        for graph in standing_for(dag, background, max_graphs):
+        for graph in represented_graphs(dag, background, max_graphs):
             found.setdefault(signature(graph), graph)
         if len(found) > max_graphs:
-            raise TooManyError(
+            raise TooManyGraphsError(
                 f"more than {max_graphs} rehearsal graphs cannot be told apart: add background knowledge, or "
                 "raise `max_graphs`"
             )

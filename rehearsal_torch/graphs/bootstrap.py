@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.graphs.bidirection import Background, signature
-from rehearsal_torch.graphs.equivalence import MAX_GRAPHS, TooManyError
+from rehearsal_torch.graphs.equivalence import MAX_GRAPHS, TooManyGraphsError
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import generator
@@ -111,7 +111,7 @@ def bootstrap(
                     key = signature(graph)
                     found.setdefault(key, graph)
                     votes[key] = votes.get(key, 0.0) + 1 / len(graphs)
-            except TooManyError:
+            except TooManyGraphsError:
                 reason = f"more than {max_graphs} graphs"
         if reason:
             failures[reason] = failures.get(reason, 0) + 1

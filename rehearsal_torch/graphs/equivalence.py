@@ -28,7 +28,7 @@ class NoMemberError(ValueError):
     """A partially directed graph that no directed acyclic graph extends."""
 
 
-class TooManyError(ValueError):
+class TooManyGraphsError(ValueError):
     """A class with more members than the given maximum."""
 
 
@@ -226,14 +226,14 @@ def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[R
 
     Raises:
         NoMemberError: if the class is empty.
-        TooManyError: if the class has more than `max_graphs` members.
+        TooManyGraphsError: if the class has more than `max_graphs` members.
 
     Source: Qin et al. (2023), Algorithm 2, step 4.
     """
     found: list[RehearsalGraph] = []
     for edges in _extensions(closed(pattern)):
         if len(found) == max_graphs:
-            raise TooManyError(
+            raise TooManyGraphsError(
                 f"more than {max_graphs} directed graphs are Markov equivalent: add background knowledge "
                 "(tiers, required edges), or raise `max_graphs`"
             )

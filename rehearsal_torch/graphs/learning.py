@@ -37,7 +37,7 @@ from itertools import combinations
 import numpy as np
 from torch import Tensor
 
-from rehearsal_torch.graphs.bidirection import Background, all_standing_for
+from rehearsal_torch.graphs.bidirection import Background, all_represented_graphs
 from rehearsal_torch.graphs.equivalence import (
     MAX_GRAPHS,
     NoMemberError,
@@ -187,14 +187,14 @@ def learn(
     Raises:
         ValueError: if the table or an argument is invalid, or no graph agrees with the tests and the
             background knowledge (`NoMemberError`).
-        TooManyError: if there are more graphs than `max_graphs`.
+        TooManyGraphsError: if there are more graphs than `max_graphs`.
 
     Source: Qin et al. (2023), Algorithm 2.
     """
     pattern, notes = pattern_from(independence(values, names, test), names, level, background)
     dags = members(pattern, max_graphs)
     return Learnt(
-        pattern, dags, all_standing_for(dags, background, max_graphs) if bidirected else dags, notes
+        pattern, dags, all_represented_graphs(dags, background, max_graphs) if bidirected else dags, notes
     )
 
 

@@ -4,8 +4,14 @@ from itertools import combinations, product
 
 import pytest
 
-from rehearsal_torch.graphs.bidirection import Background, all_standing_for, covered, signature, standing_for
-from rehearsal_torch.graphs.equivalence import TooManyError, members, pattern_of
+from rehearsal_torch.graphs.bidirection import (
+    Background,
+    all_represented_graphs,
+    covered,
+    represented_graphs,
+    signature,
+)
+from rehearsal_torch.graphs.equivalence import TooManyGraphsError, members, pattern_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import c_separated
 from tests.toys.random_graphs import compatible
@@ -46,7 +52,7 @@ def test_a_class_is_exactly_the_graphs_that_say_the_same_of_separation():
         classes.setdefault(says(graph, names), []).append(graph)
     assert sum(map(len, classes.values())) > 1000
     for found in classes.values():
-        listed = all_standing_for(members(pattern_of(found[0])))
+        listed = all_represented_graphs(members(pattern_of(found[0])))
         assert {signature(graph) for graph in listed} == {signature(graph) for graph in found}
         assert len(listed) == len(found)
         # Those without bi-directional edges come first, and are as many as directed graphs.
@@ -65,13 +71,13 @@ def test_a_directed_graph_stands_for_those_it_is_compatible_with():
             for graph in every
             if any(set(each.edges) == set(dag.edges) for each in compatible(graph))
         }
-        assert {signature(graph) for graph in standing_for(dag)} == expected
+        assert {signature(graph) for graph in represented_graphs(dag)} == expected
 
 
 def test_covered_edges_and_their_choices():
     fork = RehearsalGraph.of({"b": ("a",), "c": ("a",)})
     assert covered(fork) == {"a": ("b", "c")}
-    assert [graph.bidirected for graph in standing_for(fork)] == [(), (("a", "b"),), (("a", "c"),)]
+    assert [graph.bidirected for graph in represented_graphs(fork)] == [(), (("a", "b"),), (("a", "c"),)]
     assert covered(RehearsalGraph.of({"c": ("a", "b")})) == {}
     with pytest.raises(ValueError, match="expected a directed graph"):
         covered(RehearsalGraph.of({}, [("a", "b")]))
@@ -79,14 +85,16 @@ def test_covered_edges_and_their_choices():
 
 def test_bidirectional_edges_need_both_directions():
     chain = RehearsalGraph.of({"b": ("a",), "c": ("a", "b")})
-    assert len(standing_for(chain)) == 4
+    assert len(represented_graphs(chain)) == 4
     tiers = Background((("a",), ("b", "c")))
-    assert [graph.bidirected for graph in standing_for(chain, tiers)] == [(), (("b", "c"),)]
-    assert len(standing_for(chain, Background(required=(("a", "c"),)))) == 3, "not all three in one clique"
-    with pytest.raises(TooManyError, match="represents 4 rehearsal graphs, more than 3"):
-        standing_for(chain, max_graphs=3)
-    with pytest.raises(TooManyError, match="more than 5 rehearsal graphs"):
-        all_standing_for(members(pattern_of(chain)), max_graphs=5)
+    assert [graph.bidirected for graph in represented_graphs(chain, tiers)] == [(), (("b", "c"),)]
+    assert len(represented_graphs(chain, Background(required=(("a", "c"),)))) == 3, (
+        "not all three in one clique"
+    )
+    with pytest.raises(TooManyGraphsError, match="represents 4 rehearsal graphs, more than 3"):
+        represented_graphs(chain, max_graphs=3)
+    with pytest.raises(TooManyGraphsError, match="more than 5 rehearsal graphs"):
+        all_represented_graphs(members(pattern_of(chain)), max_graphs=5)
 
 
 def test_roles_are_tiers():

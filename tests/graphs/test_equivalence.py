@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rehearsal_torch.graphs.equivalence import (
     NoMemberError,
     PartiallyDirected,
-    TooManyError,
+    TooManyGraphsError,
     closed,
     has_member,
     members,
@@ -108,7 +108,7 @@ def test_directions_that_are_told_are_kept_whatever_it_costs(seed):
 def test_too_many_members_and_bad_edges_are_refused():
     whole = PartiallyDirected(tuple("abcde"), (), tuple(combinations("abcde", 2)))
     assert len(members(whole)) == 120
-    with pytest.raises(TooManyError, match="more than 119"):
+    with pytest.raises(TooManyGraphsError, match="more than 119"):
         members(whole, max_graphs=119)
     with pytest.raises(ValueError, match="unknown variables"):
         PartiallyDirected(("a",), (("a", "b"),), ())

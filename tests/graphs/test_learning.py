@@ -8,8 +8,13 @@ from causallearn.search.ConstraintBased.PC import pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.bidirection import Background, all_standing_for, signature, standing_for
-from rehearsal_torch.graphs.equivalence import NoMemberError, TooManyError, members, pattern_of
+from rehearsal_torch.graphs.bidirection import (
+    Background,
+    all_represented_graphs,
+    represented_graphs,
+    signature,
+)
+from rehearsal_torch.graphs.equivalence import NoMemberError, TooManyGraphsError, members, pattern_of
 from rehearsal_torch.graphs.learning import independence, learn, pattern_from
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from tests.toys.random_graphs import drawn, oracle, ordered, random_graph
@@ -31,7 +36,7 @@ def test_without_errors_the_class_is_the_truth_and_holds_the_true_rehearsal_grap
     dag = ordered(graph)
     one = RehearsalGraph(tuple((name,) for name in names), tuple(dag.edges))
     assert pattern_of(one, names) == pattern
-    assert signature(graph) in {signature(each) for each in standing_for(one)}
+    assert signature(graph) in {signature(each) for each in represented_graphs(one)}
 
 
 @pytest.mark.slow
@@ -50,9 +55,9 @@ def test_what_is_known_and_true_keeps_the_truth_in_the_class(seed):
     known = Background.roles(names, first, last, forbidden=absent[:2], required=graph.edges[:1])
     pattern, notes = pattern_from(oracle(graph, names), names, background=known)
     assert notes == ()
-    found = all_standing_for(members(pattern), known)
+    found = all_represented_graphs(members(pattern), known)
     assert signature(graph) in {signature(each) for each in found}
-    assert len(found) <= len(all_standing_for(members(pattern_of(graph))))
+    assert len(found) <= len(all_represented_graphs(members(pattern_of(graph))))
     for each in found:
         assert all(known.permits(*edge) for edge in each.edges)
         assert set(known.required) <= set(each.edges)
@@ -165,7 +170,7 @@ def test_arguments_that_cannot_be_used_are_refused(arguments, message):
 
 def test_more_graphs_than_asked_for_and_circles_in_what_is_known_are_told():
     names = tuple("abcd")
-    with pytest.raises(TooManyError, match="more than 5"):
+    with pytest.raises(TooManyGraphsError, match="more than 5"):
         learn(drawn(RehearsalGraph((names,), ()), 0, 500), names, max_graphs=5)
     circle = Background(forbidden=(("a", "c"), ("b", "a"), ("c", "b")))
     with pytest.raises(NoMemberError, match="into a cycle: check tiers"):

@@ -1,6 +1,6 @@
 """Bermuda's Markov equivalence class: five directed graphs, which "X before Z" makes three."""
 
-from rehearsal_torch.graphs.bidirection import Background, all_standing_for, signature
+from rehearsal_torch.graphs.bidirection import Background, all_represented_graphs, signature
 from rehearsal_torch.graphs.equivalence import members, pattern_of
 from rehearsal_torch.graphs.learning import pattern_from
 from rehearsal_torch.problems.rehearsal.bermuda import CONTEXT, Bermuda
@@ -18,7 +18,7 @@ def test_bermuda_has_five_directed_graphs_and_three_with_context_first():
     assert len(dags) == 5, "any of the five variables of the tree may be its root"
     assert signature(graph) in {signature(dag) for dag in dags}
     # Each of the tree's four edges may besides be bi-directional, in the graph rooted at either end.
-    assert len(all_standing_for(dags)) == 5 + 4
+    assert len(all_represented_graphs(dags)) == 5 + 4
     known = Background.roles(graph.names, CONTEXT, ("NEC",))
     learnt, notes = pattern_from(oracle(graph, graph.names), graph.names, background=known)
     assert notes == ()
