@@ -31,8 +31,8 @@ the monotonicity of sigma,
     |W' diag(m) W| <= |W' diag(n) W|  where |m| <= n.
 
 The second line writes V diag(tanh'' (w v)) W as R diag(theta) S with factors theta in [-1, 1]. The third
-derivative of the scale is bounded term by term (`_twist`). Where softplus is evaluated as the identity (above
-20), nothing is certified.
+derivative of the scale is bounded term by term (`_hessian_lipschitz`). Where softplus is evaluated as the
+identity (above 20), nothing is certified.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 and App. G.2 (the mechanism); the folding and the bounds
 are ours.
@@ -74,7 +74,7 @@ class _Half:
         """(n, A, D, D)."""
         return (self.derivative.unsqueeze(-2) * self.outer) @ self.inner
 
-    def bend(self, outer: Tensor) -> Tensor:
+    def second_derivative_bound(self, outer: Tensor) -> Tensor:
         """Upper bound of the second derivative of `outer` (..., D, H) tanh(z), with non-negative row factors
         included in `outer`, (n, A).
         """
@@ -140,21 +140,25 @@ def location_scale_curvature(
         + spread.mT @ ((lean * rate * (1 - rate)).unsqueeze(-1) * spread)
     )
     largest = noise.abs().max()
-    bend = (
-        first.bend(location)
-        + other.bend((noise.abs() * highest).unsqueeze(-1) * scale[0])
+    second_norm = (
+        first.second_derivative_bound(location)
+        + other.second_derivative_bound((noise.abs() * highest).unsqueeze(-1) * scale[0])
         + 0.25 * largest * raw_norm**2
     )
     everywhere = spectral_bound(location) * spectral_bound(first.inner) + largest * raw_norm
-    jacobian_norm = torch.minimum(spectral_bound(jacobian) + bend * radii[:, None], everywhere)
+    jacobian_norm = torch.minimum(spectral_bound(jacobian) + second_norm * radii[:, None], everywhere)
     drift = 0.25 * (raw_norm * radii)[:, None, None] * (lean.abs() @ scale[0].abs())
     # torch evaluates softplus(y) as y for y > 20, a jump of 2e-9 that the derivatives do not account for.
-    bend = bend + torch.where(raw.amax((1, 2)) + raw_norm * radii > 20, torch.inf, 0.0).unsqueeze(1)
-    twist = _twist(first, other, weight, pull.abs().amax(1, keepdim=True) + drift, lean, raw_norm)
-    return Curvature(jacobian, hessian, jacobian_norm, bend, twist)
+    second_norm = second_norm + torch.where(
+        raw.amax((1, 2)) + raw_norm * radii > 20, torch.inf, 0.0
+    ).unsqueeze(1)
+    hessian_lipschitz = _hessian_lipschitz(
+        first, other, weight, pull.abs().amax(1, keepdim=True) + drift, lean, raw_norm
+    )
+    return Curvature(jacobian, hessian, jacobian_norm, second_norm, hessian_lipschitz)
 
 
-def _twist(
+def _hessian_lipschitz(
     first: _Half, other: _Half, weight: Tensor, pull: Tensor, lean: Tensor, raw_norm: Tensor
 ) -> Tensor:
     """Upper bound of D^3 (p . F): location, then sigma'' DY^3, three terms sigma' DY D^2Y, and sigma D^3Y,
@@ -170,7 +174,8 @@ def _twist(
     return (
         own
         + far
-        + lean.abs().amax(-1) * (_SIGMOID_SECOND * raw_norm**3 + 0.75 * raw_norm * other.bend(other.outer))
+        + lean.abs().amax(-1)
+        * (_SIGMOID_SECOND * raw_norm**3 + 0.75 * raw_norm * other.second_derivative_bound(other.outer))
     )
 
 

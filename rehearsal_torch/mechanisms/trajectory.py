@@ -9,10 +9,10 @@ constants of its maps; a `SmoothTrajectory` has Jacobians; a `CurvedTrajectory` 
 ball. Given a state x, a radius r and a covector p, sharp searches need, for each map F(., a) of a time step,
 on the ball B = {y : |y - x| <= r} of the Euclidean norm,
 
-    its derivatives at the centre      DF_a(x),  H_a(x) = D^2 (p . F_a)(x),
-    jacobian_norm >= sup_B |DF_a(y)|,    the growth rate of a displacement,
-    bend          >= sup_B |D^2 F_a(y)|, of the bilinear map: |D^2 F_a(y)[v, w]| <= bend |v| |w|,
-    twist         >= |H_a(y) - H_a(x)| / |y - x|   for all y in B,
+    its derivatives at the centre  DF_a(x),  H_a(x) = D^2 (p . F_a)(x),
+    jacobian_norm          >= sup_B |DF_a(y)|,    the growth rate of a displacement,
+    second_derivative_norm >= sup_B |D^2 F_a(y)|, the norm of the bilinear map D^2 F_a(y)[v, w],
+    hessian_lipschitz      >= |H_a(y) - H_a(x)| / |y - x|   for all y in B,
 
 with Euclidean and spectral norms throughout.
 
@@ -23,7 +23,7 @@ instances. If F_t(x, a) is a function that torch can differentiate twice, and gl
     |DF| <= K_t,    |D^2 F| <= M_t,    |D^3 F| <= N_t    (operator norms of multilinear maps)
 
 are known, derivatives at a point come from automatic differentiation, and on any ball jacobian_norm = min(K,
-|DF| + M r), bend = M and twist = |p| N.
+|DF| + M r), second_derivative_norm = M and hessian_lipschitz = |p| N.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 6-7 and Def. 1 (for known equations, with the true mechanism
 in place of a learnt one); the curvature bounds are ours, for their use see `search.sequences.gain_bound`.
@@ -133,16 +133,16 @@ class Curvature:
     Attributes:
         jacobian: DF_a(x), (n, A, D, D).
         hessian: D^2 (p . F_a)(x), (n, A, D, D).
-        jacobian_norm: (n, A).
-        bend: (n, A).
-        twist: (n, A).
+        jacobian_norm: Bound on |DF_a|, (n, A).
+        second_derivative_norm: Bound on |D^2 F_a|, (n, A).
+        hessian_lipschitz: Bound on the Lipschitz constant of the Hessian, from the centre, (n, A).
     """
 
     jacobian: Tensor
     hessian: Tensor
     jacobian_norm: Tensor
-    bend: Tensor
-    twist: Tensor
+    second_derivative_norm: Tensor
+    hessian_lipschitz: Tensor
 
 
 class CurvedTrajectory(SmoothTrajectory, ABC):
@@ -235,8 +235,10 @@ class CurvedEquationTrajectory(CurvedTrajectory):
         first, second, third = self.constants[time]
         shape = jacobian.shape[:2]
         jacobian_norm = (spectral_bound(jacobian) + second * radii.unsqueeze(1)).clamp_max(first)
-        twist = torch.linalg.vector_norm(covectors, dim=-1, keepdim=True) * third
-        return Curvature(jacobian, hessian, jacobian_norm, second.expand(shape), twist.expand(shape))
+        hessian_lipschitz = torch.linalg.vector_norm(covectors, dim=-1, keepdim=True) * third
+        return Curvature(
+            jacobian, hessian, jacobian_norm, second.expand(shape), hessian_lipschitz.expand(shape)
+        )
 
     def _all(self, time: int) -> Callable[[Tensor], Tensor]:
         """x -> F_t(x, a) for all a, (D,) -> (A, D)."""

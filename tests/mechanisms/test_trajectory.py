@@ -36,16 +36,18 @@ def test_bounds_hold_on_the_ball(seed, learnt, width, radius):
         there = trajectory.curvature(other, time, covector, torch.zeros(1, dtype=torch.float64))
         assert (torch.linalg.matrix_norm(there.jacobian, 2) <= bounds.jacobian_norm + 1e-9).all()
         assert (
-            torch.linalg.matrix_norm(there.hessian - bounds.hessian, 2) <= bounds.twist * away + 1e-9
+            torch.linalg.matrix_norm(there.hessian - bounds.hessian, 2)
+            <= bounds.hessian_lipschitz * away + 1e-9
         ).all()
         # Second derivatives along any covector are those of the bilinear map, and a chord's slope changes by
         # no more.
         direction = trajectory.curvature(
             other, time, unit(generator, width).unsqueeze(0), torch.zeros(1, dtype=torch.float64)
         )
-        assert (torch.linalg.matrix_norm(direction.hessian, 2) <= bounds.bend + 1e-9).all()
+        assert (torch.linalg.matrix_norm(direction.hessian, 2) <= bounds.second_derivative_norm + 1e-9).all()
         assert (
-            torch.linalg.matrix_norm(there.jacobian - bounds.jacobian, 2) <= bounds.bend * away + 1e-9
+            torch.linalg.matrix_norm(there.jacobian - bounds.jacobian, 2)
+            <= bounds.second_derivative_norm * away + 1e-9
         ).all()
 
 
@@ -99,7 +101,7 @@ def test_batches_are_row_by_row():
     joined = trajectory.curvature(states, 0, covectors, radii)
     for row in range(4):
         alone = trajectory.curvature(states[row : row + 1], 0, covectors[row : row + 1], radii[row : row + 1])
-        for name in ("jacobian", "hessian", "jacobian_norm", "bend", "twist"):
+        for name in ("jacobian", "hessian", "jacobian_norm", "second_derivative_norm", "hessian_lipschitz"):
             torch.testing.assert_close(getattr(joined, name)[row : row + 1], getattr(alone, name))
 
 
@@ -109,7 +111,7 @@ def test_nothing_is_certified_where_softplus_jumps():
     bounds = trajectory.curvature(
         trajectory.states[:1], 0, trajectory.states[:1], torch.ones(1, dtype=torch.float64)
     )
-    assert torch.isinf(bounds.bend).all()
+    assert torch.isinf(bounds.second_derivative_norm).all()
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -15,8 +15,9 @@ summing r.X_q by parts gives, exactly,
 
 where psi_q(0; o) = 0 and D psi_q(0; o) = 0: curvature enters step by step and nothing is multiplied along the
 path. Write psi(y; a) = psi(0; a) + G_a.y + y'C_a y / 2 + cubic, G_a = (DF_a - DF_o)'p, C_a = D^2(p.F_a),
-|cubic| <= twist |y|^3 / 6, and X_q = sum_e delta_q(e) + eps_q. Subtracting D(e) for each e leaves, for a pair
-e before f at time t,
+|cubic| <= N |y|^3 / 6, and X_q = sum_e delta_q(e) + eps_q. M and N with the index of an action are the
+`second_derivative_norm` and the `hessian_lipschitz` of its map (`Curvature`). Subtracting D(e) for each e
+leaves, for a pair e before f at time t,
 
     W(e, f) = G_f.delta_t(e) + delta_t(e)'(C_f - C_o) delta_t(e) / 2 + sum_{q > t} delta_q(e)' C_q delta_q(f)
     + rest,
@@ -24,18 +25,18 @@ e before f at time t,
 where the rest bounds all third-order terms, with n_q(e) = |delta_q(e)|, R_q the largest displacement by m
 events at q, eta_q(e, f) the pair's share of |eps_q|, and Y_q = R_q + |eps_q|:
 
-- mixed differences of psi_q(.; o): sum over l of twist |S||d|(|S| + |d|)/2 <= twist R_q/2 * sum of n_q(e)
+- mixed differences of psi_q(.; o): sum over l of N |S||d|(|S| + |d|)/2 <= N R_q/2 * sum of n_q(e)
   n_q(f) over pairs;
-- eps in psi_q(.; o), whose gradient norm at y is at most |C_q||y| + twist |y|^2/2: eta (|C_q| Y + twist
+- eps in psi_q(.; o), whose gradient norm at y is at most |C_q||y| + N |y|^2/2: eta (|C_q| Y + N
   Y^2/2);
-- at the step of f itself: (twist_f + twist_o)/6 |y|^3, with y caused by at most m - 1 events, |y|^3 <= Y^2
+- at the step of f itself: (N_f + N_o)/6 |y|^3, with y caused by at most m - 1 events, |y|^3 <= Y^2
   sum n (n^3 if m = 2);
-- at the step of each of at most m - 2 later events g: |G_g| eta + |C_g - C_o|(n(e) n(f) + eta Y) + (twist_g +
-  twist_o)/6 Y^2 eta, of which the largest m - 2 steps count.
+- at the step of each of at most m - 2 later events g: |G_g| eta + |C_g - C_o|(n(e) n(f) + eta Y) + (N_g +
+  N_o)/6 Y^2 eta, of which the largest m - 2 steps count.
 
-eps obeys eps_{q+1} <= |DF_o| eps_q + bend_o * sum of n n over pairs, plus, at the step of an event f,
-|(DF_f - DF_o) delta(e)| + (bend_f + bend_o)/2 R n(e) for each e before it, since second differences of F are
-at most bend |S||d|. There the Jacobian norm is that of f's action, at most `excess` times that of the kept
+eps obeys eps_{q+1} <= |DF_o| eps_q + M_o * sum of n n over pairs, plus, at the step of an event f,
+|(DF_f - DF_o) delta(e)| + (M_f + M_o)/2 R n(e) for each e before it, since second differences of F are
+at most M |S||d|. There the Jacobian norm is that of f's action, at most `excess` times that of the kept
 action; at most m - 2 changes follow a pair. All constants hold on the ball of radius Y_q around c_q, which
 contains every point used, and Y_q depends on earlier steps only.
 
@@ -128,19 +129,19 @@ class _Steps:
             torch.tensor([radius], dtype=displacements.dtype, device=displacements.device),
         )
         kept, taken = int(events.kept[time]), events.actions[start:stop]
-        bend, twist, hessian = (
-            float(bounds.bend[0, kept]),
-            float(bounds.twist[0, kept]),
+        second_norm, lipschitz, hessian = (
+            float(bounds.second_derivative_norm[0, kept]),
+            float(bounds.hessian_lipschitz[0, kept]),
             bounds.hessian[0, kept],
         )
         largest_norm = float(bounds.jacobian_norm[0, torch.cat([taken, events.kept[time : time + 1]])].max())
         jacobian_norm = max(float(bounds.jacobian_norm[0, kept]), 0.9 * largest_norm)
         old, eta = slice(0, start), self.eta[:start, :start] * self.excess**self.after
         both = norms.unsqueeze(1) * norms
-        share = float(spectral_bound(hessian)) * radius + 0.5 * twist * radius**2
+        share = float(spectral_bound(hessian)) * radius + 0.5 * lipschitz * radius**2
         self.pairs[old, old] += displacements @ hessian @ displacements.mT
-        self.rest[old, old] += 0.5 * twist * farthest * both + share * eta
-        epsilon = largest_norm * self.epsilon + 0.5 * bend * farthest**2
+        self.rest[old, old] += 0.5 * lipschitz * farthest * both + share * eta
+        epsilon = largest_norm * self.epsilon + 0.5 * second_norm * farthest**2
         if len(taken):
             change = _Change(bounds, self.adjoint[time + 1], kept, taken)
             if self.after:
@@ -150,7 +151,7 @@ class _Steps:
             )
             epsilon += change.spread(before)
             self.eta[old, start:stop] = fresh
-        self.eta[old, old] = self.eta[old, old] * jacobian_norm + bend * both
+        self.eta[old, old] = self.eta[old, old] * jacobian_norm + second_norm * both
         self.excess = max(self.excess, largest_norm / jacobian_norm if jacobian_norm else 1.0)
         self.epsilon = min(epsilon, self.excess**self.after * self._mutual(stop))
 
@@ -188,29 +189,39 @@ class _Change:
         self.jacobian = bounds.jacobian[0, taken] - bounds.jacobian[0, kept]
         self.hessian = bounds.hessian[0, taken] - bounds.hessian[0, kept]
         self.gradient = covector @ self.jacobian
-        self.bend = bounds.bend[0, taken] + bounds.bend[0, kept]
-        self.twist = bounds.twist[0, taken] + bounds.twist[0, kept]
-        self.bows = spectral_bound(self.hessian)
-        self.gap = float(self.bows.max())
+        self.second_derivative_norm = (
+            bounds.second_derivative_norm[0, taken] + bounds.second_derivative_norm[0, kept]
+        )
+        self.hessian_lipschitz = bounds.hessian_lipschitz[0, taken] + bounds.hessian_lipschitz[0, kept]
+        self.hessian_norms = spectral_bound(self.hessian)
+        self.gap = float(self.hessian_norms.max())
 
     def gradient_norm(self, radius: float) -> float:
         """Upper bound on the factor of eta, over all candidate actions."""
         jacobian_norm = torch.linalg.vector_norm(self.gradient, dim=-1)
-        return float((jacobian_norm + self.bows * radius + self.twist / 6 * radius**2).max())
+        return float(
+            (jacobian_norm + self.hessian_norms * radius + self.hessian_lipschitz / 6 * radius**2).max()
+        )
 
     def spread(self, before: float) -> float:
         """Upper bound on what the step adds to epsilon."""
-        return float((spectral_bound(self.jacobian) * before + 0.5 * self.bend * before**2).max())
+        return float(
+            (spectral_bound(self.jacobian) * before + 0.5 * self.second_derivative_norm * before**2).max()
+        )
 
     def with_earlier(
         self, displacements: Tensor, norms: Tensor, before: float, radius: float, changes: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """W without rest, rest, and eta of earlier events paired with these, (e, D), (e,) -> (e, h) each."""
-        bow = torch.einsum("ed,hdc,ec->eh", displacements, self.hessian, displacements)
+        quadratic = torch.einsum("ed,hdc,ec->eh", displacements, self.hessian, displacements)
         cubic = norms**3 if changes == 2 else radius**2 * norms
         parted = torch.linalg.vector_norm(torch.einsum("hcd,ed->ehc", self.jacobian, displacements), dim=-1)
-        eta = parted + 0.5 * before * norms.unsqueeze(1) * self.bend
-        return displacements @ self.gradient.mT + 0.5 * bow, cubic.unsqueeze(1) * self.twist / 6, eta
+        eta = parted + 0.5 * before * norms.unsqueeze(1) * self.second_derivative_norm
+        return (
+            displacements @ self.gradient.mT + 0.5 * quadratic,
+            cubic.unsqueeze(1) * self.hessian_lipschitz / 6,
+            eta,
+        )
 
 
 def _adjoint(trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents) -> Tensor:

@@ -48,8 +48,8 @@ def test_the_certificate_holds():
     # The bound on the second derivative that the certificate rests on.
     points = torch.linspace(-20, 20, 400_001, dtype=torch.float64, requires_grad=True)
     (derivative,) = torch.autograd.grad(wave(points).sum(), points, create_graph=True)
-    (bend,) = torch.autograd.grad(derivative.sum(), points)
-    assert float(bend.abs().max()) < CURVATURE
+    (second,) = torch.autograd.grad(derivative.sum(), points)
+    assert float(second.abs().max()) < CURVATURE
     world = Dropwave()
     assert world.gap == pytest.approx(CURVATURE * GRID**2 / 8)
     assert world.gap < 1.1e-5
