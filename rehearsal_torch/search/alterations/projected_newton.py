@@ -134,10 +134,10 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
                 objective.upper,
                 _middle(region_probability.lower[0], region_probability.upper[0]),
             )
-        return self.climb(objective, objective.starts(1)[0], budget)
+        return self.ascend(objective, objective.starts(1)[0], budget)
 
     @torch.no_grad()
-    def climb(self, objective: GaussianSuccess, start: Tensor, budget: Budget = UNLIMITED) -> Tensor:
+    def ascend(self, objective: GaussianSuccess, start: Tensor, budget: Budget = UNLIMITED) -> Tensor:
         """Newton steps from (B, k) to the optimum of one set, (B, k), within the time budget."""
         answer, left = start.clone(), torch.arange(len(start), device=start.device)
         width = objective.upper - objective.lower

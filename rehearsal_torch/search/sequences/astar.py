@@ -29,7 +29,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.sequences.baselines import climb, nothing_open
+from rehearsal_torch.search.sequences.baselines import greedy_sequence, nothing_open
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 from rehearsal_torch.search.sequences.lipschitz_bound import (
     Anchors,
@@ -132,7 +132,7 @@ class AStar(Search[CounterfactualReturn]):
                 distances=0,
             )
         process = CounterfactualProcess(objective, effort)
-        start = climb(process, budget) if self.incumbent else objective.observed
+        start = greedy_sequence(process, budget) if self.incumbent else objective.observed
         if bool((known != objective.observed).any()) and float(objective(known)) > float(objective(start)):
             start = known
         effort.expanded = effort.generated = 0

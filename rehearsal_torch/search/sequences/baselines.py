@@ -95,7 +95,7 @@ class GreedyChanges(Search[CounterfactualReturn]):
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns a local optimum; its gap is unknown unless nothing may be changed."""
         budget, effort = Budget(self.budget_s), Effort()
-        sequence = climb(CounterfactualProcess(objective, effort), budget)
+        sequence = greedy_sequence(CounterfactualProcess(objective, effort), budget)
         gap = 0.0 if nothing_open(objective) else None
         return sequence_decision(
             objective,
@@ -108,7 +108,7 @@ class GreedyChanges(Search[CounterfactualReturn]):
         )
 
 
-def climb(process: CounterfactualProcess, budget: Budget = UNLIMITED) -> Tensor:
+def greedy_sequence(process: CounterfactualProcess, budget: Budget = UNLIMITED) -> Tensor:
     """The greedy sequence, (H,) long; each round expands the current sequence and generates its neighbours.
     The budget ends the search after a round.
     """

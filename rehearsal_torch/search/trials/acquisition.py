@@ -33,7 +33,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.box_ascent import climb
+from rehearsal_torch.search.trials.box_ascent import ascend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration
 
@@ -83,7 +83,7 @@ def recommend(
             torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))])
         )
     begin = torch.cat([region.unit(visited), spread[first.topk(min(starts - len(visited), raw)).indices]])
-    found = climb(value, region, begin, steps, kept=kept, rough=rough, budget=budget)
+    found = ascend(value, region, begin, steps, kept=kept, rough=rough, budget=budget)
     with torch.no_grad():
         actions = torch.cat([region.units(found.points[:kept]), visited])
         values = objective.expected(actions, objective.other)
@@ -200,7 +200,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         def rough(points: Tensor) -> Tensor:
             return frame.seen(objective.rough(points))
 
-        found = climb(
+        found = ascend(
             value,
             region,
             torch.cat([region.unit(known), first]),

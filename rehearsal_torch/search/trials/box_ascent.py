@@ -29,7 +29,7 @@ Value = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Climbed:
+class Ascent:
     """The end points of an ascent.
 
     Attributes:
@@ -43,7 +43,7 @@ class Climbed:
     evaluations: int
 
 
-def climb(
+def ascend(
     value: Value,
     region: CandidateRegion,
     starts: Tensor,
@@ -53,7 +53,7 @@ def climb(
     rough: Value | None = None,
     sure: int = 0,
     budget: Budget = UNLIMITED,
-) -> Climbed:
+) -> Ascent:
     """Maximises a function from many starts.
 
     Args:
@@ -134,7 +134,7 @@ def climb(
         best_of_all(values)
         order = values.argsort(descending=True, stable=True)
         points, values = points[order], values[order]
-    return Climbed(points, values, count)
+    return Ascent(points, values, count)
 
 
 def _apart(points: Tensor, radius: float = 1e-3) -> Tensor:

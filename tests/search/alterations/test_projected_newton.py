@@ -75,7 +75,7 @@ def by_scipy(objective, index):
 @given(seed=st.integers(0, 10**6), width=st.integers(1, 5), outcomes=st.integers(1, 2), skew=st.booleans())
 def test_newton_reaches_what_lbfgsb_reaches(seed, width, outcomes, skew):
     objective = random_objective(seed, width, outcomes, skew)
-    found = ProjectionNewton().climb(objective, objective.starts(1)[0])
+    found = ProjectionNewton().ascend(objective, objective.starts(1)[0])
     assert torch.equal(found, objective.project(found))
     for index, value in enumerate(objective(found).tolist()):
         best = by_scipy(objective, index)
@@ -88,8 +88,8 @@ def test_newton_reaches_what_lbfgsb_reaches(seed, width, outcomes, skew):
 def test_one_outcome_has_a_closed_form(seed, width):
     objective = random_objective(seed, width, 1, False)
     search = ProjectionNewton()
-    closed, climbed = search.best(objective), search.climb(objective, objective.starts(1)[0])
-    assert torch.allclose(objective(closed), objective(climbed), atol=1e-9)
+    closed, ascended = search.best(objective), search.ascend(objective, objective.starts(1)[0])
+    assert torch.allclose(objective(closed), objective(ascended), atol=1e-9)
     several = objective.lower + torch.rand(
         2000, 1, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     ) * (objective.upper - objective.lower)
@@ -99,7 +99,7 @@ def test_one_outcome_has_a_closed_form(seed, width):
 @pytest.mark.slow
 def test_three_outcomes_are_climbed_too():
     objective = random_objective(3, 2, 3, True)
-    found = ProjectionNewton().climb(objective, objective.starts(1)[0])
+    found = ProjectionNewton().ascend(objective, objective.starts(1)[0])
     for index, value in enumerate(objective(found).tolist()):
         assert value >= by_scipy(objective, index) - 0.02
 
@@ -122,7 +122,7 @@ def test_an_answer_does_not_depend_on_its_company_nor_on_the_start():
     (one,) = GaussianSuccess.for_cases(surrogate, some_cases).sets
     for start in one.starts(6):
         assert torch.allclose(
-            one(ProjectionNewton().climb(one, start)), one(ProjectionNewton().best(one)), atol=1e-9
+            one(ProjectionNewton().ascend(one, start)), one(ProjectionNewton().best(one)), atol=1e-9
         )
 
 

@@ -6,7 +6,7 @@ from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.improvement import Improvement
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
-from rehearsal_torch.search.trials.box_ascent import climb
+from rehearsal_torch.search.trials.box_ascent import ascend
 from tests.toys.causal_toys import hills, linear_chain, one_case
 
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
@@ -85,7 +85,7 @@ def test_nothing_leaves_the_region(limits):
     outside = region.into(torch.tensor([[2.0, -3.0], [0.5, 0.5], [1.0, 1.0]], dtype=torch.float64))
     for each in region.units(outside):
         model.task.check_action(each)
-    found = climb(objective, region, spread[:5], steps=20)
+    found = ascend(objective, region, spread[:5], steps=20)
     for each in region.units(found.points):
         model.task.check_action(each)
 
@@ -106,9 +106,9 @@ def test_batched_ascents_do_not_influence_each_other():
     objective = ConfidenceBound(model, one_case(model.task))
     region = objective.region()
     starts = region.spread(4, 0)
-    joined = climb(objective, region, starts, steps=30, kept=4)
+    joined = ascend(objective, region, starts, steps=30, kept=4)
     apart = sorted(
-        (climb(objective, region, start.unsqueeze(0), steps=30).values.item() for start in starts),
+        (ascend(objective, region, start.unsqueeze(0), steps=30).values.item() for start in starts),
         reverse=True,
     )
     assert joined.values.tolist() == pytest.approx(apart, abs=1e-9)
@@ -118,7 +118,7 @@ def test_values_that_are_no_numbers_are_reported():
     model = hills()
     region = PosteriorMean(model, one_case(model.task)).region()
     with pytest.raises(NoFiniteValueError, match="expected a finite value"):
-        climb(lambda points: (points - 10).log().sum(-1), region, region.spread(3, 0))
+        ascend(lambda points: (points - 10).log().sum(-1), region, region.spread(3, 0))
 
 
 @pytest.mark.parametrize("given", [{"raw": 8, "starts": 16}, {"kept": 0}, {"incumbents": 40}])

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.search.trials.box_ascent import climb
+from rehearsal_torch.search.trials.box_ascent import ascend
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -24,7 +24,7 @@ def hills(points):
 
 
 def test_the_top_within_the_box_is_reached_from_every_start():
-    found = climb(bowl(0.7, 1.2), BOX, starts(), kept=8)
+    found = ascend(bowl(0.7, 1.2), BOX, starts(), kept=8)
     torch.testing.assert_close(
         BOX.units(found.points),
         torch.tensor([[0.7, 1.2]], dtype=torch.float64).expand(8, 2),
@@ -35,13 +35,13 @@ def test_the_top_within_the_box_is_reached_from_every_start():
 
 
 def test_a_top_outside_leads_to_the_border():
-    found = climb(bowl(3.0, 1.0), BOX, starts())
+    found = ascend(bowl(3.0, 1.0), BOX, starts())
     assert BOX.units(found.points)[0].tolist() == pytest.approx([2.0, 1.0], abs=1e-3)
     assert float(found.values[0]) == pytest.approx(-1.0, abs=1e-5)
 
 
 def test_of_two_hills_the_higher_comes_first():
-    found = climb(hills, BOX, starts(16), screening_steps=4, kept=6)
+    found = ascend(hills, BOX, starts(16), screening_steps=4, kept=6)
     assert BOX.units(found.points)[0].tolist() == pytest.approx([1.7, 0.0], abs=1e-2)
     assert bool((found.values.diff() <= 0).all())
 
@@ -50,7 +50,7 @@ def test_limits_are_kept():
     # a + b <= 1, with the top at (1, 1).
     limits = Polytope(("a", "b"), torch.ones(1, 2, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
     region = CandidateRegion.within(LOWER, UPPER, limits)
-    found = climb(bowl(1.0, 1.0), region, starts(8, region))
+    found = ascend(bowl(1.0, 1.0), region, starts(8, region))
     assert region.units(found.points)[0].tolist() == pytest.approx([0.5, 0.5], abs=1e-4)
     assert bool(region.contains(found.points).all())
 
@@ -59,7 +59,7 @@ def test_the_first_starts_go_on_whatever_comes_of_them():
     low = BOX.unit(torch.tensor([[0.3, 0.0]], dtype=torch.float64))
 
     def reached(sure):
-        found = climb(hills, BOX, torch.cat([low, starts(16)]), screening_steps=4, kept=1, sure=sure)
+        found = ascend(hills, BOX, torch.cat([low, starts(16)]), screening_steps=4, kept=1, sure=sure)
         return BOX.units(found.points)[:, 0].tolist()
 
     assert reached(0) == pytest.approx([1.7], abs=1e-2)
@@ -72,10 +72,10 @@ def test_holes_are_turned_back_from():
         return torch.where(points[..., 0] > 1.0, torch.nan * values, values)
 
     some = starts(16)
-    found = climb(torn, BOX, some)
+    found = ascend(torn, BOX, some)
     known = torn(BOX.units(some))
     assert bool(found.values.isfinite().any())
     assert float(found.values[0]) >= float(known[known.isfinite()].max())
     assert float(BOX.units(found.points)[0, 0]) <= 1.0
     with pytest.raises(ValueError, match="finite"):
-        climb(lambda points: torch.nan * points.sum(-1), BOX, starts())
+        ascend(lambda points: torch.nan * points.sum(-1), BOX, starts())
