@@ -66,7 +66,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f"Choose from {', '.join(known)}" if 0 < len(known) <= 12 else ""
 
 
-def mendable(error: BaseException) -> UserError | None:
+def user_error_from(error: BaseException) -> UserError | None:
     """The error as a `UserError` if the user can correct it, else None.
 
     These are `UserError` itself, an unreadable file, a folder locked by another process, a killed worker, and
@@ -111,7 +111,7 @@ def exit_code(run: Callable[[], int], interrupted: str) -> int:
         print(interrupted.replace("Interrupted", f"Interrupted{named}", 1), file=sys.stderr, flush=True)
         return code_of(error)
     except Exception as error:
-        wrong = mendable(error)
+        wrong = user_error_from(error)
         if wrong is None or full:
             raise
         print(wrong, file=sys.stderr, flush=True)

@@ -24,7 +24,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import plain, screen
-from rehearsal_torch.cli.errors import UserError, mendable
+from rehearsal_torch.cli.errors import UserError, user_error_from
 from rehearsal_torch.cli.installation import checkout
 from rehearsal_torch.cli.resume import agree, cleared
 from rehearsal_torch.cli.spelling import typed_as
@@ -186,7 +186,7 @@ def _record(
         # A full disk, or a read-only folder, must not hide the error.
         with suppress(OSError):
             folder.close(state, _sentence(wrong, folder), overrides, time.perf_counter() - began)
-            if not isinstance(error, KeyboardInterrupt) and mendable(error) is None:
+            if not isinstance(error, KeyboardInterrupt) and user_error_from(error) is None:
                 folder.write("error.txt", "".join(traceback.format_exception(error)))
         if not sweep or not isinstance(wrong, Exception):
             if wrong is error:
@@ -201,7 +201,7 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
     An error of a resumed run is most often caused by an edited file of its folder: what would otherwise count
     as a bug is then reported as a `UserError`, with its traceback in error.txt.
     """
-    wrong = mendable(error)
+    wrong = user_error_from(error)
     if wrong is not None:
         return wrong
     if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):

@@ -3,7 +3,7 @@
 import pytest
 from hydra.utils import instantiate
 
-from rehearsal_torch.cli.errors import UserError, as_user_error, did_you_mean, mendable
+from rehearsal_torch.cli.errors import UserError, as_user_error, did_you_mean, user_error_from
 
 
 def test_an_error_is_one_paragraph():
@@ -59,7 +59,7 @@ def test_a_worker_that_was_killed_is_told():
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     assert "was killed" in str(
-        mendable(
+        user_error_from(
             TerminatedWorkerError("A worker process managed by the executor was unexpectedly terminated.")
         )
     )

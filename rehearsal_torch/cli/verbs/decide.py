@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem
 
 
-def begun_with(problem: "Problem", folder: RunFolder, seed: int) -> str:
+def write_initial_design(problem: "Problem", folder: RunFolder, seed: int) -> str:
     """Prints the experiments of the initial design that are still to be run, and writes them to
     start_design.csv.
 
@@ -75,7 +75,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         )
     run = build(config)
     fingerprint = described(run.problem, folder, sweep)
-    if first := begun_with(run.problem, folder, run.seed):
+    if first := write_initial_design(run.problem, folder, run.seed):
         return first
     if config.checkpoint is None:
         print("No checkpoint was given: fitting the surrogate first.", flush=True)
