@@ -105,7 +105,7 @@ class Trained(Part, ABC):
         """Brings the part into the form in which it is used and saved, after training."""
 
     @property
-    def judged_by_held_out(self) -> bool:
+    def uses_held_out(self) -> bool:
         """Whether held-out rows are used for early stopping and the selection of the weights. Parts whose
         loss is the evidence of all rows override it.
         """

@@ -185,16 +185,16 @@ class GaussianProcesses(Part, ABC):
         """Factors under the current hyper-parameters."""
         return factors(self.rows, self.hyper.log_lengths, self.hyper.log_noises)
 
-    def missed(self) -> tuple[Tensor, Tensor]:
+    def left_out_residuals(self) -> tuple[Tensor, Tensor]:
         """Leave-one-out residuals and their standard deviations, noise included, (N, n) each."""
         residual, variance = self.factors().left_out()
         return residual * self.rows.kept, variance.sqrt()
 
-    def seen_noise(self) -> tuple[Tensor, Tensor, Tensor]:
+    def in_sample_residuals(self) -> tuple[Tensor, Tensor, Tensor]:
         """In-sample residuals y - mu, and standard deviations of the noise and of mu (epistemic), (N, n)
         each.
 
-        Regressions whose targets are not the observed values override this and `missed`.
+        Regressions whose targets are not the observed values override this and `left_out_residuals`.
         """
         rows, found = self.rows, self.factors()
         noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
@@ -264,7 +264,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
         self.trial_kinds: Tensor
 
     @property
-    def judged_by_held_out(self) -> bool:
+    def uses_held_out(self) -> bool:
         """False: the evidence itself guards against overfitting, and early stopping would end before the
         optimum.
         """

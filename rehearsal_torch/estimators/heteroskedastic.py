@@ -74,8 +74,8 @@ class InputDependentNoise(Solved):
         standard = (logs - centre) / spread
         noisy = noises[0] > MIN_NOISE
         self.processes.solve(inputs, standard, kept, noisy.expand(kept.shape))
-        missed, _ = self.processes.factors().left_out()
-        predicted = (standard - missed.mT) * spread  # h_i, up to a constant
+        residual, _ = self.processes.factors().left_out()
+        predicted = (standard - residual.mT) * spread  # h_i, up to a constant
         latent = (variances - noises).clamp_min(0)
         scores = []
         for share in SHARES:

@@ -114,11 +114,11 @@ class MixtureRegression(GaussianProcesses, Solved):
             found, components, log_lengths = self._turns(self.rows.only(places), places, 1, learn=False)
             self._take(places, torch.ones_like(places, dtype=torch.bool), found, components, log_lengths)
 
-    def missed(self) -> tuple[Tensor, Tensor]:
+    def left_out_residuals(self) -> tuple[Tensor, Tensor]:
         """Leave-one-out residuals and their standard deviations; where a mixture is adopted, those of the
         observed values.
         """
-        residual, std = super().missed()
+        residual, std = super().left_out_residuals()
         # The left-out mean is the target less its residual.
         own = (
             self.values - (self.targets - residual) - self.scales * self.noise_mean.unsqueeze(-1)
@@ -128,9 +128,9 @@ class MixtureRegression(GaussianProcesses, Solved):
         mixed = (self.gain > MARGIN).unsqueeze(-1)
         return torch.where(mixed, own, residual), torch.where(mixed, total, std)
 
-    def seen_noise(self) -> tuple[Tensor, Tensor, Tensor]:
-        """As `GaussianProcesses.seen_noise`, of the observed values."""
-        residual, _, unknown = super().seen_noise()
+    def in_sample_residuals(self) -> tuple[Tensor, Tensor, Tensor]:
+        """As `GaussianProcesses.in_sample_residuals`, of the observed values."""
+        residual, _, unknown = super().in_sample_residuals()
         own = (
             self.values - (self.targets - residual) - self.scales * self.noise_mean.unsqueeze(-1)
         ) * self.rows.kept

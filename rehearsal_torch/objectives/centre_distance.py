@@ -39,7 +39,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_improvement
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward
@@ -287,7 +287,7 @@ class CentreDistance(AlterationObjective):
             Appraisal(
                 chance(achieved),
                 chance(baseline_share),
-                declined=no_help(achieved, baseline_share) if achieved < baseline_share else "",
+                declined=no_improvement(achieved, baseline_share) if achieved < baseline_share else "",
             )
             for achieved, baseline_share in rows
         ]

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_improvement
 from rehearsal_torch.objectives.region_probability.polygon import PolygonProbability, probability, vertices_of
 from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
 from rehearsal_torch.objectives.region_probability.rectangle import (
@@ -180,7 +180,7 @@ class GaussianSuccess(AlterationObjective):
             Appraisal(
                 chance(estimated, lower, upper, COVERED),
                 chance(baseline),
-                declined=no_help(estimated, baseline) if estimated < baseline else "",
+                declined=no_improvement(estimated, baseline) if estimated < baseline else "",
                 trace={"plug_in": plain},
             )
             for estimated, baseline, lower, upper, plain in rows

@@ -143,7 +143,7 @@ def gradient(values: Tensor, at: Tensor) -> Tensor:
     return found
 
 
-def no_help(estimated: float, baseline: float) -> str:
+def no_improvement(estimated: float, baseline: float) -> str:
     """The message if no alteration improves on the baseline."""
     return f"no alteration helps: {estimated:.3f} at best, {baseline:.3f} without one"
 

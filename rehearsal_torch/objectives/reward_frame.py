@@ -46,10 +46,10 @@ class RewardFrame:
         unit = 1.0 if SMALL <= spread <= LARGE else 10.0 ** round(math.log10(spread))
         return cls(middle if abs(middle) > AWAY * spread else 0.0, unit)
 
-    def seen(self, rewards: Tensor) -> Tensor:
+    def standardised(self, rewards: Tensor) -> Tensor:
         """From the reward's unit to the frame, any shape."""
         return (rewards - self.centre) / self.unit
 
     def units(self, values: float) -> float:
-        """From the frame to the reward's unit, for one value; the inverse of `seen`."""
+        """From the frame to the reward's unit, for one value; the inverse of `standardised`."""
         return self.centre + self.unit * values

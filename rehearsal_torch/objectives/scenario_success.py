@@ -32,7 +32,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import chances
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_help
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_improvement
 from rehearsal_torch.seeding import sobol, spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -86,7 +86,7 @@ class Scenarios:
         """Whether all numbers of a scenario are finite, (n, B)."""
         return self.slack.isfinite().all(-1) & self.gains.isfinite().all((-2, -1)).unsqueeze(-1)
 
-    def seen_from(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
+    def relative_to(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
         """The same scenarios for alterations measured from an origin, in boxes, (B, k) each; a scenario that
         is not defined is never desired.
         """
@@ -176,7 +176,7 @@ class CountObjective(AlterationObjective, ABC):
 
     def counted(self, scenarios: Scenarios) -> Scenarios:
         """Converts scenarios of actions in their units to alterations measured from the origin."""
-        return scenarios.seen_from(
+        return scenarios.relative_to(
             *(each.to(scenarios.gains) for each in (self.origin, self.lower, self.upper))
         )
 
@@ -318,7 +318,7 @@ class ScenarioCount(CountObjective):
             Appraisal(
                 chance(estimated, lower, upper),
                 chance(baseline),
-                declined=no_help(estimated, baseline) if estimated < baseline else "",
+                declined=no_improvement(estimated, baseline) if estimated < baseline else "",
             )
             for estimated, baseline, lower, upper in rows
         ]

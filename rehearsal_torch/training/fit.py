@@ -27,7 +27,7 @@ def fit(
         table: The observations, in the variables' units.
         trainer: Trains the parts without a solver; not needed if every part is solved.
         held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts for
-            which `judged_by_held_out` is false.
+            which `uses_held_out` is false.
 
     Returns:
         The same surrogate, in evaluation mode.
@@ -58,7 +58,7 @@ def fit(
                 )
             else:
                 trainer.train(
-                    part, examples, None if check is None or not part.judged_by_held_out else check[1], name
+                    part, examples, None if check is None or not part.uses_held_out else check[1], name
                 )
     return surrogate.eval()
 

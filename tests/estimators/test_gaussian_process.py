@@ -64,7 +64,7 @@ def test_batches_that_are_not_everything_are_refused():
 
 
 def test_held_out_rows_do_not_judge_an_evidence():
-    assert not TrainedProcesses([1]).judged_by_held_out
+    assert not TrainedProcesses([1]).uses_held_out
 
 
 def test_refits_are_repeatable_and_no_worse_than_a_fresh_fit():
@@ -87,7 +87,7 @@ def test_the_fitted_noise_gives_the_targets_back():
     inputs, targets, kept = examples()
     part = SolvedProcesses([2, 1, 0])
     part.solve(inputs, targets, kept)
-    residual, _, unknown = part.seen_noise()
+    residual, _, unknown = part.in_sample_residuals()
     for place, posterior in enumerate(part.posteriors()):
         mean, std = posterior.belief(inputs[:, place, : part.widths[place]])
         rows = kept[:, place]
@@ -106,7 +106,7 @@ def test_given_noise_keeps_its_lengths_unless_told_to_fit():
     part.solve(inputs, targets, kept, variances, first.log_lengths.expand(40, 3, 2), opened)
     assert torch.equal(part.log_lengths[1:], first.log_lengths[1:])
     assert not torch.equal(part.log_lengths[0], first.log_lengths[0])
-    assert torch.allclose(part.factors().left_out()[1][0], part.missed()[1][0] ** 2)
+    assert torch.allclose(part.factors().left_out()[1][0], part.left_out_residuals()[1][0] ** 2)
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from rehearsal_torch.objectives.objective import (
     Objective,
     chance,
     gradient,
-    no_help,
+    no_improvement,
 )
 from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
 from rehearsal_torch.spaces.box import Alteration
@@ -153,7 +153,7 @@ def test_an_interval_always_holds_its_point(point, lower, width):
 
 
 def test_that_nothing_helps_is_said_with_both_numbers():
-    assert no_help(0.12345, 0.5) == "no alteration helps: 0.123 at best, 0.500 without one"
+    assert no_improvement(0.12345, 0.5) == "no alteration helps: 0.123 at best, 0.500 without one"
 
 
 def test_an_objective_without_steps_has_no_trajectory_and_refuses_no_settings():

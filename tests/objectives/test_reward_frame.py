@@ -35,5 +35,5 @@ def test_what_is_not_finite_is_left_out():
 
 def test_units_is_the_inverse_of_seen():
     frame = RewardFrame(10.0, 100.0)
-    assert frame.seen(torch.tensor([10.0, 210.0])).tolist() == [0.0, 2.0]
+    assert frame.standardised(torch.tensor([10.0, 210.0])).tolist() == [0.0, 2.0]
     assert frame.units(2.0) == 210.0

@@ -65,6 +65,6 @@ def test_noise_that_one_scale_recovers_still_depends_on_the_parents():
 @pytest.mark.parametrize("count", [50, 100])
 def test_the_latent_deviation_would_be_the_wrong_scale(count):
     made, _ = recovered("additive", "homoskedastic", 0, count)
-    residual, std, unknown = made.encoder.seen_noise()
+    residual, std, unknown = made.encoder.in_sample_residuals()
     assert 0.85 < float((residual / std).std()) < 1.05
     assert float((residual / unknown).std()) > 2

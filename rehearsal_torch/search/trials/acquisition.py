@@ -72,10 +72,10 @@ def recommend(
     visited, frame = objective.starts(starts // 2)[:, :width], objective.reward_frame
 
     def value(actions: Tensor) -> Tensor:
-        return frame.seen(objective.expected(actions))
+        return frame.standardised(objective.expected(actions))
 
     def rough(actions: Tensor) -> Tensor:
-        return frame.seen(objective.expected(actions, few))
+        return frame.standardised(objective.expected(actions, few))
 
     with torch.no_grad():
         spread = region.spread(raw, seed)
@@ -195,10 +195,10 @@ class AcquisitionSearch(Search[CausalObjective]):
         frame = objective.frame
 
         def value(points: Tensor) -> Tensor:
-            return frame.seen(objective(points))
+            return frame.standardised(objective(points))
 
         def rough(points: Tensor) -> Tensor:
-            return frame.seen(objective.rough(points))
+            return frame.standardised(objective.rough(points))
 
         found = ascend(
             value,

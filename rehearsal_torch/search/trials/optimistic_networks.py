@@ -287,7 +287,7 @@ class OptimisticNetworks(Search[Optimism]):
 def _value(
     objective: Optimism, region: CandidateRegion, free: Tensor, networks: PerturbedNetworks, noise: Tensor
 ) -> Tensor:
-    return objective.frame.seen(
+    return objective.frame.standardised(
         objective.optimistic(region.units(torch.sigmoid(free)), networks.perturbation, noise)
     )
 

@@ -140,7 +140,7 @@ class ExogenousModel(CausalModel):
                 (rows[0], held.targets.mT, rows[1], self.spread.at(rows[0]), lengths, varies),
             )
         if self.weighted is not None and self.mixed is not None and self.first is not None:
-            residual, std = self.weighted.missed()
+            residual, std = self.weighted.left_out_residuals()
             noise = (residual / std).mT
             yield self.first, (noise, held.kept.mT)
             first_mixtures = torch.stack(
@@ -187,7 +187,7 @@ class ExogenousModel(CausalModel):
         In terms of the process conditioned on all rows it is (x - mu) / (s^2 - tau^2)^(1/2): the fitted
         residual, corrected for shrinkage.
         """
-        residual, std = self.processes.missed()
+        residual, std = self.processes.left_out_residuals()
         return residual / std
 
     def noise_of_rows(self) -> Tensor:
@@ -200,7 +200,7 @@ class ExogenousModel(CausalModel):
         """(x - mu) / sigma of the rows by the process conditioned on all of them, (N, n); 0 for rows that the
         node leaves out.
         """
-        residual, std, unknown = self.processes.seen_noise()
+        residual, std, unknown = self.processes.in_sample_residuals()
         return residual / (std if self.scale == "noise" else (std.square() + unknown.square()).sqrt())
 
     def _joined(self) -> Tensor:
@@ -237,7 +237,9 @@ class ExogenousModel(CausalModel):
         """
         self.require_fitted()
         found, rows = {}, self.processes.rows
-        for place, (node, names) in enumerate(zip(self.rows.seen.nodes, self.rows.inputs, strict=True)):
+        for place, (node, names) in enumerate(
+            zip(self.rows.structured_task.nodes, self.rows.inputs, strict=True)
+        ):
             if names:
                 kept = rows.kept[place]
                 found[node] = dependence(
@@ -276,7 +278,7 @@ class ExogenousModel(CausalModel):
             )
             encoder = ClosedForm(*scales, means[place], noise, shift, self.scale == "predictive")
             mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[place]))
-        return CausalNetwork(self.rows.seen, tuple(mechanisms))
+        return CausalNetwork(self.rows.structured_task, tuple(mechanisms))
 
     def _shapes(self) -> GaussianProcesses | None:
         return None if self.spread is None else self.spread.processes

@@ -44,17 +44,17 @@ class NodeRows:
         if structure not in STRUCTURES:
             raise ValueError(f"expected a structure of {list(STRUCTURES)}; got {structure!r}")
         self.task, self.structure = task, structure
-        self.seen = task
+        self.structured_task = task
         if structure == "independent":
-            self.seen = task.flattened()
+            self.structured_task = task.flattened()
         elif structure == "black_box":
             name = "reward"
             while name in task.actions:
                 name += "_"
-            self.seen = CausalTask(
+            self.structured_task = CausalTask(
                 RehearsalGraph.of({name: task.actions}), task.box, WeightedSum({name: 1.0}), task.limits
             )
-        self.inputs = tuple(self.seen.inputs(node) for node in self.seen.nodes)
+        self.inputs = tuple(self.structured_task.inputs(node) for node in self.structured_task.nodes)
         self.max_inputs = max(1, *map(len, self.inputs))
 
     def values(self, table: Table) -> Tensor:
@@ -62,13 +62,13 @@ class NodeRows:
         return (
             self.task.reward_of(table).unsqueeze(-1)
             if self.structure == "black_box"
-            else table.columns(self.seen.nodes)
+            else table.columns(self.structured_task.nodes)
         )
 
     def kept(self, table: Table) -> Tensor:
         """The rows from which each node is learnt, (n, N) bool."""
         masks = []
-        for node in self.seen.nodes:
+        for node in self.structured_task.nodes:
             own = self.task.reward.names if self.structure == "black_box" else (node,)
             between = (
                 own
@@ -95,7 +95,7 @@ class NodeRows:
         """
         inputs, values = self.columns(table)
         kept = self.kept(table)
-        for node, column, rows in zip(self.seen.nodes, values.T, kept.T, strict=True):
+        for node, column, rows in zip(self.structured_task.nodes, values.T, kept.T, strict=True):
             if int(rows.sum()) < MIN_ROWS:
                 raise ValueError(
                     f"{node}: expected at least {MIN_ROWS} rows in which it was not set; got "
@@ -118,7 +118,7 @@ class UnitCube(Solved):
 
     def __init__(self, rows: NodeRows) -> None:
         super().__init__()
-        box = rows.seen.box
+        box = rows.structured_task.box
         bounds = box.bounds()
         known = torch.tensor(
             [

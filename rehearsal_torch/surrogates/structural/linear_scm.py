@@ -88,7 +88,7 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
     return tuple(found)
 
 
-class SeenContexts(Solved):
+class ObservedContexts(Solved):
     """The contexts in the observations, at most `max_rows` of them, for choices that a method makes before
     the decision.
 
@@ -123,7 +123,7 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
     def __init__(self, task: RehearsalTask) -> None:
         super().__init__(task)
         self.equations = equations(self.task)
-        self.contexts = SeenContexts(len(self.task.context))
+        self.contexts = ObservedContexts(len(self.task.context))
 
     @abstractmethod
     def estimate(self, equation: Equation) -> AffineMechanism:

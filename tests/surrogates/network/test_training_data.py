@@ -37,7 +37,7 @@ def test_with_the_graph_a_node_is_learnt_from_its_parents_where_it_was_not_set()
 
 def test_without_the_graph_rows_are_left_out_in_which_something_between_was_set():
     independent = NodeRows(TASK, "independent")
-    assert independent.seen.nodes == ("Y",)
+    assert independent.structured_task.nodes == ("Y",)
     assert set(independent.inputs[0]) == {"a", "b"}
     assert independent.kept(table((1, 2), (4, 3)))[:, 0].tolist() == [n not in (1, 4) for n in range(8)]
     box = NodeRows(TASK, "black_box")
