@@ -35,7 +35,7 @@ from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.dotted import defined_in, mappings
-from rehearsal_torch.files.moved import RENAMED_CARD, current_fields, renamed_state
+from rehearsal_torch.files.moved import RENAMED_CARD, current_arguments, current_fields, renamed_state
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -309,7 +309,7 @@ def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
         raise CheckpointError(
             f"{where}: unknown instruction {unknown}; a checkpoint has only _target_ and _partial_"
         )
-    made = _known(node["_target_"], where, trusted)
+    made, node = _known(node["_target_"], where, trusted), current_arguments(node)
     arguments = {
         key: _build(value, f"{where}.{key}", trusted)
         for key, value in node.items()

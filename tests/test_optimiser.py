@@ -31,7 +31,7 @@ TASK = {
     "actions": {"a": [0, 1], "b": [0, 2]},
     "reward": "Y",
 }
-QUICK = AcquisitionSearch(raw=64, starts=8, kept=3, steps=20)
+QUICK = AcquisitionSearch(screened=64, starts=8, kept=3, steps=20)
 PLAIN = partial(ExogenousModel, phi="homoskedastic", components=1)
 
 

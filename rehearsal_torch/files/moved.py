@@ -216,6 +216,7 @@ RENAMED_CLASSES = {
 """Renamed classes, as paths in the current modules."""
 
 RENAMED_KEYS = {
+    "dataset.fed_on": "dataset.propagate_noise",
     "dataset.least": "dataset.min_length",
     "dataset.longest": "dataset.max_length",
     "objective.averaged": "objective.noise_draws",
@@ -228,15 +229,21 @@ RENAMED_KEYS = {
     "objective.plausible": "objective.epistemic_draws",
     "objective.seek": "objective.search_scenarios",
     "objective.teach": "objective.information_models",
+    "search.decrease": "search.sufficient_decrease",
     "search.fewest": "search.min_starts",
     "search.glance": "search.screening_draws",
     "search.judged": "search.evaluation_draws",
     "search.law": "search.sampling",
     "search.looked": "search.screened",
     "search.otherwise": "search.fallback",
+    "search.raw": "search.screened",
     "search.seconds": "search.budget_s",
+    "search.shrink": "search.step_reduction",
     "search.time_limit_s": "search.budget_s",
     "search.together": "search.batch_size",
+    "surrogate.borrowed": "surrogate.prior_weight",
+    "surrogate.estimator.chosen_by": "surrogate.estimator.width_rows",
+    "surrogate.estimator.directed_by": "surrogate.estimator.direction_rows",
 }
 """Renamed configuration keys of this package's classes; keys of user-defined classes stay as they are."""
 
@@ -284,6 +291,19 @@ RENAMED_BY_ROOM = {("search.glance", "search.trials"): "search.screening_steps"}
 RENAMED_CHOICES = {"search=refrain": "search=no_action", "search=tanh_descent": "search=adam_in_box"}
 """Renamed files of `conf`, as overrides of the command line."""
 
+
+RENAMED_ARGUMENTS = {
+    "surrogates.kernel.spectral_ensemble.SpectralEnsemble": {
+        "chosen_by": "width_rows",
+        "directed_by": "direction_rows",
+    },
+    "surrogates.kernel.spectral_ridge.SpectralRidge": {
+        "chosen_by": "width_rows",
+        "directed_by": "direction_rows",
+    },
+    "surrogates.structural.graph_posterior.StructuralPosterior": {"borrowed": "prior_weight"},
+}
+"""Renamed arguments of a class in the configuration of a checkpoint, by its path in the current modules."""
 
 RENAMED_FIELDS = {
     "score.brier_untouched": "score.brier_no_action",
@@ -352,10 +372,14 @@ def current_key(key: str, config: Mapping[str, Any]) -> str:
 
     Args:
         key: As written, such as `search.time_limit_s`.
-        config: The configuration that holds it, which names the group's class.
+        config: The configuration that holds it, which names the class that has the key.
     """
-    group = config.get(key.partition(".")[0])
-    target = group.get("_target_") if isinstance(group, Mapping) else None
+    target, node = None, config
+    for name in key.split(".")[:-1]:
+        inner = node.get(name)
+        if not isinstance(inner, Mapping):
+            break
+        target, node = inner.get("_target_", target), inner
     package, _, inside = current(str(target)).partition(".")
     if package != __name__.partition(".")[0]:
         return key
@@ -411,6 +435,13 @@ def current_fields(content: Mapping[str, Any], table: Mapping[str, str]) -> dict
         name = key if new in content else new
         found[name] = current_fields(value, inner) if inner and isinstance(value, Mapping) else value
     return found
+
+
+def current_arguments(node: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping of a class and its arguments, with the arguments' current names."""
+    package, _, inside = current(str(node.get("_target_"))).partition(".")
+    renamed = RENAMED_ARGUMENTS.get(inside, {}) if package == __name__.partition(".")[0] else {}
+    return {key if renamed.get(key) in node else renamed.get(key, key): value for key, value in node.items()}
 
 
 def renamed_state(kind: type) -> dict[str, str]:

@@ -81,10 +81,10 @@ SEARCHES = {
     "greedy_changes": (GreedyChanges, {}, episode),
     "random_changes": (RandomChanges, {}, episode),
     "top_k": (TopK, {}, episode),
-    "acquisition": (AcquisitionSearch, {"raw": 64, "starts": 8}, trial(ConfidenceBound)),
+    "acquisition": (AcquisitionSearch, {"screened": 64, "starts": 8}, trial(ConfidenceBound)),
     "acquisition within limits": (
         AcquisitionSearch,
-        {"raw": 64, "starts": 8},
+        {"screened": 64, "starts": 8},
         trial(ConfidenceBound, LIMITS),
     ),
     "optimistic_networks": (OptimisticNetworks, RESTARTS, trial(Optimism)),

@@ -133,7 +133,7 @@ def test_rehearsal_decisions_on_two_actions_do_not_depend_on_units(decision):
 
 TRIALS = sorted(path.stem for path in (CONF / "decision").glob("*.yaml") if choices(path.stem)[0] in CAUSAL)
 SMALL = {
-    "acquisition": {"raw": 64, "starts": 8, "incumbents": 2},
+    "acquisition": {"screened": 64, "starts": 8, "incumbents": 2},
     "optimistic_networks": {"restarts": 8, "kept": 4, "screening_steps": 10, "steps": 30, "incumbents": 2},
 }
 SMALL["optimistic_networks_released"] = {"restarts": 8, "steps": 30, "incumbents": 2}

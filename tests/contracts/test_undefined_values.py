@@ -175,7 +175,7 @@ def world(edge):
 
 TRIALS = {
     "acquisition": (
-        AcquisitionSearch(raw=32, starts=8, incumbents=2),
+        AcquisitionSearch(screened=32, starts=8, incumbents=2),
         lambda model: ConfidenceBound(model, one_case(model.task), propagate="mean"),
     ),
     "uniform_actions": (SpaceFilling("uniform"), lambda model: PosteriorMean(model, one_case(model.task))),

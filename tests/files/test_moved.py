@@ -1,3 +1,4 @@
+import inspect
 from importlib import import_module
 
 import pytest
@@ -8,12 +9,14 @@ from rehearsal_torch.files.moved import (
     MOVED,
     PARTS,
     RENAMED_BY_CLASS,
+    RENAMED_ARGUMENTS,
     RENAMED_BY_ROOM,
     RENAMED_CHOICES,
     RENAMED_CLASSES,
     RENAMED_FIELDS,
     RENAMED_KEYS,
     current,
+    current_arguments,
     current_cell,
     current_fields,
     current_key,
@@ -69,6 +72,37 @@ def test_keys_of_this_package_s_classes_alone_are_translated(old):
     assert current_key(old, ours) == RENAMED_KEYS[old]
     assert current_key(old, other) == current_key(old, {}) == current_key(old, {group: None}) == old
     assert current_key("search.batch", ours) == "search.batch"
+
+
+def test_a_key_belongs_to_the_innermost_class():
+    old, new = "surrogate.estimator.directed_by", "surrogate.estimator.direction_rows"
+    ours, other = "rehearsal_torch.surrogates.kernel.nested_ridge.NestedRidge", "my_lab.Mine"
+    for outer, inner, expected in (
+        (ours, ours, new),
+        (other, ours, new),
+        (ours, other, old),
+        (other, other, old),
+    ):
+        config = {"surrogate": {"_target_": outer, "estimator": {"_target_": inner}}}
+        assert current_key(old, config) == expected
+
+
+def test_arguments_of_this_package_s_classes_alone_are_translated():
+    for path, names in RENAMED_ARGUMENTS.items():
+        parameters = inspect.signature(found_at(f"rehearsal_torch.{path}")).parameters
+        for old, new in names.items():
+            assert new in parameters
+            assert old not in parameters
+    node = {
+        "_target_": "rehearsal_torch.surrogates.structural_posterior.StructuralPosterior",
+        "borrowed": 2.0,
+    }
+    assert current_arguments(node) == {"_target_": node["_target_"], "prior_weight": 2.0}
+    both = node | {"prior_weight": 1.0}
+    assert current_arguments(both) == both
+    other = {"_target_": "my_lab.StructuralPosterior", "borrowed": 2.0}
+    assert current_arguments(other) == other
+    assert current_arguments({"borrowed": 2.0}) == {"borrowed": 2.0}
 
 
 def test_a_key_that_two_rooms_named_alike_is_translated_by_the_class():

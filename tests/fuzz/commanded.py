@@ -20,7 +20,7 @@ SMALL = {
     "own_table": ["+experiment=own_table", "decision=care", "limit=2", "workers=1", "dataset.validation=0.5"],
     "own_system": [
         "+experiment=own_system",
-        "search.raw=16",
+        "search.screened=16",
         "search.starts=6",
         "search.steps=5",
         "objective.draws=8",

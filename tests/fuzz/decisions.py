@@ -74,10 +74,12 @@ TRIALS = [
 
 ridge = partial(
     NestedRidge,
-    estimator=partial(SpectralEnsemble, members=1, features=40, directed_by=40, chosen_by=40, iterations=4),
+    estimator=partial(
+        SpectralEnsemble, members=1, features=40, direction_rows=40, width_rows=40, iterations=4
+    ),
 )
 quick = partial(ExogenousModel, phi="homoskedastic", components=1, kernel="rbf")
-search = AcquisitionSearch(raw=16, starts=3, incumbents=1, kept=1, steps=5, screening_steps=2)
+search = AcquisitionSearch(screened=16, starts=3, incumbents=1, kept=1, steps=5, screening_steps=2)
 bound = partial(ConfidenceBound, draws=8, evaluation_draws=16, epistemic_draws=4)
 
 

@@ -21,7 +21,7 @@ from tests.places import ROOT
 from tests.toys.resuming import Finished
 
 SEARCH = [
-    "search.raw=16",
+    "search.screened=16",
     "search.starts=6",
     "search.steps=5",
     "objective.draws=8",

@@ -226,7 +226,7 @@ def test_trials_command(number, judged, tmp_path):
             ["objective.beta=-1"],
             ["objective.beta=nan"],
             ["search.steps=0"],
-            ["search.raw=1e9"],
+            ["search.screened=1e9"],
         ]
     )
     judged(

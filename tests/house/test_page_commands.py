@@ -20,7 +20,7 @@ from tests.scripts.typing_in import typed as run
 COMMANDS = commands()
 EPISODES = ["dataset.patients=60", "workers=1"]
 TRAINED = ["trainer.max_epochs=1", "surrogate.mechanism.hidden=8", *EPISODES]
-ESTIMATOR = ("members=1", "features=100", "directed_by=150", "chosen_by=150")
+ESTIMATOR = ("members=1", "features=100", "direction_rows=150", "width_rows=150")
 KERNEL = [f"surrogate.estimator.{setting}" for setting in ESTIMATOR]
 SCENARIOS = [
     "limit=2",
@@ -29,7 +29,7 @@ SCENARIOS = [
     "objective.test_scenarios=100",
 ]
 TRIALS = [
-    "search.raw=32",
+    "search.screened=32",
     "search.starts=6",
     "search.steps=5",
     "objective.draws=8",
@@ -190,7 +190,7 @@ def test_lines_come_from_shell_blocks_and_spans():
         ("rehearsal deside +experiment=sepsis", "there is no scripts/deside.py"),
         ("rehearsal decide +experiment=cbo decision=none_such", "there is no decision called"),
         ("rehearsal decide +experiment=cbo seed=one", "expected a whole number"),
-        ("rehearsal decide +experiment=cbo serch.raw=3", "there is no key"),
+        ("rehearsal decide +experiment=cbo serch.screened=3", "there is no key"),
         (
             "rehearsal decide +experiment=own_table path=gone.csv dataset.task=task.yaml",
             "there is no such file",

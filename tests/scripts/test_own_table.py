@@ -29,8 +29,8 @@ TYPED = [
 SMALL = [
     "surrogate.estimator.members=1",
     "surrogate.estimator.features=100",
-    "surrogate.estimator.directed_by=150",
-    "surrogate.estimator.chosen_by=150",
+    "surrogate.estimator.direction_rows=150",
+    "surrogate.estimator.width_rows=150",
 ]
 
 

@@ -61,9 +61,10 @@ def test_flags_are_translated_for_the_scripts_of_before(started, monkeypatch):
         "rehearsal_torch.studies.runner.run", lambda make, request, typed: handed.append(typed) or 0
     )
     assert (
-        with_flags("cbo", ["--stages", "main", "--settings", "dropwave unit", "--set", "search.raw=8"]) == 0
+        with_flags("cbo", ["--stages", "main", "--settings", "dropwave unit", "--set", "search.screened=8"])
+        == 0
     )
-    assert handed == [["study=cbo", "stages=[main]", "worlds=['dropwave unit']", "search.raw=8"]]
+    assert handed == [["study=cbo", "stages=[main]", "worlds=['dropwave unit']", "search.screened=8"]]
 
 
 def test_every_study_has_a_class():

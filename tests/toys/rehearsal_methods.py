@@ -12,7 +12,7 @@ from tests.places import CONF
 
 QUICK = {
     "nested_ridge": {
-        "estimator": {"members": 2, "features": 60, "directed_by": 60, "chosen_by": 80, "iterations": 6}
+        "estimator": {"members": 2, "features": 60, "direction_rows": 60, "width_rows": 80, "iterations": 6}
     },
     "nested_ridge_fourier": {"estimator": {"features": 80, "rank": 40}},
     "nested_ridge_nystrom": {"estimator": {"rank": 40}},

@@ -12,7 +12,7 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.training.fit import fit
 
-small = partial(SpectralEnsemble, members=2, features=100, directed_by=120, chosen_by=150, iterations=10)
+small = partial(SpectralEnsemble, members=2, features=100, direction_rows=120, width_rows=150, iterations=10)
 
 
 def confounded(adjusted=True, candidates=(("a",),)):

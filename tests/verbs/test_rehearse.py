@@ -27,8 +27,8 @@ CASES = [{"X1": 0.3, "X2": 0.4}, {"X1": 0.6, "X2": 0.9}]
 SMALL = {
     "surrogate.estimator.members": 1,
     "surrogate.estimator.features": 40,
-    "surrogate.estimator.directed_by": 60,
-    "surrogate.estimator.chosen_by": 60,
+    "surrogate.estimator.direction_rows": 60,
+    "surrogate.estimator.width_rows": 60,
 }
 
 

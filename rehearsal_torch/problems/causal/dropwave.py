@@ -7,8 +7,9 @@ The reward is Y. E[Y | a] depends on r alone: an integral over U_X. With the pap
 sigma = .1, the best action is not the centre but a ring around it, at r = .156, where one of the two noise
 modes moves X towards the centre.
 
-In the released code of Sussex et al. (2023) Y follows from r instead of the noisy X (`fed_on: false`): X is
-then r measured with an error, and the maximum is 1 + lambda E[U_Y], at the centre.
+In the released code of Sussex et al. (2023) Y follows from r instead of the noisy X
+(`propagate_noise: false`): X is then r measured with an error, and the maximum is 1 + lambda E[U_Y], at the
+centre.
 
 The maximum is certified on a grid of r with step h: the wave's second derivative is at most 80 in absolute
 value, and so is that of its mean; hence no r is better than the best grid point by more than
@@ -56,7 +57,7 @@ class Dropwave(CausalWorld):
         noise: Level and modes of the noise: 1 (normal), 2 (the paper's) or 3, with means and factors of each
             node's own.
         scale: lambda, which multiplies the noise of both nodes.
-        fed_on: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the released
+        propagate_noise: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the released
             code of MCBO).
         size: Number of rounds and of experiments in the start design; by default 100 and 6.
         seed: Seed of the start design and of the noise in the rounds.
@@ -69,7 +70,7 @@ class Dropwave(CausalWorld):
         self,
         noise: ModalNoise = ModalNoise(0.1),
         scale: float = 1.0,
-        fed_on: bool = True,
+        propagate_noise: bool = True,
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
@@ -86,7 +87,7 @@ class Dropwave(CausalWorld):
                 "noise: expected no means and factors, as each node of Dropwave has its own; got "
                 f"{noise.means} and {noise.factors}"
             )
-        self.scale, self.fed_on = float(scale), fed_on
+        self.scale, self.propagate_noise = float(scale), propagate_noise
         box = Box.of({"a0": (0.0, 1.0), "a1": (0.0, 1.0)})
         task = CausalTask(RehearsalGraph.of({"X": box.names, "Y": ("X",)}), box, WeightedSum({"Y": 1.0}))
         super().__init__(task, distributions, size, seed)
@@ -98,8 +99,8 @@ class Dropwave(CausalWorld):
         return wave(inputs["X"]) + self.scale * noise
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values; if `fed_on` is false, the measurement error of X does not propagate to Y."""
-        if self.fed_on:
+        """Node values; if `propagate_noise` is false, the measurement error of X does not propagate to Y."""
+        if self.propagate_noise:
             return super().simulate(actions, noise)
         radius = self._radius(actions)
         return torch.stack(torch.broadcast_tensors(radius, wave(radius)), -1) + self.scale * noise
@@ -114,7 +115,7 @@ class Dropwave(CausalWorld):
 
     def _at(self, radius: Tensor) -> Tensor:
         shift = self.scale * self.noise["Y"].mean
-        if not self.fed_on:
+        if not self.propagate_noise:
             return wave(radius) + shift
         points, weights = (torch.from_numpy(each) for each in self._rule)
         return wave(radius[..., None] + self.scale * points) @ weights + shift

@@ -64,8 +64,8 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     Args:
         steps: Maximum number of Newton steps.
         tolerance: Stops once no coordinate moves by more than this share of its range.
-        shrink: beta, in (0, 1).
-        decrease: sigma, in (0, 1/2).
+        step_reduction: beta, in (0, 1).
+        sufficient_decrease: sigma, in (0, 1/2).
         batch_size: Maximum number of cases per call.
         predictive: Compare sets by the predictive probability of their best action; False compares the
             plug-in values, as in the paper.
@@ -82,23 +82,23 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         self,
         steps: int = 100,
         tolerance: float = 1e-7,
-        shrink: float = 0.5,
-        decrease: float = 1e-3,
+        step_reduction: float = 0.5,
+        sufficient_decrease: float = 1e-3,
         batch_size: int = 1000,
         predictive: bool = True,
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
-        if steps < 1 or not tolerance > 0 or not 0 < shrink < 1 or not 0 < decrease < 0.5:
+        if steps < 1 or not tolerance > 0 or not 0 < step_reduction < 1 or not 0 < sufficient_decrease < 0.5:
             raise ValueError(
-                f"expected steps >= 1, tolerance > 0, shrink in (0, 1), decrease in (0, .5); got {steps}, "
-                f"{tolerance}, {shrink}, {decrease}"
+                "expected steps >= 1, tolerance > 0, step_reduction in (0, 1), sufficient_decrease in (0, "
+                f".5); got {steps}, {tolerance}, {step_reduction}, {sufficient_decrease}"
             )
-        self.steps, self.tolerance, self.shrink, self.decrease, self.batch_size = (
+        self.steps, self.tolerance, self.step_reduction, self.sufficient_decrease, self.batch_size = (
             steps,
             tolerance,
-            shrink,
-            decrease,
+            step_reduction,
+            sufficient_decrease,
             batch_size,
         )
         self.predictive, self.declines, self.budget_s = predictive, declines, checked_budget(budget_s)
@@ -192,14 +192,14 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
             ).sum(-1)
             gain = objective.values(trial, which[rest]) - value[rest]
             # Rounding of log P may hide a gain: a step that is level up to rounding is accepted.
-            good = gain >= self.decrease * (size * free_gain[rest] + at_bound) - 1e-14 * (
+            good = gain >= self.sufficient_decrease * (size * free_gain[rest] + at_bound) - 1e-14 * (
                 1 + value[rest].abs()
             )
             moved[rest[good]] = trial[good]
             rest = rest[~good]
             if not len(rest):
                 break
-            size *= self.shrink
+            size *= self.step_reduction
         return moved
 
 

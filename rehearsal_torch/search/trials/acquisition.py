@@ -58,14 +58,14 @@ class Recommendation:
 def recommend(
     objective: CausalObjective,
     seed: int,
-    raw: int = 256,
+    screened: int = 256,
     starts: int = 12,
     kept: int = 3,
     steps: int = 60,
     budget: Budget = UNLIMITED,
 ) -> Recommendation:
-    """Maximises the posterior mean from the best visited actions and the best of `raw` space-filling points,
-    within the time budget.
+    """Maximises the posterior mean from the best visited actions and the best of `screened` space-filling
+    points, within the time budget.
     """
     region = objective.region(further=False)
     width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
@@ -78,11 +78,13 @@ def recommend(
         return frame.standardised(objective.expected(actions, few))
 
     with torch.no_grad():
-        spread = region.spread(raw, seed)
+        spread = region.spread(screened, seed)
         first = ranked(
             torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))])
         )
-    begin = torch.cat([region.unit(visited), spread[first.topk(min(starts - len(visited), raw)).indices]])
+    begin = torch.cat(
+        [region.unit(visited), spread[first.topk(min(starts - len(visited), screened)).indices]]
+    )
     found = ascend(value, region, begin, steps, kept=kept, rough=rough, budget=budget)
     with torch.no_grad():
         actions = torch.cat([region.units(found.points[:kept]), visited])
@@ -133,7 +135,7 @@ class AcquisitionSearch(Search[CausalObjective]):
     """Screening, then batched L-BFGS-B.
 
     Args:
-        raw: Number of points that are screened.
+        screened: Number of points that are screened.
         starts: R, number of starts of the ascent.
         incumbents: How many of the starts are visited actions.
         screening_steps: Steps after which the starts are compared.
@@ -150,7 +152,7 @@ class AcquisitionSearch(Search[CausalObjective]):
 
     def __init__(
         self,
-        raw: int = 512,
+        screened: int = 512,
         starts: int = 32,
         incumbents: int = 4,
         screening_steps: int = 8,
@@ -159,14 +161,26 @@ class AcquisitionSearch(Search[CausalObjective]):
         seed: int = 0,
         budget_s: float | None = None,
     ) -> None:
-        if min(raw, starts, screening_steps, kept, steps) < 1 or not 0 <= incumbents < starts <= raw:
+        if (
+            min(screened, starts, screening_steps, kept, steps) < 1
+            or not 0 <= incumbents < starts <= screened
+        ):
             given = (
-                f"raw={raw}, starts={starts}, incumbents={incumbents}, screening_steps={screening_steps}, "
+                f"screened={screened}, starts={starts}, incumbents={incumbents}, "
+                f"screening_steps={screening_steps}, "
                 f"kept={kept}, steps={steps}"
             )
-            raise ValueError(f"expected positive numbers and incumbents < starts <= raw; got {given}")
-        self.raw, self.starts, self.incumbents, self.screening_steps, self.kept, self.steps, self.seed = (
-            raw,
+            raise ValueError(f"expected positive numbers and incumbents < starts <= screened; got {given}")
+        (
+            self.screened,
+            self.starts,
+            self.incumbents,
+            self.screening_steps,
+            self.kept,
+            self.steps,
+            self.seed,
+        ) = (
+            screened,
             starts,
             incumbents,
             screening_steps,
@@ -182,7 +196,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         seed, width = round_seed(self.seed, objective.case.identity), len(objective.task.actions)
         recommended = recommend(objective, seed, budget=budget)
         region = objective.region()
-        spread = region.spread(self.raw, seed + 1)
+        spread = region.spread(self.screened, seed + 1)
         known = torch.cat(
             [
                 torch.nn.functional.pad(recommended.action.unsqueeze(0), (0, objective.further)),
@@ -213,7 +227,7 @@ class AcquisitionSearch(Search[CausalObjective]):
         )
         best, facts = (
             region.units(found.points[0]),
-            dict[str, Any]({"screened": self.raw, "starts": len(known) + len(first)}),
+            dict[str, Any]({"screened": self.screened, "starts": len(known) + len(first)}),
         )
         if objective.further:
             facts["perturbations"] = best[width:].tolist()

@@ -217,13 +217,13 @@ class MetricRidge(Solved):
 
     Args:
         rows: Maximum number of rows that are used (evenly spaced): the factorisation is cubic in it.
-        chosen_by: Maximum number of rows on which the metric is fitted.
+        metric_rows: Maximum number of rows on which the metric is fitted.
         iterations: Maximum number of L-BFGS-B iterations.
     """
 
-    def __init__(self, rows: int = 2000, chosen_by: int = 300, iterations: int = 25) -> None:
+    def __init__(self, rows: int = 2000, metric_rows: int = 300, iterations: int = 25) -> None:
         super().__init__()
-        self.rows, self.chosen_by, self.iterations = rows, chosen_by, iterations
+        self.rows, self.metric_rows, self.iterations = rows, metric_rows, iterations
         self.register_fitted("directions", "ratio", "projected", "mean", "factor", "weights", "centred")
         self.directions: Tensor
         self.ratio: Tensor
@@ -241,7 +241,7 @@ class MetricRidge(Solved):
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), outputs (n, q), and the responses (n, r) on which the metric is fitted."""
         inputs, outputs, guides = (each[evenly(len(each), self.rows, each.device)] for each in examples)
-        some = evenly(len(inputs), self.chosen_by, inputs.device)
+        some = evenly(len(inputs), self.metric_rows, inputs.device)
         responses = guides[some] - guides[some].mean(0)
         responses = responses[:, responses.std(0) > 1e-6]
         if inputs.shape[1] and responses.shape[1]:

@@ -30,8 +30,8 @@ class SpectralEnsemble(AlterationValue):
         first: Indices of the actions that precede the covariates between alterations.
         members: E.
         features: Number of frequencies per member.
-        directed_by: Maximum number of rows from which each member's directions are found.
-        chosen_by: Maximum number of rows from which its widths are fitted.
+        direction_rows: Maximum number of rows from which each member's directions are found.
+        width_rows: Maximum number of rows from which its widths are fitted.
         iterations: Maximum number of iterations of each evidence maximisation.
         seed: Seed; member e uses 1000 seed + e.
     """
@@ -41,8 +41,8 @@ class SpectralEnsemble(AlterationValue):
         first: Sequence[int] = (),
         members: int = 4,
         features: int = 400,
-        directed_by: int = 300,
-        chosen_by: int = 500,
+        direction_rows: int = 300,
+        width_rows: int = 500,
         iterations: int = 25,
         seed: int = 0,
     ) -> None:
@@ -51,7 +51,7 @@ class SpectralEnsemble(AlterationValue):
             raise ValueError(f"expected at least 1 member; got {members}")
         bounded("members", members, 1000)
         self.members = nn.ModuleList(
-            SpectralRidge(first, features, directed_by, chosen_by, iterations, 1000 * seed + each)
+            SpectralRidge(first, features, direction_rows, width_rows, iterations, 1000 * seed + each)
             for each in range(members)
         )
 

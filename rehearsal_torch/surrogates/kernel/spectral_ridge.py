@@ -54,8 +54,8 @@ class SpectralRidge(AlterationValue):
     Args:
         first: Indices of the actions that precede the covariates between alterations.
         features: M, the number of frequencies.
-        directed_by: Maximum number of rows from which the directions are found.
-        chosen_by: Maximum number of rows from which widths and noise ratio are fitted.
+        direction_rows: Maximum number of rows from which the directions are found.
+        width_rows: Maximum number of rows from which widths and noise ratio are fitted.
         iterations: Maximum number of iterations of each evidence maximisation.
         seed: Seed of the subsets of rows and of the frequencies.
     """
@@ -64,19 +64,19 @@ class SpectralRidge(AlterationValue):
         self,
         first: Sequence[int] = (),
         features: int = 400,
-        directed_by: int = 300,
-        chosen_by: int = 500,
+        direction_rows: int = 300,
+        width_rows: int = 500,
         iterations: int = 25,
         seed: int = 0,
     ) -> None:
         super().__init__(first)
-        if min(features, directed_by, chosen_by, iterations) < 1:
+        if min(features, direction_rows, width_rows, iterations) < 1:
             raise ValueError("expected at least one feature, row and iteration")
         bounded("features", features, MAX_FEATURES)
-        self.features, self.directed_by, self.chosen_by, self.iterations, self.seed = (
+        self.features, self.direction_rows, self.width_rows, self.iterations, self.seed = (
             features,
-            directed_by,
-            chosen_by,
+            direction_rows,
+            width_rows,
             iterations,
             seed,
         )
@@ -192,14 +192,14 @@ class SpectralRidge(AlterationValue):
 
     def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
         """Directions from the outcomes, then widths and ratio from the desirability."""
-        some = order[: self.directed_by]
+        some = order[: self.direction_rows]
         axes = torch.eye(whole.shape[1], dtype=whole.dtype, device=whole.device)
         # Along the axes: a free matrix has too many parameters for so few rows.
         outcome = scaled_metric(
             whole[some], scores[some], axes, axes.diagonal() / math.sqrt(len(axes)), 2 * self.iterations
         )
         basis, relevance = relevant_directions(whole[some], scores[some], outcome)
-        others = order[-self.chosen_by :]
+        others = order[-self.width_rows :]
         if float(target[others].std(correction=0)) < FLAT:
             # The desirability is constant on these rows, and thus carries no information about widths.
             self.directions, self.ratio = outcome.directions, whole.new_tensor([outcome.ratio])

@@ -13,8 +13,8 @@ recover.
 The *first* rows, before any alteration, inform the parameters and not the graphs: Markov equivalent graphs
 cannot be distinguished by them, and weights learnt from them (Eq. 7) would count them twice. The equation of
 an altered part of a clique has no such rows; the association in the first rows substitutes for a few
-(`borrowed`) rows of its own. With forgetting below 1, older rows are down-weighted, for parameters and graphs
-alike: the rehearsal model may change with time.
+(`prior_weight`) rows of its own. With forgetting below 1, older rows are down-weighted, for parameters and
+graphs alike: the rehearsal model may change with time.
 
 K models are divided into blocks, one for each graph, in proportion to its weight (systematic sampling: the
 length of a block is off by less than one). Within a block the equations' parameters are sampled for all its
@@ -244,7 +244,7 @@ class StructuralPosterior(ScenarioModel):
         forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1]; 1 forgets
             nothing.
         initial: Number of first rows; None for all before the first altered one.
-        borrowed: Upper bound on the total weight of the first rows in an equation of an altered part of a
+        prior_weight: Upper bound on the total weight of the first rows in an equation of an altered part of a
             clique, in rows per parameter of a member (its p coefficients, intercept and noise).
 
     Raises:
@@ -259,7 +259,7 @@ class StructuralPosterior(ScenarioModel):
         regression: str = "conjugate",
         forgetting: float = 1.0,
         initial: int | None = None,
-        borrowed: float = 1.0,
+        prior_weight: float = 1.0,
     ) -> None:
         known = RehearsalTask.of(task)
         found = hypotheses_of(hypotheses, known)
@@ -272,11 +272,12 @@ class StructuralPosterior(ScenarioModel):
             raise ValueError(f"unknown regression {regression!r}: choose one of {', '.join(REGRESSIONS)}")
         if initial is not None and initial < 3:
             raise ValueError(f"expected at least 3 rows to begin with; got {initial}")
-        if borrowed <= 0:
+        if prior_weight <= 0:
             raise ValueError(
-                f"expected borrowed > 0; got {borrowed}: an equation without any row cannot be estimated"
+                f"expected prior_weight > 0; got {prior_weight}: an equation without any row cannot be "
+                "estimated"
             )
-        self.initial, self.borrowed = initial, borrowed
+        self.initial, self.prior_weight = initial, prior_weight
         self.equations = shared(self.hypotheses)
         self.regressions = nn.ModuleList(
             REGRESSIONS[regression](len(each.parents), len(each.members), forgetting)
@@ -306,7 +307,9 @@ class StructuralPosterior(ScenarioModel):
             of_clique = table.altered[:, [place[name] for name in equation.clique]]
             wanted = of_clique.new_tensor([name in equation.altered for name in equation.clique])
             own = (of_clique == wanted).all(-1)
-            share = min(1.0, self.borrowed * (len(equation.parents) + 2) / first) if equation.altered else 1.0
+            share = (
+                min(1.0, self.prior_weight * (len(equation.parents) + 2) / first) if equation.altered else 1.0
+            )
             basis = early.to(torch.float64) * share
             # The first rows are unaltered, so that none of them belongs to an altered part.
             yield (

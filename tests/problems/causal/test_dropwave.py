@@ -63,7 +63,7 @@ def test_local_maxima_without_noise():
 
 
 def test_noise_that_is_not_fed_on():
-    world = Dropwave(ModalNoise(0.1, modes=1), fed_on=False)
+    world = Dropwave(ModalNoise(0.1, modes=1), propagate_noise=False)
     assert world.optimal_value == 1.0
     assert world.optimal_action.tolist() == [0.5, 0.5]
     noise = world.noise_rows(5000, np.random.default_rng(0))

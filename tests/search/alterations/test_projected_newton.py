@@ -193,5 +193,5 @@ def test_a_linear_world_is_solved_to_within_half_a_percent(world):
 
 
 def test_wrong_numbers_are_refused():
-    with pytest.raises(ValueError, match="shrink in"):
-        ProjectionNewton(shrink=1.5)
+    with pytest.raises(ValueError, match="step_reduction in"):
+        ProjectionNewton(step_reduction=1.5)

@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_decision(make):
     model = hills()
 
     def asked(seed, identity="4"):
-        return AcquisitionSearch(raw=64, starts=8, seed=seed)(
+        return AcquisitionSearch(screened=64, starts=8, seed=seed)(
             make(model, one_case(model.task, identity), seed=seed)
         ).to_dict()
 
@@ -121,7 +121,7 @@ def test_values_that_are_no_numbers_are_reported():
         ascend(lambda points: (points - 10).log().sum(-1), region, region.spread(3, 0))
 
 
-@pytest.mark.parametrize("given", [{"raw": 8, "starts": 16}, {"kept": 0}, {"incumbents": 40}])
+@pytest.mark.parametrize("given", [{"screened": 8, "starts": 16}, {"kept": 0}, {"incumbents": 40}])
 def test_bad_settings_are_refused(given):
     with pytest.raises(ValueError, match="expected"):
         AcquisitionSearch(**given)

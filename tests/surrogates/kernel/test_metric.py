@@ -99,7 +99,7 @@ def test_no_inputs_or_nothing_to_tell_gives_the_mean():
 
 def test_at_most_so_many_rows_are_kept():
     inputs, outputs = data(100)
-    found = made(inputs, outputs, rows=40, chosen_by=30)
+    found = made(inputs, outputs, rows=40, metric_rows=30)
     assert len(found.projected) == 40
     assert evenly(100, 40, torch.device("cpu")).tolist()[::39] == [0, 99]
     assert len(evenly(100, 40, torch.device("cpu")).unique()) == 40

@@ -7,7 +7,7 @@ from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 from tests.toys.confounded import fitted, points, rows
 from tests.toys.rehearsal_toys import sequential_table, sequential_truth
 
-QUICK = {"features": 150, "directed_by": 100, "chosen_by": 120, "iterations": 8}
+QUICK = {"features": 150, "direction_rows": 100, "width_rows": 120, "iterations": 8}
 
 
 def quick(first=(), **settings):
@@ -208,7 +208,7 @@ def test_seeds_and_state_say_everything(case):
     assert torch.equal(one.weights(prepared), loaded.weights(loaded.prepare(prepared.contexts)))
 
 
-@pytest.mark.parametrize("setting", ["features", "directed_by", "chosen_by", "iterations"])
+@pytest.mark.parametrize("setting", ["features", "direction_rows", "width_rows", "iterations"])
 def test_wrong_settings_are_refused(setting):
     with pytest.raises(ValueError, match="at least one feature, row and iteration"):
         SpectralRidge(**{setting: 0})

@@ -98,7 +98,9 @@ def test_the_altered_part_of_a_clique_has_parameters_of_its_own(route, moved):
 def test_until_there_are_rows_of_its_own_the_association_stands_in(route):
     model = learnt(route, route.observations())
     weights, _, _ = drawn(model, ("congestion",), ("recommend",))
-    sure, _, _ = drawn(learnt(route, route.observations(), borrowed=60.0), ("congestion",), ("recommend",))
+    sure, _, _ = drawn(
+        learnt(route, route.observations(), prior_weight=60.0), ("congestion",), ("recommend",)
+    )
     assert float(sure[:, -1, 0].mean()) == pytest.approx(3.556, abs=0.1)
     assert float(weights[:, -1, 0].std()) > 2 * float(sure[:, -1, 0].std())
 
@@ -248,7 +250,7 @@ def test_with_many_rows_scenarios_are_what_the_world_does(regression):
         world,
         world.observations() + rehearsed(world, ("recommend",), (-1.0,), count),
         regression=regression,
-        borrowed=0.2,
+        prior_weight=0.2,
     )
     context = world.given([world.case(0)])
     for names, value in ((("recommend",), -1.2), (("discount",), 0.5), ((), 0.0)):
@@ -334,7 +336,7 @@ def test_a_context_in_the_clique_is_a_parent():
         ({"regression": "lasso"}, "unknown regression 'lasso': choose one of conjugate, ridge"),
         ({"forgetting": 0.0}, "forgetting"),
         ({"initial": 2}, "at least 3 rows to begin with"),
-        ({"borrowed": 0.0}, "borrowed > 0"),
+        ({"prior_weight": 0.0}, "prior_weight > 0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(route, settings, message):
