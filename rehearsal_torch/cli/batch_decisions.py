@@ -188,7 +188,7 @@ def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | Non
     """
     console, wins, asked = Console(), 0, 0
 
-    def so_far(each: Round) -> str:
+    def success_count(each: Round) -> str:
         nonlocal wins, asked
         if each.success is None:
             return ""
@@ -198,12 +198,12 @@ def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | Non
     if not console.is_terminal:
         began = time.perf_counter()
         for number, each in enumerate(rounds, done + 1):
-            so_far_text = so_far(each)
+            successes = success_count(each)
             if each.reward is not None and trials is not None:
                 print(trials.line(each, total), flush=True)
             elif number == total or number * 10 // total > (number - 1) * 10 // total:
                 print(
-                    f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{so_far_text}",
+                    f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{successes}",
                     flush=True,
                 )
             yield each
@@ -214,5 +214,5 @@ def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | Non
         for each in rounds:
             if each.reward is not None and trials is not None:
                 bar.console.print(trials.line(each, total), highlight=False, markup=False)
-            bar.update(task, advance=1, description=f"deciding{so_far(each)}")
+            bar.update(task, advance=1, description=f"deciding{success_count(each)}")
             yield each

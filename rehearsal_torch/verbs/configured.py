@@ -167,5 +167,5 @@ def decisions(
     suits(method, surrogate)
     seed_and_use_one_thread(seed)
     with as_user_error("deciding"):
-        made_rounds = rounds(problem, surrogate, method.objective, method.search, seed=seed, workers=workers)
-        return [each.decision for each in made_rounds]
+        found = rounds(problem, surrogate, method.objective, method.search, seed=seed, workers=workers)
+        return [each.decision for each in found]

@@ -81,8 +81,8 @@ def table(found: Sequence[Node], width: int | None = None) -> str:
 
 def _heading(node: Node, width: int | None) -> list[str]:
     name = f"{node.key}={node.option}" if node.option else node.key or "The run"
-    meaning_lines = [node.meaning] if width is None else textwrap.wrap(node.meaning, max(width, 40))
-    return [f"{name}  {node.target}".rstrip(), *(line for line in meaning_lines if line)]
+    meaning = [node.meaning] if width is None else textwrap.wrap(node.meaning, max(width, 40))
+    return [f"{name}  {node.target}".rstrip(), *(line for line in meaning if line)]
 
 
 def _lines(knob: Knob, keys: int, values: int, kinds: int, width: int | None) -> list[str]:

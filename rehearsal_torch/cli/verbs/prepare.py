@@ -145,11 +145,11 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
             "participants": len(cohort.cases),
             "modules": "as published" if not cohort.unlike else f"unlike: {', '.join(cohort.unlike)}",
         }
-        source_text = (
+        origin = (
             "U.S. National Center for Health Statistics, NHANES "
             f"{next(iter(CYCLES.values()))[:4]}-{list(CYCLES.values())[-1][5:]}, public-use files"
         )
-        card = {"source": source_text, **counts, **settings(), **fitted.card, "validation": checked.summary}
+        card = {"source": origin, **counts, **settings(), **fitted.card, "validation": checked.summary}
         Generator(fitted.roots, fitted.chain, fitted.equations, fitted.ranks, card).save(out / "generator")
         Generator.load(out / "generator")
         with drawing():

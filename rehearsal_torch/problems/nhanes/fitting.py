@@ -134,10 +134,10 @@ def fit_generator(
     if constant:
         raise ValueError(f"{constant}: all values are equal; expected variables that vary")
     equations: dict[str, LogEquation] = {}
-    left_over: dict[str, Array] = {}
+    residuals: dict[str, Array] = {}
     for name, parents in PARENTS.items():
         progress(f"{name} from {len(parents)} parents")
-        equations[name], left_over[name] = _equation(cases, name, parents, trees)
+        equations[name], residuals[name] = _equation(cases, name, parents, trees)
     chain: dict[str, Classifier | LogEquation] = {}
     for place, name in enumerate(CONTEXT[1:], 1):
         progress(f"{name} given {', '.join(CONTEXT[:place])}")
@@ -153,7 +153,7 @@ def fit_generator(
         {name: _frequencies(cases[name]) for name in CONTEXT},
         chain,
         equations,
-        PairedRanks.of(*(left_over[y] for y in OUTCOMES)),
+        PairedRanks.of(*(residuals[y] for y in OUTCOMES)),
         {"bounds": bounds},
     )
 

@@ -220,13 +220,11 @@ class BitTrees:
                                 for cut, length in zip(part, place.shape, strict=True)
                             )
                         ]
-                        looked_up = table[piece]
-                        alive[piece.shape] = (
-                            alive[piece.shape] & looked_up if piece.shape in alive else looked_up
-                        )
+                        allowed = table[piece]
+                        alive[piece.shape] = alive[piece.shape] & allowed if piece.shape in alive else allowed
                 mask = np.full((1, 1, len(offsets)), 255, dtype=np.uint8)
-                for looked_up in alive.values():
-                    mask = mask & looked_up
+                for allowed in alive.values():
+                    mask = mask & allowed
                 total[part] = self.values.take(mask + offsets).sum(-1, dtype=np.float64)
         return total
 

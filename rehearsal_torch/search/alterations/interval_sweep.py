@@ -200,8 +200,8 @@ def swept(
             budget,
         )
     )
-    swept_again = line_sweeps(objective.search_scenarios, *box, found.unsqueeze(0), rounds, budget)
-    return objective.project(origin + swept_again[0][0])
+    final_sweep = line_sweeps(objective.search_scenarios, *box, found.unsqueeze(0), rounds, budget)
+    return objective.project(origin + final_sweep[0][0])
 
 
 def best_of(actions: Tensor, counts: Tensor) -> Tensor:

@@ -182,15 +182,15 @@ def solve(
     # always is.
     possible = (min_excess <= 0).all(-1)
     always = possible & (max_excess <= 0).all(-1)
-    open_ones = np.flatnonzero(possible & ~always)
+    undecided = np.flatnonzero(possible & ~always)
     free, width = int(always.sum()), gains.shape[-1]
-    if not len(open_ones):
+    if not len(undecided):
         return Solution((lower + upper) / 2 * size, free, float(free))
-    which, row = np.nonzero(max_excess[open_ones] > 0)
+    which, row = np.nonzero(max_excess[undecided] > 0)
     violation, coefficients, limits = (
-        max_excess[open_ones][which, row],
-        gains[open_ones][which, row],
-        slack[open_ones][which, row],
+        max_excess[undecided][which, row],
+        gains[undecided][which, row],
+        slack[undecided][which, row],
     )
     # g' z + a e <= h + a, every row scaled to a largest entry of one: outcomes come in any unit.
     unit = np.maximum(np.abs(coefficients).max(-1), violation)
@@ -201,8 +201,8 @@ def solve(
         np.concatenate([np.repeat(rows, width), rows]),
         np.concatenate([np.tile(np.arange(width), len(rows)), width + which]),
     )
-    total = width + len(open_ones)
-    cost = np.concatenate([np.zeros(width), -np.ones(len(open_ones))])
+    total = width + len(undecided)
+    cost = np.concatenate([np.zeros(width), -np.ones(len(undecided))])
     constraints = [
         LinearConstraint(
             coo_array((entries, place), shape=(len(rows), total)).tocsc(), -np.inf, limits + violation
@@ -211,7 +211,7 @@ def solve(
     if known > free:
         constraints.append(LinearConstraint(-cost[None], known - free, np.inf))
     bounds = Bounds(
-        np.concatenate([lower, np.zeros(len(open_ones))]), np.concatenate([upper, np.ones(len(open_ones))])
+        np.concatenate([lower, np.zeros(len(undecided))]), np.concatenate([upper, np.ones(len(undecided))])
     )
     timed = {"time_limit": seconds} if seconds < math.inf else {}
     found = milp(
@@ -225,7 +225,7 @@ def solve(
     bound = free + (
         -found.mip_dual_bound
         if found.mip_dual_bound is not None and np.isfinite(found.mip_dual_bound)
-        else float(len(open_ones))
+        else float(len(undecided))
     )
     if found.x is None:
         return Solution(None, 0, bound)

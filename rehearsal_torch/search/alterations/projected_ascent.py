@@ -106,9 +106,9 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         case has no acceptable end point.
         """
         starts = objective.starts(self.starts)
-        of_use = objective.acceptable(starts) & ~acceptable.any(0)
-        start_values = ranked(objective.comparison_value(starts)).where(of_use, -torch.inf)
-        return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, of_use))
+        useful = objective.acceptable(starts) & ~acceptable.any(0)
+        start_values = ranked(objective.comparison_value(starts)).where(useful, -torch.inf)
+        return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, useful))
 
     def ascend(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
         """The end points of the remaining starts, (n, B, k) in the actions' units, and the number of steps.

@@ -206,8 +206,8 @@ class EventTree:
                 ),
             )
         if len(self._heap) > self.limits.pool:
-            kept_nodes = heapq.nsmallest(self.limits.pool, self._heap)
+            best_nodes = heapq.nsmallest(self.limits.pool, self._heap)
             self._given_up = max(
-                self._given_up, -min(set_.rank for set_ in self._heap if set_ > kept_nodes[-1])
+                self._given_up, -min(set_.rank for set_ in self._heap if set_ > best_nodes[-1])
             )
-            self._heap = kept_nodes
+            self._heap = best_nodes

@@ -260,7 +260,7 @@ class OptimisticNetworks(Search[Optimism]):
             torch.ones(len(free), dtype=torch.bool, device=free.device),
             torch.zeros_like(free[:, 0]),
         )
-        values_seen: list[Tensor] = []
+        recent_values: list[Tensor] = []
         for step in range(self.steps):
             if budget.out():
                 break
@@ -273,10 +273,10 @@ class OptimisticNetworks(Search[Optimism]):
             taken = taken + running.to(taken)
             # The criterion is given the value, and stops a restart once its moving average no longer falls by
             # more than the tolerance.
-            values_seen = [*values_seen[-WINDOW:], value.detach()]
-            if len(values_seen) > WINDOW:
+            recent_values = [*recent_values[-WINDOW:], value.detach()]
+            if len(recent_values) > WINDOW:
                 previous, current = (
-                    weights @ torch.stack(each) for each in (values_seen[:-1], values_seen[1:])
+                    weights @ torch.stack(each) for each in (recent_values[:-1], recent_values[1:])
                 )
                 running = running & ~((previous - current) / previous.abs() < TOLERANCE)
             if not bool(running.any()):
