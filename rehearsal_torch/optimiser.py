@@ -55,7 +55,7 @@ from rehearsal_torch.search.trials.proposal import (
 )
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.verbs.trial_method import METHOD, MakesModel, MakesObjective, trial_method
+from rehearsal_torch.verbs.trial_method import METHOD, ObjectiveFactory, SurrogateFactory, trial_method
 
 Action = dict[str, float]
 EXPERIMENTS = "these experiments"
@@ -91,8 +91,8 @@ class CausalOptimiser:
     def __init__(
         self,
         task: CausalTask | Mapping[str, Any] | str | Path | None = None,
-        surrogate: MakesModel | None = None,
-        objective: MakesObjective | None = None,
+        surrogate: SurrogateFactory | None = None,
+        objective: ObjectiveFactory | None = None,
         search: Search[Any] | None = None,
         initial: int | None = None,
         seed: int | None = None,
@@ -100,21 +100,21 @@ class CausalOptimiser:
         *,
         method: str = METHOD,
     ) -> None:
-        makes_model, makes_objective, makes_search = trial_method(method)
+        make_surrogate, make_objective, make_search = trial_method(method)
         task = causal_task(task) if isinstance(task, str | Path) else task
         self._store = TrialStore(task, seed, initial, file)
         self.task, self.seed, self.initial = self._store.task, self._store.seed, self._store.initial
-        self.surrogate: MakesModel = makes_model if surrogate is None else surrogate
-        self.objective: MakesObjective = makes_objective if objective is None else objective
-        self.search: Search[Any] = makes_search(self.seed) if search is None else search
+        self.surrogate: SurrogateFactory = make_surrogate if surrogate is None else surrogate
+        self.objective: ObjectiveFactory = make_objective if objective is None else objective
+        self.search: Search[Any] = make_search(self.seed) if search is None else search
 
     @classmethod
     def load(
         cls,
         file: str | Path,
         task: CausalTask | Mapping[str, Any] | str | Path | None = None,
-        surrogate: MakesModel | None = None,
-        objective: MakesObjective | None = None,
+        surrogate: SurrogateFactory | None = None,
+        objective: ObjectiveFactory | None = None,
         search: Search[Any] | None = None,
         *,
         method: str = METHOD,
@@ -157,7 +157,7 @@ class CausalOptimiser:
     @property
     def pending(self) -> list[Suggestion]:
         """Suggested actions without a report."""
-        return [Suggestion(trial) for trial in self._store.fresh().those("pending")]
+        return [Suggestion(trial) for trial in self._store.fresh().in_states("pending")]
 
     def ask(self, count: int = 1) -> list[Suggestion]:
         """The next actions to try, each a dictionary of name to value with the number of its trial
@@ -183,7 +183,7 @@ class CausalOptimiser:
             lacking, short = lacking_for_model(log.table, self.task.nodes), len(log.table) < self.initial
             for _ in range(count):
                 if (
-                    len(log.those("completed", "pending")) < self.initial
+                    len(log.in_states("completed", "pending")) < self.initial
                     or lacking == "rows"
                     or (lacking and short)
                 ):
@@ -273,7 +273,7 @@ class CausalOptimiser:
     def forget(self) -> None:
         """Abandons all pending trials."""
         with self._store.changing() as log:
-            for trial in log.those("pending"):
+            for trial in log.in_states("pending"):
                 log, _ = log.abandon(trial)
             self._store.keep(log)
 
@@ -357,7 +357,7 @@ class CausalOptimiser:
         experiments.
         """
         return RehearsalCase(
-            str(len(log.those("completed", "pending", "failed"))), {}, self.task.box.bounds()
+            str(len(log.in_states("completed", "pending", "failed"))), {}, self.task.box.bounds()
         )
 
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
@@ -383,7 +383,7 @@ class CausalOptimiser:
         check_settable(self.task, action, "proposed")
         return (
             another_action(objective, log, self.seed)
-            if bool(log.taken(action, "pending", "failed"))
+            if bool(log.contains(action, "pending", "failed"))
             else action
         )
 
@@ -392,6 +392,6 @@ class CausalOptimiser:
         means.
         """
         model = self._fitted(log)
-        if log.those("pending", "failed"):
+        if log.in_states("pending", "failed"):
             impute_pending(model, self.task, log)
         return model

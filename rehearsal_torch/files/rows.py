@@ -81,7 +81,7 @@ def read_rows(
     return found
 
 
-def torn(path: str | Path) -> bool:
+def ends_incomplete(path: str | Path) -> bool:
     """Whether a file ends in an incomplete line, as a killed writer leaves it."""
     file = Path(path)
     return file.is_file() and file.read_bytes()[-1:] not in (b"", b"\n")

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rehearsal_torch.evaluation.rehearsal_rows import written
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.files.rows import read_rows, torn
+from rehearsal_torch.files.rows import ends_incomplete, read_rows
 from rehearsal_torch.files.writing import write_text
 
 Key = tuple[str, ...]
@@ -157,11 +157,11 @@ class Record:
         read = {file: (stage, self._read(stage)) for file, stage in self._stages.items()}
         if self.log is not None:
             path = self.folder / LOG
-            if len(self.lines) != len(self._logged()) or torn(path):
+            if len(self.lines) != len(self._logged()) or ends_incomplete(path):
                 write_text(path, written(list(self.lines.values()), self.log.columns))
         for file, (stage, rows) in read.items():
             kept = [row for row in rows if self._key(stage, row) in self.lines]
-            if len(kept) != len(rows) or torn(self.folder / file):
+            if len(kept) != len(rows) or ends_incomplete(self.folder / file):
                 write_text(self.folder / file, self.layouts[stage].written(kept, head=True))
 
     def todo(self, jobs: Iterable[Each]) -> list[Each]:
@@ -222,7 +222,7 @@ class Record:
         counts = Counter(self._key(stage, row) for row in rows)
         if layout.count:
             return [key for key, count in counts.items() if count == layout.count]
-        cut = self._key(stage, rows[-1]) if rows and torn(self.folder / layout.file) else None
+        cut = self._key(stage, rows[-1]) if rows and ends_incomplete(self.folder / layout.file) else None
         return [key for key in counts if key != cut]
 
     def _key(self, stage: str, row: Mapping[str, str]) -> Key:

@@ -20,11 +20,11 @@ from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 
 METHOD = "excbo"
 # An unfitted model of a task; an objective of (model, case).
-MakesModel = Callable[[CausalTask], CausalModel]
-MakesObjective = Callable[..., CausalObjective]
+SurrogateFactory = Callable[[CausalTask], CausalModel]
+ObjectiveFactory = Callable[..., CausalObjective]
 # The search, given its seed.
-MakesSearch = Callable[[int], Search[Any]]
-Parts = tuple[MakesModel, MakesObjective, MakesSearch]
+SearchFactory = Callable[[int], Search[Any]]
+Parts = tuple[SurrogateFactory, ObjectiveFactory, SearchFactory]
 
 
 def trial_method(name: str) -> Parts:

@@ -43,18 +43,18 @@ class TrialLog:
     trials: tuple[Trial, ...] = ()
 
     @property
-    def following(self) -> int:
+    def next_id(self) -> int:
         """The number of the next trial."""
         return self.trials[-1].id + 1 if self.trials else 1
 
-    def those(self, *states: State) -> tuple[Trial, ...]:
+    def in_states(self, *states: State) -> tuple[Trial, ...]:
         """The trials in the given states."""
         return tuple(trial for trial in self.trials if trial.state in states)
 
     @cached_property
     def table(self) -> Table:
         """The completed trials, one row per trial, actions first."""
-        done, width = self.those("completed"), len(self.task.actions)
+        done, width = self.in_states("completed"), len(self.task.actions)
         names = (*self.task.actions, *self.task.nodes)
         rows = [
             [trial.settings[name] for name in names[:width]] + [trial.nodes[name] for name in names[width:]]
@@ -68,14 +68,14 @@ class TrialLog:
         """The settings of the trials in the given states, (m, k); the suggested ones if no others were
         reported.
         """
-        return self._rows(trial.settings for trial in self.those(*states))
+        return self._rows(trial.settings for trial in self.in_states(*states))
 
-    def taken(self, action: Tensor, *states: State) -> Tensor:
+    def contains(self, action: Tensor, *states: State) -> Tensor:
         """Whether actions (..., k) are the same experiment as a trial in one of these states, suggested or
         run, (...) bool.
         """
         known = [
-            each for trial in self.those(*states) for each in (trial.asked, trial.ran) if each is not None
+            each for trial in self.in_states(*states) for each in (trial.asked, trial.ran) if each is not None
         ]
         if not known:
             return torch.zeros(action.shape[:-1], dtype=torch.bool)
@@ -85,7 +85,7 @@ class TrialLog:
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """Returns the log with a further pending trial at an action (k,), and its suggestion."""
         trial = Trial(
-            id=self.following,
+            id=self.next_id,
             state="pending",
             asked=dict(zip(self.task.actions, action.tolist(), strict=True)),
         )
@@ -138,13 +138,13 @@ class TrialLog:
             raise refused("the experiment is not recorded", faults)
         marks = tuple(name for name in self.task.nodes if name in altered)
         if trial is None:
-            made = Trial(id=self.following, state="completed", ran=done, nodes=measured, altered=marks)
+            made = Trial(id=self.next_id, state="completed", ran=done, nodes=measured, altered=marks)
             return (
                 self._with(made),
                 made,
                 [f"trial {made.id}: {note}" for note in (*notes, *self._near(done or {}))],
             )
-        made = trial.becoming(
+        made = trial.with_changes(
             state="completed",
             ran=trial.ran if done is None else self._differing(trial, done),
             nodes=measured,
@@ -207,10 +207,10 @@ class TrialLog:
         if faults:
             raise refused("the failure is not recorded", faults)
         if trial is None:
-            made = Trial(id=self.following, state="failed", ran=done, nodes=measured, reason=reason)
+            made = Trial(id=self.next_id, state="failed", ran=done, nodes=measured, reason=reason)
         else:
             kept = trial.nodes if nodes is None else measured
-            made = trial.becoming(
+            made = trial.with_changes(
                 state="failed",
                 ran=trial.ran if done is None else self._differing(trial, done),
                 nodes=kept,
@@ -231,7 +231,7 @@ class TrialLog:
         faults += _text(reason)
         if faults or trial is None:
             raise refused("nothing is abandoned", faults)
-        made = trial.becoming(state="abandoned", reason=reason)
+        made = trial.with_changes(state="abandoned", reason=reason)
         return self._with(made), made
 
     def faults(self) -> list[str]:
@@ -290,7 +290,7 @@ class TrialLog:
                 ):
                     return trial, done if done is not None else self._differing(trial, given)
         point, slack = self._rows([given])[0], 1e-9 + 1e-6 * self.task.box.width
-        for trial in self.those("pending"):
+        for trial in self.in_states("pending"):
             if bool(((self._rows([trial.settings])[0] - point).abs() <= slack).all()):
                 return trial, done
         return None, given if done is None else done
@@ -299,13 +299,13 @@ class TrialLog:
         for trial in self.trials:
             if trial.id == number:
                 return trial
-        there = f"there are trials 1 to {self.following - 1}" if self.trials else "there are none yet"
+        there = f"there are trials 1 to {self.next_id - 1}" if self.trials else "there are none yet"
         faults.append(f"no trial has the number {number}; {there}")
         return None
 
     def _near(self, done: Mapping[str, float]) -> list[str]:
         """A warning if a new trial may have been meant for a pending one."""
-        waiting = self.those("pending")
+        waiting = self.in_states("pending")
         if not waiting:
             return []
         away = ((self.settings("pending") - self._rows([done])[0]).abs() / self.task.box.width).amax(-1)
@@ -323,7 +323,7 @@ class TrialLog:
         return None if done == trial.asked else done
 
     def _pending_ones(self) -> str:
-        numbers = [trial.id for trial in self.those("pending")]
+        numbers = [trial.id for trial in self.in_states("pending")]
         return f"the pending trials are {numbers}" if numbers else "nothing is pending"
 
     def _rows(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
@@ -332,7 +332,7 @@ class TrialLog:
 
     def _with(self, made: Trial) -> "TrialLog":
         known = [made if trial.id == made.id else trial for trial in self.trials]
-        return replace(self, trials=tuple(known) if made.id < self.following else (*known, made))
+        return replace(self, trials=tuple(known) if made.id < self.next_id else (*known, made))
 
 
 def _attempt(check: Any) -> list[str]:

@@ -81,7 +81,7 @@ class Trial(BaseModel):
         assert known is not None
         return dict(known)
 
-    def becoming(self, **changes: Any) -> "Trial":
+    def with_changes(self, **changes: Any) -> "Trial":
         """The trial with some fields replaced; the result is validated."""
         return Trial(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 

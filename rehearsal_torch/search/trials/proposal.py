@@ -35,9 +35,9 @@ def designed_action(task: CausalTask, log: TrialLog, initial: int, seed: int) ->
     Raises:
         ValueError: if the next 512 points are all trials already.
     """
-    for number in range(log.following - 1, log.following - 1 + TRIES):
+    for number in range(log.next_id - 1, log.next_id - 1 + TRIES):
         point = start_point(task, number, initial, seed)
-        if not bool(log.taken(point, "completed", "pending", "failed")):
+        if not bool(log.contains(point, "completed", "pending", "failed")):
             return point
     raise ValueError(
         f"nothing is left to try: the next {TRIES} points of the start design are trials already; report "
@@ -59,7 +59,7 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
     region, width = objective.region(), len(objective.task.actions)
     spread = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
     points = region.units(spread)
-    points = points[~log.taken(points[:, :width], "pending", "failed")]
+    points = points[~log.contains(points[:, :width], "pending", "failed")]
     if not len(points):
         raise ValueError(
             f"nothing is left to try: {TRIES} space-filling points are all pending or have failed; report or "

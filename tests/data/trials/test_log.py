@@ -27,13 +27,13 @@ def asked(*actions):
 
 def test_trials_are_numbered_and_completed_in_a_table():
     log, (first, second) = asked((0.5, 2.0), (0.25, 8.0))
-    assert (first, log.following) == ({"a": 0.5, "b": 2.0}, 3)
+    assert (first, log.next_id) == ({"a": 0.5, "b": 2.0}, 3)
     log, trial, notes = log.complete(second, {"X": 1.0, "Y": 2.0, "else": "not read"}, altered=("X",))
     assert (trial.id, trial.state, notes) == (2, "completed", [])
     assert log.table.names == ("a", "b", "X", "Y")
     assert log.table.values.tolist() == [[0.25, 8.0, 1.0, 2.0]]
     assert log.table.altered.tolist() == [[True, True, True, False]]
-    assert [each.id for each in log.those("pending")] == [1]
+    assert [each.id for each in log.in_states("pending")] == [1]
     assert log.settings("pending", "completed").tolist() == [[0.5, 2.0], [0.25, 8.0]]
 
 
@@ -48,7 +48,7 @@ def test_what_was_really_set_replaces_what_was_asked():
 def test_an_experiment_that_nobody_asked_for_is_a_trial_of_its_own():
     log, _ = asked((0.5, 2.0))
     log, trial, notes = log.complete({"a": 0.501, "b": 2.0}, {"X": 1.0, "Y": 2.0})
-    assert (trial.id, trial.asked, log.following) == (2, None, 3)
+    assert (trial.id, trial.asked, log.next_id) == (2, None, 3)
     assert "recorded as a trial that was not suggested; trial 1 (a 0.5, b 2) is close" in notes[0]
     log, trial, notes = log.complete({"a": 0.9, "b": 9.0}, {"X": 1.0, "Y": 2.0})
     assert (trial.id, notes) == (3, [])
@@ -68,9 +68,9 @@ def test_failed_and_abandoned_trials():
     assert (trial.id, trial.state) == (2, "abandoned")
     assert len(log.table) == 0
     points = torch.stack([action(0.5, 2.0), action(0.25, 8.0)])
-    assert log.taken(points, "pending", "failed").tolist() == [True, False]
-    assert log.taken(points, "abandoned").tolist() == [False, True]
-    assert TrialLog(TASK).taken(points, "failed").tolist() == [False, False]
+    assert log.contains(points, "pending", "failed").tolist() == [True, False]
+    assert log.contains(points, "abandoned").tolist() == [False, True]
+    assert TrialLog(TASK).contains(points, "failed").tolist() == [False, False]
     log, trial, _ = log.complete(first, {"X": 1.0, "Y": 0.0})
     assert (trial.state, trial.reason) == ("completed", ""), "a failure may turn out to be none"
 

@@ -32,7 +32,7 @@ def test_a_trial_that_cannot_be_is_refused(fields):
 
 def test_a_trial_becomes_another_and_stays_as_it_was():
     asked = Trial(id=3, state="pending", asked={"a": 1.0})
-    done = asked.becoming(state="completed", ran={"a": 1.5}, nodes={"Y": 2.0})
+    done = asked.with_changes(state="completed", ran={"a": 1.5}, nodes={"Y": 2.0})
     assert (asked.state, done.state, done.asked, done.settings) == (
         "pending",
         "completed",
