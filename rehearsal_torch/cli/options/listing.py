@@ -23,7 +23,7 @@ _HELP = f"""Lists every option of a configuration: key, value, type and what it 
 
 Usage: {PROGRAM} options [+experiment=NAME] [group=option ...] [key=value ...] [--config-dir FOLDER]
 
-  {PROGRAM} options +experiment=cbo                 what this experiment can be told
+  {PROGRAM} options +experiment=cbo                 the keys of this experiment
   {PROGRAM} options +experiment=cbo decision=ucb    the same with another method
   {PROGRAM} options +experiment=cbo | grep seed     one line for each option when it does not go to a terminal
 
