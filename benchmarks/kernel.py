@@ -161,9 +161,11 @@ def decisions(rows: int, contexts: int, few: int, repeat: int) -> Iterator[dict[
     cases = [world.case(index) for index in range(contexts)]
     default = fit(nested(world, "joint metrics"), world.observations())
     plain = PlainAlgorithm(examples(world))
-    context_rows = surrogate.scaler.shown(world.task.context, world.given(cases[:few])).numpy()
+    context_rows = surrogate.scaler.standardised(world.task.context, world.given(cases[:few])).numpy()
     bounds = (
-        surrogate.scaler.shown(("A2",), torch.tensor([[0.0], [1.0]], dtype=torch.float64)).flatten().tolist()
+        surrogate.scaler.standardised(("A2",), torch.tensor([[0.0], [1.0]], dtype=torch.float64))
+        .flatten()
+        .tolist()
     )
     for repetition in range(repeat):
         line: dict[str, object] = {"what": "decide", "rows": rows, "repetition": repetition}

@@ -178,7 +178,7 @@ class DoseLevels(Solved):
         levels = self.levels(actions)
         return torch.stack([self.medians[drug][levels[..., drug]] for drug in range(len(self.names))], -1)
 
-    def shown(self, actions: Tensor) -> Tensor:
+    def encoded(self, actions: Tensor) -> Tensor:
         """Action numbers as model inputs, (...) -> (..., p): level / (count - 1) - 1/2."""
         return self.levels(actions).to(torch.float64) / (self.count - 1) - 0.5
 

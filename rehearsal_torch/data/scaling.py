@@ -64,15 +64,15 @@ class Standardise(Solved):
             else [f"scale: expected numbers above 0; got {self.scale.tolist()}"]
         )
 
-    def shown(self, names: Sequence[str], values: Tensor) -> Tensor:
+    def standardised(self, names: Sequence[str], values: Tensor) -> Tensor:
         """Original units to standardised units, (..., len(names)) -> the same shape."""
         place = positions(self.names, names)
         return (values - self.location[place]) / self.scale[place]
 
-    def units(self, names: Sequence[str], shown: Tensor) -> Tensor:
-        """The inverse of `shown`."""
+    def units(self, names: Sequence[str], standardised: Tensor) -> Tensor:
+        """The inverse of `standardised`."""
         place = positions(self.names, names)
-        return self.location[place] + self.scale[place] * shown.to(self.scale)
+        return self.location[place] + self.scale[place] * standardised.to(self.scale)
 
     def ranges(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """The minimum and maximum observed values, (len(names),) each."""

@@ -191,8 +191,8 @@ def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Ten
         torch.manual_seed(episode_seed(episode.identity))
         noise = mechanism.noise((len(actions),))
     states = [boxed[0, :width]]
-    shown = surrogate.levels.shown(actions).to(boxed)
-    for step, dose in enumerate(shown):
+    encoded = surrogate.levels.encoded(actions).to(boxed)
+    for step, dose in enumerate(encoded):
         states.append(mechanism(torch.cat([states[-1], boxed[step, width:], dose]), noise[step]))
     return torch.stack(states).to(torch.float64)
 

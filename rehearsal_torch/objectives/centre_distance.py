@@ -216,7 +216,7 @@ class CentreDistance(AlterationObjective):
         place = [scaler.names.index(name) for name in task.outcomes]
         region = task.region.standardised(scaler.location[place].cpu(), scaler.scale[place].cpu())
         centre, radius = centre_and_radius(
-            region, *(scaler.shown(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
+            region, *(scaler.standardised(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
         )
         aim, given = (
             Aim(region, centre, radius, loss),
@@ -295,4 +295,4 @@ class CentreDistance(AlterationObjective):
     def _outcomes(self, pushforward: Pushforward, actions: Tensor) -> Tensor:
         """Standardised outcomes, (..., B, n, |Y|)."""
         like = next(iter(pushforward.noise.values()))
-        return pushforward(self.surrogate.scaler.shown(self.names, actions).to(like))
+        return pushforward(self.surrogate.scaler.standardised(self.names, actions).to(like))

@@ -102,17 +102,17 @@ class KernelValue(AlterationObjective):
         """The adjustment set of the candidate set."""
         return self.surrogate.adjustments[self.which]
 
-    def shown(self, actions: Tensor) -> Tensor:
+    def standardised(self, actions: Tensor) -> Tensor:
         """From the actions' units to standardised actions, (..., k)."""
-        return self.surrogate.scaler.shown(self.names, actions).to(actions.dtype)
+        return self.surrogate.scaler.standardised(self.names, actions).to(actions.dtype)
 
     def __call__(self, actions: Tensor) -> Tensor:
         """J, (..., B, k) -> (..., B)."""
-        return self.estimator.value(self.prepared, self.shown(actions))
+        return self.estimator.value(self.prepared, self.standardised(actions))
 
     def value_and_gradient(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """J (..., B), and its gradient per unit of each action (..., B, k)."""
-        value, gradients = self.estimator.value_and_gradient(self.prepared, self.shown(actions))
+        value, gradients = self.estimator.value_and_gradient(self.prepared, self.standardised(actions))
         return value, gradients / self.frame()[1].to(gradients)
 
     def value_and_gradient_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,16 +121,18 @@ class KernelValue(AlterationObjective):
 
     def comparison_value(self, actions: Tensor) -> Tensor:
         """J minus `caution` posterior standard deviations, (..., B, k) -> (..., B)."""
-        shown = self.shown(actions)
-        value = self.estimator.value(self.prepared, shown)
-        return value - self.caution * self.estimator.std(self.prepared, shown) if self.caution else value
+        standardised = self.standardised(actions)
+        value = self.estimator.value(self.prepared, standardised)
+        return (
+            value - self.caution * self.estimator.std(self.prepared, standardised) if self.caution else value
+        )
 
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether there are enough observations nearby, (..., B, k) -> (..., B) bool."""
-        shown = self.shown(actions)
-        flat = shown.reshape(-1, *shown.shape[-2:])
+        standardised = self.standardised(actions)
+        flat = standardised.reshape(-1, *standardised.shape[-2:])
         support = torch.stack([self.estimator.support(self.prepared, each) for each in flat])
-        return support.reshape(shown.shape[:-1]) >= self.min_support
+        return support.reshape(standardised.shape[:-1]) >= self.min_support
 
     def frame(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each action over the observations, (k,) each: the coordinates of the
@@ -155,13 +157,13 @@ class KernelValue(AlterationObjective):
         """See `AlterationObjective.appraise`. Trace: ``support``, the number of observations near the
         decision under the fitted kernel.
         """
-        shown = self.shown(actions)
-        probability = self.estimator.value(self.prepared, shown, 1)
-        std = self.estimator.std(self.prepared, shown, 1)
+        standardised = self.standardised(actions)
+        probability = self.estimator.value(self.prepared, standardised, 1)
+        std = self.estimator.std(self.prepared, standardised, 1)
         half_width = (
             math.sqrt(2) * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64))) * std
         )
-        support = self.estimator.support(self.prepared, shown)
+        support = self.estimator.support(self.prepared, standardised)
         appraisals = []
         for index in range(len(self.cases)):
             estimated, baseline = _clipped(probability[index]), _clipped(self.before[0][index])
@@ -199,7 +201,7 @@ class KernelValue(AlterationObjective):
 
 def _contexts(surrogate: NestedRidge, cases: Sequence[RehearsalCase]) -> Tensor:
     """Standardised contexts, (B, |X|); there may be no context variable at all."""
-    return surrogate.scaler.shown(surrogate.task.context, surrogate.task.given(cases))
+    return surrogate.scaler.standardised(surrogate.task.context, surrogate.task.given(cases))
 
 
 def _clipped(probability: Tensor) -> float:

@@ -57,7 +57,7 @@ def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Tabl
         episode = _episode(observed)
         mechanism, boxed, width = _exact(model), _boxed(model, episode), len(model.varying)
         taken, _ = _actions(model, episode, None)
-        parents = torch.cat([boxed[:-1], model.levels.shown(taken).to(boxed)], -1)
+        parents = torch.cat([boxed[:-1], model.levels.encoded(taken).to(boxed)], -1)
         return mechanism.abduct(parents, boxed[1:, :width])
     return causal_model.recover(_network(model), _table(observed))
 
@@ -112,9 +112,9 @@ def sample(
     shape = (*chosen.shape[:-1], count)
     states = [boxed[0, :width].expand(*shape, width)]
     for time in range(episode.horizon - 1):
-        shown = model.levels.shown(chosen[..., time]).to(boxed).unsqueeze(-2)
+        encoded = model.levels.encoded(chosen[..., time]).to(boxed).unsqueeze(-2)
         kept = boxed[time, width:].expand(*shape, -1)
-        parents = torch.cat([states[-1], kept, shown.expand(*shape, -1)], -1)
+        parents = torch.cat([states[-1], kept, encoded.expand(*shape, -1)], -1)
         states.append(_set(mechanism(parents, noise[:, time]), settings))
     return model.units(torch.stack(states, -2))
 

@@ -153,7 +153,7 @@ class TransitionModel(EpisodeSurrogate):
         after = torch.cat([table.columns(ahead), table.columns(self.rescale.names)[:, len(ahead) :]], -1)
         actions = self.levels.digitise(table.columns(self.levels.names))
         dtype = self.mechanism.factor.dtype
-        parents = torch.cat([boxed, self.levels.shown(actions).to(boxed)], -1)
+        parents = torch.cat([boxed, self.levels.encoded(actions).to(boxed)], -1)
         return parents.to(dtype), self.rescale.scale(after)[:, : len(ahead)].to(dtype)
 
     def log_likelihood(self, table: Table) -> Tensor:
@@ -174,9 +174,9 @@ class TransitionModel(EpisodeSurrogate):
         self.mechanism.networks.check_norms(("location (h)", "scale (phi)"))
         boxed = self.rescale.scale(episode.columns(self.rescale.names).to(self.levels.medians))
         width, horizon, count = len(self.varying), episode.horizon, self.levels.actions
-        shown = self.levels.shown(torch.arange(count, device=boxed.device)).to(boxed)
+        encoded = self.levels.encoded(torch.arange(count, device=boxed.device)).to(boxed)
         kept = boxed[:-1, None, width:].expand(-1, count, -1)
-        fixed = torch.cat([kept, shown.expand(horizon - 1, -1, -1)], -1)
+        fixed = torch.cat([kept, encoded.expand(horizon - 1, -1, -1)], -1)
         observed = self.levels.digitise(episode.columns(self.levels.names).to(boxed))
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 

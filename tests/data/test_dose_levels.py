@@ -41,7 +41,7 @@ def test_actions_levels_and_doses_go_round(action: int):
     assert levels.levels(number).tolist() == [[action // 5, action % 5]]
     assert levels.doses(number).tolist() == [[PAPER[0, action // 5].item(), PAPER[1, action % 5].item()]]
     assert torch.equal(levels.digitise(levels.doses(number)), number)
-    assert torch.equal(levels.shown(number), levels.levels(number).double() / 4 - 0.5)
+    assert torch.equal(levels.encoded(number), levels.levels(number).double() / 4 - 0.5)
 
 
 def test_batches_of_any_shape():

@@ -83,7 +83,7 @@ def test_columns_come_back_and_have_mean_zero_and_deviation_one():
     )
     scaler = Standardise(("a", "b", "c"))
     scaler.solve(values)
-    shown = scaler.shown(("c", "a"), values[:, [2, 0]])
+    shown = scaler.standardised(("c", "a"), values[:, [2, 0]])
     assert torch.allclose(shown.mean(0), torch.zeros(2, dtype=torch.float64), atol=1e-12)
     assert torch.allclose(shown.std(0, correction=0), torch.ones(2, dtype=torch.float64))
     assert torch.allclose(scaler.units(("c", "a"), shown), values[:, [2, 0]])
@@ -94,4 +94,4 @@ def test_columns_come_back_and_have_mean_zero_and_deviation_one():
 def test_a_constant_column_stays_finite_standardise():
     scaler = Standardise(("a",))
     scaler.solve(torch.full((5, 1), 7.0))
-    assert scaler.shown(("a",), torch.tensor([[8.0]])).tolist() == [[1.0]]
+    assert scaler.standardised(("a",), torch.tensor([[8.0]])).tolist() == [[1.0]]

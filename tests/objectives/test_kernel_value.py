@@ -157,7 +157,7 @@ def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_not
 def test_a_wide_interval_around_the_baseline_is_no_reason_to_refuse(model, beside):
     objective = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.999).sets[0]
     at = torch.zeros(3, 1, dtype=torch.float64)
-    predicted = objective.estimator.value(objective.prepared, objective.shown(at), 1)
+    predicted = objective.estimator.value(objective.prepared, objective.standardised(at), 1)
     objective.before = (predicted + beside, torch.zeros(3, dtype=torch.float64))
     for one in objective.appraise(at):
         assert one.estimate.lower < one.baseline.point < one.estimate.upper

@@ -55,7 +55,7 @@ def test_a_course_passes_static_and_contextual_features_through(surrogate: Trans
     boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names))
     elsewhere = torch.tensor([[0.2, -0.1]], dtype=torch.float64)
     for time in range(5):
-        shown = surrogate.levels.shown(torch.arange(trajectory.actions))
+        shown = surrogate.levels.encoded(torch.arange(trajectory.actions))
         taken = torch.cat([boxed[time], shown[trajectory.observed[time]]])
         noise = mechanism.abduct(taken, boxed[time + 1, :2])
         for action in range(trajectory.actions):

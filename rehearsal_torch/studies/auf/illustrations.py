@@ -52,8 +52,10 @@ def estimated_probability(world: Loan, adjusted: bool) -> Tensor:
     x, u, a = (scaler.shown(names, observations.columns(names)) for names in (task.context, ("U1",), ("A2",)))
     estimator = ProductRidge()
     estimator.solve(x, u if adjusted else u[:, :0], u[:, :0], a, desirability.targets(outcomes), outcomes)
-    prepared = estimator.prepare(scaler.shown(task.context, torch.tensor([BORROWER], dtype=torch.float64)))
-    return estimator.value(prepared, scaler.shown(("A2",), RATES[:, None])[:, None])[:, 0].detach()
+    prepared = estimator.prepare(
+        scaler.standardised(task.context, torch.tensor([BORROWER], dtype=torch.float64))
+    )
+    return estimator.value(prepared, scaler.standardised(("A2",), RATES[:, None])[:, None])[:, 0].detach()
 
 
 def loan() -> Section:

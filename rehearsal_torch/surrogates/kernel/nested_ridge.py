@@ -280,4 +280,4 @@ class NestedRidge(RehearsalSurrogate):
         return [each for each in self.estimators if isinstance(each, AlterationValue)]
 
     def _shown(self, table: Table, names: tuple[str, ...]) -> Tensor:
-        return self.scaler.shown(names, table.columns(names))
+        return self.scaler.standardised(names, table.columns(names))

@@ -181,8 +181,8 @@ class FlowStructural(RehearsalSurrogate):
         yield self.scaler, (spread.columns(self.scaler.names),)
         for fitted in self.fitted(self.equations):
             rows = fitted.equation.rows(spread)
-            parents = self.scaler.shown(fitted.equation.parents, rows.columns(fitted.equation.parents))
-            members = self.scaler.shown(fitted.equation.members, rows.columns(fitted.equation.members))
+            parents = self.scaler.standardised(fitted.equation.parents, rows.columns(fitted.equation.parents))
+            members = self.scaler.standardised(fitted.equation.members, rows.columns(fitted.equation.members))
             mechanism = fitted.mechanism
             yield mechanism.linear, (parents, members)
             if mechanism.flow is not None:
@@ -241,8 +241,8 @@ class FlowStructural(RehearsalSurrogate):
         under = [each for each in self.under(altered) if needed & set(each.equation.members)]
         names = self.scaler.names
         drawn = {name: noise[:, names.index(name)] for name in names}
-        shown = self.scaler.shown(self.task.context, given).to(noise)
-        known = {name: shown[:, place : place + 1] for place, name in enumerate(self.task.context)}
+        standardised = self.scaler.standardised(self.task.context, given).to(noise)
+        known = {name: standardised[:, place : place + 1] for place, name in enumerate(self.task.context)}
         determined = [each for each in under if not reached & set(each.equation.members)]
         follow(known, drawn, determined)
         return Pushforward(
@@ -266,7 +266,8 @@ class FlowStructural(RehearsalSurrogate):
         """
         pushforward = self.pushforward(noise, alteration.names, given, self.scaler.names)
         return self.scaler.units(
-            self.scaler.names, pushforward(self.scaler.shown(alteration.names, alteration.values).to(noise))
+            self.scaler.names,
+            pushforward(self.scaler.standardised(alteration.names, alteration.values).to(noise)),
         )
 
     def _spread(self, table: Table) -> Table:
