@@ -2,7 +2,7 @@
 
     graphs.yaml     the options, the equivalence class learnt from the whole table with its graphs, and the
                     probabilities of the graphs
-    edges.csv       one,line,other,probability: the probability of every edge
+    edges.csv       from,edge,to,probability: the probability of every edge
     graph.yaml      the most probable graph, in the form of a task file; also graph.dagitty and graph.graphml
     figures/        that graph, with line widths by the probabilities of edges, as PNG and SVG
 
@@ -68,7 +68,7 @@ def write_learnt(
         )
     with (out / "edges.csv").open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(("one", "line", "other", "probability"))
+        writer.writerow(("from", "edge", "to", "probability"))
         writer.writerows((*edge, f"{share:.6f}") for edge, share in edges.items())
     context, alterable, outcomes = (tuple(parts[part]) for part in ("context", "alterable", "outcomes"))
     (out / "graph.dagitty").write_text(to_dagitty(best, context, alterable, outcomes), encoding="utf-8")

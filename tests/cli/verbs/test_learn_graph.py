@@ -71,7 +71,7 @@ def test_graphs_are_learnt_written_and_drawn(capsys, table, tmp_path):
     assert "p [exposure]" in (out / "graph.dagitty").read_text()
     with (out / "edges.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert {row["line"] for row in rows} == {"->", "<->"}
+    assert {row["edge"] for row in rows} == {"->", "<->"}
     assert [float(row["probability"]) for row in rows] == sorted(
         (float(row["probability"]) for row in rows), reverse=True
     )

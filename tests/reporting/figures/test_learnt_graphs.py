@@ -42,7 +42,7 @@ def test_the_class_and_the_probabilities_are_written(written):
     )
     with (out / "edges.csv").open(newline="") as file:
         assert list(csv.reader(file)) == [
-            ["one", "line", "other", "probability"],
+            ["from", "edge", "to", "probability"],
             ["a", "->", "b", "0.750000"],
             ["b", "->", "a", "0.250000"],
         ]
