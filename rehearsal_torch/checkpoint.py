@@ -35,8 +35,9 @@ from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.dotted import defined_in, mappings
-from rehearsal_torch.files.moved import RENAMED_CARD, current_arguments, current_fields, renamed_state
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
+from rehearsal_torch.files.renamed_fields import RENAMED_CARD, current_fields, renamed_state
+from rehearsal_torch.files.renamed_keys import current_arguments
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.surrogate import Surrogate
 

@@ -32,8 +32,8 @@ import yaml
 
 from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, shown
 from rehearsal_torch.files.lock import locked
-from rehearsal_torch.files.moved import RENAMED_FIELDS, current_fields
 from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
+from rehearsal_torch.files.renamed_fields import RENAMED_FIELDS, current_fields
 from rehearsal_torch.files.writing import make_folder, write_text
 from rehearsal_torch.round_line import Round, nulls_for_nan
 

@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.cli.errors import UserError, did_you_mean
-from rehearsal_torch.files.moved import RENAMED_CHOICES, current_key
+from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key
 
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
 KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a string"))

@@ -24,7 +24,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import read_override, refuse_renamed, single_overrides
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.lock import LOCK
-from rehearsal_torch.files.moved import RENAMED_CHOICES, current_key, current_settings
+from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key, current_settings
 from rehearsal_torch.run_folder import RunFolder
 
 # Keys that do not affect the results.

@@ -2,7 +2,7 @@
 
 An incomplete last line, left by a killed writer, is ignored. Any other deviation from the format is refused
 with the file, the line, what was expected and what to do: such files are records, and records are never
-guessed. Texts that earlier versions wrote are translated (`files.moved`).
+guessed. Texts that earlier versions wrote are translated (`files.renamed_fields`).
 
 Source: ours.
 """
@@ -11,8 +11,8 @@ import csv
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from rehearsal_torch.files.moved import current_cell
 from rehearsal_torch.files.plain import PlainFileError, text_of
+from rehearsal_torch.files.renamed_fields import current_cell
 from rehearsal_torch.files.schema import shown
 
 BYTES = 2**30

@@ -13,7 +13,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import CheckpointError, save
 from rehearsal_torch.data.part import Part
 from rehearsal_torch.files.dotted import found_at
-from rehearsal_torch.files.moved import RENAMED_STATE, renamed_state
+from rehearsal_torch.files.renamed_fields import RENAMED_STATE, renamed_state
 from rehearsal_torch.training.fit import fit
 from tests.places import ROOT
 from tests.toys.linear_truth import chain

@@ -17,7 +17,7 @@ from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF, check
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.cli.verbs.fitting import learnt
-from rehearsal_torch.files.moved import current_arguments
+from rehearsal_torch.files.renamed_keys import current_arguments
 from rehearsal_torch.reporting.held_out import held_out
 from tests.places import ROOT
 

@@ -57,8 +57,8 @@ class Dropwave(CausalWorld):
         noise: Level and modes of the noise: 1 (normal), 2 (the paper's) or 3, with means and factors of each
             node's own.
         scale: lambda, which multiplies the noise of both nodes.
-        propagate_noise: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the released
-            code of MCBO).
+        propagate_noise: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the
+            released code of MCBO).
         size: Number of rounds and of experiments in the start design; by default 100 and 6.
         seed: Seed of the start design and of the noise in the rounds.
 

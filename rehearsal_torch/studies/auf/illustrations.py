@@ -49,7 +49,9 @@ def estimated_probability(world: Loan, adjusted: bool) -> Tensor:
     scaler.solve(observations.values)
     outcomes = observations.columns(task.outcomes)
     desirability.solve(outcomes)
-    x, u, a = (scaler.shown(names, observations.columns(names)) for names in (task.context, ("U1",), ("A2",)))
+    x, u, a = (
+        scaler.standardised(names, observations.columns(names)) for names in (task.context, ("U1",), ("A2",))
+    )
     estimator = ProductRidge()
     estimator.solve(x, u if adjusted else u[:, :0], u[:, :0], a, desirability.targets(outcomes), outcomes)
     prepared = estimator.prepare(

@@ -94,7 +94,7 @@ def test_folds_are_those_of_the_run_that_the_configuration_names(validated):
 
 def test_other_data_another_surrogate_and_no_trainer_are_refused(validated):
     with pytest.raises(UserError, match="dataset: cross-validation needs a data set of episodes; got Loan"):
-        validated("dataset=bank", "dataset.rows=30", "decision=care")
+        validated("dataset=bank", "dataset.size.rows=30", "decision=care")
     with pytest.raises(UserError, match=r"decision: this decides for cases with .*; SepsisSimulated has"):
         validated("dataset.patients=20", "surrogate=linear_structural")
     with pytest.raises(UserError, match="trainer: cross-validation trains in each fold"):
