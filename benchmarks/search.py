@@ -27,7 +27,8 @@ from scipy.stats import bootstrap
 
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar

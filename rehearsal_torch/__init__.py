@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from rehearsal_torch.loop import rounds
     from rehearsal_torch.mechanisms.mechanism import Mechanism
     from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-    from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+    from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
     from rehearsal_torch.objectives.kernel_value import KernelValue
     from rehearsal_torch.objectives.objective import Objective
+    from rehearsal_torch.objectives.reward import LinearReward
     from rehearsal_torch.objectives.success_probability import SuccessProbability
     from rehearsal_torch.optimiser import CausalOptimiser
     from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
@@ -71,7 +72,7 @@ _HOME = {
     "Mechanism": "mechanisms.mechanism",
     "ConfidenceBound": "objectives.confidence_bound",
     "CounterfactualReturn": "objectives.counterfactual_return",
-    "LinearReward": "objectives.counterfactual_return",
+    "LinearReward": "objectives.reward",
     "KernelValue": "objectives.kernel_value",
     "Objective": "objectives.objective",
     "SuccessProbability": "objectives.success_probability",

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import class_of, objective_for, settings_of
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize

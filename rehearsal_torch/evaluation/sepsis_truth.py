@@ -34,7 +34,8 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import Doses, Reward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import (
     Cohort,
@@ -171,7 +172,7 @@ class TrueScore(Reward):
         """True: the score counts the vasopressor of its own step."""
         return True
 
-    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:  # noqa: ARG002
         """States (..., 9) to rewards (..., A)."""
         ordered = states[..., positions(names, LATENT)]
         return -sofa(emit(ordered[..., :8]).unsqueeze(-2), self.vasopressor[ordered[..., 8].long()])

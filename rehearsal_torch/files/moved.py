@@ -108,7 +108,6 @@ MOVED = {
     "objectives.posterior_mean": "objectives.expected_reward",
     "objectives.rectangle_probability": "objectives.region_probability.rectangle",
     "objectives.region_centre": "objectives.centre_distance",
-    "objectives.reward": "objectives.counterfactual_return",
     "objectives.reward_spread": "objectives.expected_reward",
     "objectives.scenario_count": "objectives.scenario_success",
     "objectives.scenarios": "objectives.scenario_success",
@@ -204,6 +203,7 @@ RENAMED_CLASSES = {
     "objectives.success_probability.SuccessProbabilities": (
         "objectives.success_probability.SuccessProbability"
     ),
+    "objectives.counterfactual_return.LinearReward": "objectives.reward.LinearReward",
     "search.alterations.adam_in_box.TanhDescent": "search.alterations.adam_in_box.AdamInBox",
     "search.search.Refrain": "search.search.NoAction",
     "search.trials.space_filling.SpreadActions": "search.trials.space_filling.SpaceFilling",

@@ -1,4 +1,4 @@
-"""Counterfactual return: the return of an episode under other actions, and the reward behind it.
+"""Counterfactual return: the return of an episode under other actions.
 
 Given an observed episode tau and a limit k, choose actions a'_0 ... a'_{T-1} that
 
@@ -9,16 +9,10 @@ is open to change only if the reward itself depends on the action. A change must
 action with the same doses as the observed one is not a change, and actions that the surrogate does not allow
 to be selected are excluded.
 
-A `Reward` R(s, a) is a function of states in the variables' own units (SOFA points, for instance), with a
-Lipschitz constant in the coordinates of a surrogate. The outcome of an episode is the sum of R(s_t, a_t) over
-its T states.
-
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -29,92 +23,11 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.table import positions
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.objectives.reward import Doses, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
-
-PUBLISHED: Mapping[str, float] = {"SOFA": -1.0}
-
-
-class Reward(ABC):
-    """R(s, a) over named states in their units."""
-
-    @property
-    @abstractmethod
-    def acts(self) -> bool:
-        """Whether R depends on the action."""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The state variables on which R is known to depend in advance; empty by default."""
-        return ()
-
-    @abstractmethod
-    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
-        """R, (..., D) -> (..., A), or (..., 1) if it does not depend on the action."""
-
-    @abstractmethod
-    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
-        """C with |R(s, a) - R(s', a)| <= C |x - x'| in coordinates x whose unit is `state_scale` (D,) of the
-        variables' units; may be infinite.
-        """
-
-
-class LinearReward(Reward):
-    """A weighted sum of state variables, R(s) = sum_i w_i s_i.
-
-    Args:
-        weights: Variable to weight, in 1 / the variable's unit; None for the paper's reward, minus SOFA.
-
-    Raises:
-        ValueError: if there is no weight, or a weight is not a finite number.
-    """
-
-    def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        if weights is None:
-            weights = PUBLISHED
-        if not isinstance(weights, Mapping) or not weights:
-            raise ValueError(
-                f"weights: expected at least one weighted variable, such as {{SOFA: -1}}; got {weights!r}"
-            )
-        wrong = {
-            name: weight
-            for name, weight in weights.items()
-            if isinstance(weight, bool | str) or weight is None or not math.isfinite(weight)
-        }
-        if wrong:
-            raise ValueError(f"weights: expected a finite number for each variable; got {wrong}")
-        self.weights = {str(name): float(weight) for name, weight in weights.items()}
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The weighted variables."""
-        return tuple(self.weights)
-
-    @property
-    def acts(self) -> bool:
-        """False: R depends on states only."""
-        return False
-
-    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
-        """R, (..., D) -> (..., 1)."""
-        place = positions(names, tuple(self.weights))
-        return (states[..., place] * states.new_tensor(list(self.weights.values()))).sum(-1, keepdim=True)
-
-    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
-        """The norm of the gradient."""
-        return float(torch.linalg.vector_norm(self.gradient(names, state_scale)))
-
-    def gradient(self, names: Sequence[str], state_scale: Tensor) -> Tensor:
-        """dR/dx in coordinates x whose unit is `state_scale` (D,) of the variables' units, (D,)."""
-        place = positions(names, tuple(self.weights))
-        gradient = torch.zeros(len(names), dtype=torch.float64, device=state_scale.device)
-        gradient[place] = torch.tensor(
-            list(self.weights.values()), dtype=torch.float64, device=state_scale.device
-        ) * state_scale[place].to(torch.float64)
-        return gradient
 
 
 class CounterfactualReturn(Objective):
@@ -153,6 +66,13 @@ class CounterfactualReturn(Objective):
         reward = settings.get("reward")
         if not isinstance(reward, Reward) or not isinstance(surrogate, EpisodeSurrogate):
             return
+        missing = [name for name in reward.reads_doses if name not in surrogate.dose_names]
+        if missing:
+            raise ValueError(
+                f"reward.doses: expected some of the doses of the surrogate, {list(surrogate.dose_names)}; "
+                f"got {missing}: name its columns as the data set does, or leave these rules out with "
+                "reward=sofa_organs"
+            )
         unknown = [name for name in reward.reads if name not in surrogate.names]
         if unknown:
             near = sorted(
@@ -219,9 +139,34 @@ class CounterfactualReturn(Objective):
         """
         return self.choices[time].nonzero()[:, 0]
 
-    def rewards(self, states: Tensor) -> Tensor:
-        """R of states in the coordinates of the trajectory, (..., D) -> (..., A) or (..., 1)."""
-        return self.reward(self.surrogate.units(states), self.surrogate.names)
+    @cached_property
+    def doses(self) -> Doses:
+        """The doses of each action at each step, (T, A, p): an action stands for the doses of its levels, the
+        observed one for the doses that were given.
+        """
+        surrogate, trajectory = self.surrogate, self.trajectory
+        every = torch.arange(self.actions, device=trajectory.observed.device)
+        values = surrogate.doses(every).to(torch.float64).expand(self.horizon, -1, -1).clone()
+        if surrogate.dose_names:
+            given = self.case.episode.columns(surrogate.dose_names).to(values)
+            values[torch.arange(self.horizon), trajectory.observed] = given
+        return Doses(surrogate.dose_names, values)
+
+    def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
+        """R of states in the coordinates of the trajectory.
+
+        Args:
+            states: At one step, (..., D), or along whole trajectories, (..., T, D).
+            time: The step; None for whole trajectories.
+
+        Returns:
+            (..., A), or (..., 1) if the reward does not depend on the action.
+        """
+        doses = None
+        if self.reward.acts:
+            every = self.doses
+            doses = every if time is None else Doses(every.names, every.values[time])
+        return self.reward(self.surrogate.units(states), self.surrogate.names, doses)
 
     @cached_property
     def constant(self) -> float:

@@ -124,6 +124,11 @@ class EpisodeSurrogate(Surrogate, ABC):
         infinite if no bound is known.
         """
 
+    @property
+    def dose_names(self) -> tuple[str, ...]:
+        """The p doses of an action, columns of the episodes; empty if an episode has no such columns."""
+        return ()
+
     @abstractmethod
     def doses(self, actions: Tensor) -> Tensor:
         """Action numbers to doses, (...) -> (..., p), in the doses' units."""

@@ -210,6 +210,11 @@ class TransitionModel(EpisodeSurrogate):
         width = len(self.varying)
         return torch.where(self.rescale.logged[:width], torch.inf, self.rescale.width[:width])
 
+    @property
+    def dose_names(self) -> tuple[str, ...]:
+        """The dose columns."""
+        return self.levels.names
+
     def doses(self, actions: Tensor) -> Tensor:
         """(...) -> (..., p), the median doses of the levels."""
         return self.levels.doses(actions)

@@ -27,12 +27,15 @@ from rehearsal_torch.verbs.methods import RequestError, check_method
 if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision, EpisodeCase
     from rehearsal_torch.data.episode import Episode
-    from rehearsal_torch.objectives.counterfactual_return import Reward
+    from rehearsal_torch.objectives.reward import Reward
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 # The configuration groups in which settings are allowed.
 GROUPS = ("search", "objective")
-_TAKEN = {"objective.changes": "changes", "objective.reward": "reward", "objective.reward.weights": "reward"}
+_TAKEN = {
+    "objective.changes": "changes",
+    **dict.fromkeys(("objective.reward", "objective.reward.weights"), "reward"),
+}
 
 
 def look_back(
@@ -40,7 +43,7 @@ def look_back(
     episode: "Episode | EpisodeCase",
     changes: int = 3,
     method: str = "branch_and_bound",
-    reward: "Reward | Mapping[str, float] | None" = None,
+    reward: "Reward | Mapping[str, float] | str | None" = None,
     seed: int = 0,
     **settings: object,
 ) -> "Decision":
@@ -52,8 +55,9 @@ def look_back(
         changes: k, the maximum number of actions that differ from the observed ones.
         method: The name of a file in ``conf/decision``, such as "branch_and_bound" (the default), "astar" or
             "greedy".
-        reward: The reward of a state: a `Reward`, or a mapping of varying features to weights, in 1 / the
-            feature's unit; the return is the sum over the episode's T states. None is minus the SOFA score.
+        reward: The reward of a step: a `Reward`; the name of a file in ``conf/reward``, such as "sofa_score"
+            or "sofa_organs"; or a mapping of varying features to weights, in 1 / the feature's unit. The
+            return is the sum over the episode's T steps. None is minus the SOFA column.
         seed: Determines the draws of random baselines.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"search.budget_s": 10}``.
@@ -91,22 +95,26 @@ def look_back(
                 f"model: expected a model of episodes, such as a TransitionModel; got a "
                 f"{type(fitted).__name__}"
             )
-        config = configuration([f"decision={method}", f"objective.changes={changes}"], settings, GROUPS)
+        named = [f"reward={reward}"] if isinstance(reward, str) else []
+        config = configuration(
+            [f"decision={method}", *named, f"objective.changes={changes}"], settings, GROUPS
+        )
         chosen = _with_reward(method_of(config), reward)
         problem = OneEpisode(episode if isinstance(episode, EpisodeCase) else EpisodeCase(episode))
         (decision,) = decisions(problem, fitted, chosen, seed)
         return decision
 
 
-def _with_reward(method: Method, reward: "Reward | Mapping[str, float] | None") -> Method:
-    """The method with the given reward in its objective; None keeps its own."""
-    from rehearsal_torch.objectives.counterfactual_return import LinearReward, Reward
+def _with_reward(method: Method, reward: "Reward | Mapping[str, float] | str | None") -> Method:
+    """The method with the given reward in its objective; None and a name keep that of the configuration."""
+    from rehearsal_torch.objectives.reward import LinearReward, Reward
 
-    if reward is None:
+    if reward is None or isinstance(reward, str):
         return method
     if not isinstance(reward, Reward | Mapping):
         raise RequestError(
-            f"reward: expected weights, such as {{'SOFA': -1}}, or a Reward; got a {type(reward).__name__}"
+            "reward: expected weights, such as {'SOFA': -1}, the name of a reward, such as 'sofa_score', or "
+            f"a Reward; got a {type(reward).__name__}"
         )
     given: Any = reward if isinstance(reward, Reward) else LinearReward(reward)
     made: Any = method.objective

@@ -18,7 +18,8 @@ from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound

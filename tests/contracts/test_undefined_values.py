@@ -13,11 +13,12 @@ from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, objective_for
 from rehearsal_torch.objectives.optimism import Optimism
+from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
@@ -213,7 +214,7 @@ class Cliff(Reward):
     def acts(self):
         return False
 
-    def __call__(self, states, names):
+    def __call__(self, states, names, doses=None):
         return torch.where(
             states[..., :1] <= self.edge, states[..., :1], torch.full_like(states[..., :1], NAN)
         )

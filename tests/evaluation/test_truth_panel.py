@@ -9,7 +9,8 @@ import torch
 from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.evaluation.truth_panel import FEATURES, TruthRow, random_change, step_errors, truth_rows
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.stays import CONTEXTUAL, DOSES, STATIC, VARYING
 from rehearsal_torch.search.sequences.baselines import GreedyChanges

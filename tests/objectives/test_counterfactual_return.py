@@ -8,7 +8,8 @@ from torch import Tensor
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward, Reward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -23,7 +24,7 @@ class Costly(Reward):
     def acts(self) -> bool:
         return True
 
-    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
         return states[..., :1] - torch.arange(9, dtype=states.dtype)
 
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:

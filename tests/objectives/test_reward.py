@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.objectives.counterfactual_return import LinearReward
+from rehearsal_torch.objectives.reward import LinearReward
 
 NAMES = ("MeanBP", "SOFA", "GCS")
 

@@ -11,7 +11,8 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.trajectory import CurvedEquationTrajectory
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 

@@ -12,7 +12,8 @@ from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward, Reward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 
@@ -194,7 +195,7 @@ class PricedReward(Reward):
     def acts(self) -> bool:
         return True
 
-    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
         return torch.cos(states[..., :1]) - self.price.to(states)
 
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
@@ -214,7 +215,7 @@ class PartitionReward(Reward):
     def acts(self) -> bool:
         return False
 
-    def __call__(self, states: Tensor, names: Sequence[str]) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
         first, second = states[..., :1], self.middle * states[..., 1:]
         return -(first - self.middle - second).clamp_min(0) - (self.middle - first - second).clamp_min(0)
 

@@ -45,6 +45,20 @@ def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
 
 
+def test_a_score_is_chosen_by_name():
+    episode = SepsisSimulated(patients=60, horizon=6).case(0).episode
+    full, organs = (
+        rt.look_back(CHECKPOINT, episode, 1, method="greedy", reward=name)
+        for name in ("sofa_score", "sofa_organs")
+    )
+    scores = episode.columns(("SOFA",))
+    assert full.baseline.point == -float(scores.sum())
+    assert full.baseline.point <= organs.baseline.point
+    assert float(full.value).is_integer()
+    with pytest.raises(ValueError, match=r"no reward called 'sofa'. Choose from .*sofa_organs, sofa_score"):
+        rt.look_back(CHECKPOINT, episode, 1, reward="sofa")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["astar", "exhaustive", "greedy", "top_k", "random"])
 def test_methods_are_chosen_by_name(toy, method):

@@ -254,7 +254,7 @@ class _Frontier:
                 block.totals + last, block.sequences, action if time < block.sequences.shape[-1] else None
             )
             return
-        rewards, other = process.rewards(block.states), process.others[time]
+        rewards, other = process.rewards(block.states, time), process.others[time]
         kept = block.totals + process.kept(rewards, time)
         self._receive(time + 1, spent, block.f, process.keep(block.states, time), kept, block.sequences)
         if spent < process.changes and len(other):

@@ -56,7 +56,7 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
     state, prefix = process.start, process.start.new_zeros(())
     moving, totals = state[:0], state[:0, 0]
     for time in range(objective.horizon):
-        rewards = process.rewards(torch.cat([moving, state]))
+        rewards = process.rewards(torch.cat([moving, state]), time)
         own = rewards[:, sequence[time]] if process.acts else rewards[:, 0]
         totals = totals + own[:-1]
         if time < H:

@@ -40,7 +40,8 @@ import torch
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget, checked_budget, ended
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar

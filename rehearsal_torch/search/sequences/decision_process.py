@@ -23,7 +23,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.spaces.box import Alteration
 
@@ -173,10 +174,10 @@ class CounterfactualProcess:
         """s_0, (1, D)."""
         return self.trajectory.states[:1]
 
-    def rewards(self, states: Tensor) -> Tensor:
-        """R, (n, D) -> (n, A), or (n, 1) if the reward does not depend on the action."""
+    def rewards(self, states: Tensor, time: int) -> Tensor:
+        """R at time t, (n, D) -> (n, A), or (n, 1) if the reward does not depend on the action."""
         if self._affine is None:
-            return self.objective.rewards(states)
+            return self.objective.rewards(states, time)
         return torch.addmm(self._affine[1], states, self._affine[0])
 
     def kept(self, rewards: Tensor, time: int) -> Tensor:
@@ -213,7 +214,8 @@ class CounterfactualProcess:
 
         The last action changes no state, so that it is chosen for its reward only.
         """
-        rewards, time = self.rewards(states), self.horizon - 1
+        time = self.horizon - 1
+        rewards = self.rewards(states, time)
         best, action = self.kept(rewards, time), self.trajectory.observed[time].expand(len(states))
         if time > self.last:
             return best, action
@@ -222,10 +224,10 @@ class CounterfactualProcess:
         return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
 
     def _rollout(self, states: Tensor, time: int) -> Tensor:
-        total = self.kept(self.rewards(states), time)
+        total = self.kept(self.rewards(states, time), time)
         for step in range(time, self.horizon - 1):
             states = self.keep(states, step)
-            total = total + self.kept(self.rewards(states), step + 1)
+            total = total + self.kept(self.rewards(states, step + 1), step + 1)
         return total
 
     def _linear(self) -> tuple[Tensor, Tensor] | None:
@@ -239,7 +241,7 @@ class CounterfactualProcess:
         if not torch.isfinite(gradient).all():
             return None
         states = self.trajectory.states
-        zero = self.objective.rewards(torch.zeros_like(self.objective.trajectory.states[:1]))
+        zero = self.objective.rewards(torch.zeros_like(self.objective.trajectory.states[:1]), 0)
         typical = float(self.objective.rewards(self.objective.trajectory.states).mean())
         if states.dtype == torch.float32 and abs(typical) > OFFSET * self.objective.constant:
             self.baseline = typical

@@ -129,7 +129,7 @@ class Exhaustive(Search[CounterfactualReturn]):
             if time > process.last:
                 best.offer((totals + process.to_go(states, time)).unsqueeze(-1), sequences)
                 continue
-            rewards = process.rewards(states)
+            rewards = process.rewards(states, time)
             states_, totals_, spent_, sequences_ = (
                 [process.keep(states, time)],
                 [totals + process.kept(rewards, time)],

@@ -325,7 +325,7 @@ class LipschitzBound:
             return torch.stack(
                 [process.final(states, states.new_full((len(states),), made))[0] for made in spent], -1
             )
-        rewards, other = process.rewards(states), process.others[time]
+        rewards, other = process.rewards(states, time), process.others[time]
         best = process.kept(rewards, time).unsqueeze(-1) + self.at(
             process.keep(states, time), time + 1, spent
         )

@@ -17,7 +17,8 @@ from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.job import configured

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.counterfactual_return import LinearReward
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from tests.toys.episodes import equation_episode, transition_episode
 
@@ -13,8 +13,8 @@ def test_rewards_are_the_objectives(seed: int) -> None:
     for objective in (transition_episode(seed), equation_episode(seed), equation_episode(seed, acts=False)):
         states = torch.randn(9, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         torch.testing.assert_close(
-            CounterfactualProcess(objective, Effort()).rewards(states),
-            objective.rewards(states),
+            CounterfactualProcess(objective, Effort()).rewards(states, 0),
+            objective.rewards(states, 0),
             rtol=0,
             atol=1e-12,
         )
@@ -26,8 +26,8 @@ def test_a_logarithm_is_not_folded() -> None:
     objective = type(objective)(objective.surrogate, objective.case, LinearReward({"x0": -1.0}), 2)
     states = torch.rand(9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     torch.testing.assert_close(
-        CounterfactualProcess(objective, Effort()).rewards(states),
-        objective.rewards(states),
+        CounterfactualProcess(objective, Effort()).rewards(states, 0),
+        objective.rewards(states, 0),
         rtol=0,
         atol=1e-12,
     )

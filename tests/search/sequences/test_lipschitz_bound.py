@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, LinearReward
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.lipschitz_bound import LipschitzBound, UnboundedError, value_constants

@@ -1,0 +1,247 @@
+"""Step scores: rewards that add up points, such as clinical severity scores, from thresholds given as data.
+
+A score has components (organs, for instance). Each component has criteria, a measured quantity x with rules
+such as "x < 300: 2 points"; a criterion gives the largest number of points of its rules that hold, or 0, and
+a component the largest of its criteria:
+
+    R(s, a) = - sum over components c of  max over criteria j of c of  p_j(x_j),
+
+with x_j a state variable, a dose of the action, or the ratio of two of them. Each p_j is a step function: its
+rules divide the real line into cells, with the smallest number that does not fulfil a strict rule as a border
+(exact in float64), so that a score costs one search of a sorted list per criterion. Over an interval of x the
+smallest number of points is known exactly, which is what a certified search needs.
+
+If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
+withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out.
+
+Source: the SOFA score by the rules in `conf/reward/sofa_score.yaml` (Vincent et al., 1996; Komorowski et al.,
+2018); the representation is ours.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.table import positions
+from rehearsal_torch.objectives.reward import Doses, Reward
+
+RULE = re.compile(r"^\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*$")
+MAX_RULES = 1000
+
+Rules = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class StepFunction:
+    """A step function p of one number.
+
+    Attributes:
+        edges: (m,), increasing; cell j contains the x with edges[j - 1] < x <= edges[j].
+        points: (m + 1,), the value in each cell.
+    """
+
+    edges: Tensor
+    points: Tensor
+
+    @classmethod
+    def of(cls, rules: Rules, where: str) -> "StepFunction":
+        """The function of rules such as {"< 300": 2, "< 200": 3}: the largest value of those that hold, 0 if
+        none does.
+
+        Args:
+            rules: A comparison (<, <=, >, >=) with a number, to points of at least 0.
+            where: Begins the messages of errors.
+
+        Raises:
+            ValueError: if there is no rule, one cannot be read, or points are negative or not finite.
+        """
+        if not isinstance(rules, Mapping) or not 0 < len(rules) <= MAX_RULES:
+            raise ValueError(
+                f'{where}: expected 1 to {MAX_RULES} rules, such as {{"< 300": 2, "< 200": 3}}; got {rules!r}'
+            )
+        read = [_rule(text, points, where) for text, points in rules.items()]
+        edges = sorted({border for border, _, _ in read})
+        points = [
+            max([0.0] + [value for border, above, value in read if (place > edges.index(border)) == above])
+            for place in range(len(edges) + 1)
+        ]
+        return cls(torch.tensor(edges, dtype=torch.float64), torch.tensor(points, dtype=torch.float64))
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """p(x), (...) -> (...), float64."""
+        return self._points(values)[self._cells(values)]
+
+    def lowest(self, lower: Tensor, upper: Tensor) -> Tensor:
+        """The smallest p(x) over lower <= x <= upper, (...), (...) -> (...), float64."""
+        return self._table(lower)[self._cells(lower), self._cells(upper)]
+
+    def highest(self) -> float:
+        """The largest value of p."""
+        return float(self.points.max())
+
+    def _cells(self, values: Tensor) -> Tensor:
+        return torch.bucketize(values.to(torch.float64).contiguous(), self.edges.to(values.device))
+
+    def _points(self, values: Tensor) -> Tensor:
+        return self.points.to(values.device)
+
+    def _table(self, values: Tensor) -> Tensor:
+        """(m + 1, m + 1): the minimum over the cells i ... j, for i <= j."""
+        return torch.stack(
+            [
+                torch.cat([self.points[:first], self.points[first:].cummin(0).values])
+                for first in range(len(self.points))
+            ]
+        ).to(values.device)
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Points for one measured quantity.
+
+    Attributes:
+        over: The variable or dose, or the numerator.
+        per: The denominator; empty if there is none.
+        steps: Its points.
+    """
+
+    over: str
+    per: str
+    steps: StepFunction
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables and doses that it reads."""
+        return (self.over, self.per) if self.per else (self.over,)
+
+
+class StepScore(Reward):
+    """Minus a score, the sum over components of the largest number of points of their criteria.
+
+    Args:
+        components: Component to its criteria: quantity to rules. A quantity is the name of a state variable
+            or of a dose, or a ratio "A / B"; a rule is a comparison with its points, such as {"< 300": 2}.
+        without_doses: Whether to leave out all criteria that read one of `doses`, so that the score counts
+            only what happens to the patient.
+        doses: The names of the doses among the quantities.
+
+    Raises:
+        ValueError: if there is no component or criterion, a rule cannot be read, or no criterion is left.
+    """
+
+    def __init__(
+        self,
+        components: Mapping[str, Mapping[str, Rules]],
+        doses: Sequence[str] = (),
+        without_doses: bool = False,
+    ) -> None:
+        self.doses, self.without_doses = tuple(doses), without_doses
+        if not isinstance(components, Mapping) or not components:
+            raise ValueError(
+                "reward.components: expected components with criteria, such as "
+                f'{{lungs: {{paO2 / FiO2_1: {{"< 300": 2}}}}}}; got {components!r}'
+            )
+        found = {
+            str(name): tuple(
+                each
+                for each in _criteria(str(name), criteria)
+                if not (without_doses and any(one in self.doses for one in each.names))
+            )
+            for name, criteria in components.items()
+        }
+        self.components: Mapping[str, tuple[Criterion, ...]] = {
+            name: criteria for name, criteria in found.items() if criteria
+        }
+        if not self.components:
+            raise ValueError(
+                "reward.components: expected a criterion that reads a state variable; all of them read "
+                "doses, which without_doses=true leaves out"
+            )
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The state variables of the criteria."""
+        return tuple(name for name in self._names() if name not in self.doses)
+
+    @property
+    def reads_doses(self) -> tuple[str, ...]:
+        """The doses of the criteria."""
+        return tuple(name for name in self._names() if name in self.doses)
+
+    @property
+    def acts(self) -> bool:
+        """Whether a criterion reads a dose."""
+        return bool(self.reads_doses)
+
+    def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
+        """R, (..., D) -> (..., A), or (..., 1) if no criterion reads a dose.
+
+        Raises:
+            ValueError: if the score reads doses and they are missing.
+        """
+        if self.acts and doses is None:
+            raise ValueError(f"this score reads the doses {self.doses}: pass the doses of each action")
+        total: Tensor | None = None
+        for criteria in self.components.values():
+            points = [each.steps(self._quantity(each, states, names, doses)) for each in criteria]
+            best = points[0]
+            for more in points[1:]:
+                best = torch.maximum(best, more)
+            total = best if total is None else total + best
+        assert total is not None
+        shape = torch.broadcast_shapes(total.shape, (*states.shape[:-1], 1))
+        return -total.to(states.dtype).expand(shape)
+
+    def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:  # noqa: ARG002
+        """Infinite: the score jumps."""
+        return math.inf
+
+    def _names(self) -> tuple[str, ...]:
+        every = (name for criteria in self.components.values() for each in criteria for name in each.names)
+        return tuple(dict.fromkeys(every))
+
+    def _quantity(
+        self, criterion: Criterion, states: Tensor, names: Sequence[str], doses: Doses | None
+    ) -> Tensor:
+        """The quantity of a criterion, (..., 1), or (..., A) if it is a dose."""
+        first, *rest = (
+            doses.column(name)
+            if doses is not None and name in self.doses
+            else states[..., positions(names, (name,))]
+            for name in criterion.names
+        )
+        return first / rest[0] if rest else first
+
+
+def _criteria(component: str, criteria: Mapping[str, Rules]) -> tuple[Criterion, ...]:
+    where = f"reward.components.{component}"
+    if not isinstance(criteria, Mapping) or not criteria:
+        raise ValueError(f'{where}: expected criteria, such as {{MeanBP: {{"< 70": 1}}}}; got {criteria!r}')
+    found = []
+    for quantity, rules in criteria.items():
+        parts = [part.strip() for part in str(quantity).split("/")]
+        if len(parts) > 2 or not all(parts):
+            raise ValueError(f"{where}: expected a variable or a ratio A / B; got {quantity!r}")
+        found.append(Criterion(parts[0], parts[1] if len(parts) == 2 else "", StepFunction.of(rules, where)))
+    return tuple(found)
+
+
+def _rule(text: str, points: float, where: str) -> tuple[float, bool, float]:
+    """The border of a rule, whether it holds above it, and its points: x <= border, or x > border."""
+    match = RULE.match(str(text))
+    number = isinstance(points, int | float) and not isinstance(points, bool)
+    if match is None or not number or not math.isfinite(points) or points < 0:
+        raise ValueError(
+            f'{where}: expected a comparison and points of at least 0, such as "< 300": 2; got '
+            f"{text!r}: {points!r}"
+        )
+    sign, border = match.group(1), float(match.group(2))
+    if not math.isfinite(border):
+        raise ValueError(f"{where}: expected a finite number; got {text!r}")
+    if sign in ("<", ">="):
+        border = math.nextafter(border, -math.inf)
+    return border, sign in (">", ">="), float(points)

@@ -1,0 +1,152 @@
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import Doses
+from rehearsal_torch.objectives.step_score import StepFunction, StepScore
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.episodes.simulator import STATES, sofa
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.toys.episodes import transition_model
+
+CONF = Path(__file__).parents[2] / "conf" / "reward"
+VASO = ("max_dose_vaso",)
+
+
+def sofa_score(**more) -> StepScore:
+    settings = yaml.safe_load((CONF / "sofa_score.yaml").read_text(encoding="utf-8"))
+    return StepScore(settings["components"], settings["doses"], **more)
+
+
+def test_the_rules_of_the_file_are_the_sofa_score_of_a_simulated_cohort():
+    cohort = SepsisSimulated(patients=60, seed=3).cohort
+    rows = cohort.frame()
+    states = torch.tensor(rows[list(STATES)].to_numpy())
+    given = torch.tensor(rows["max_dose_vaso"].to_numpy())
+    reward = sofa_score()(states, STATES, Doses(VASO, given[:, None, None]))
+    assert torch.equal(-reward[:, 0], torch.tensor(rows["SOFA"].to_numpy()))
+    organs = sofa_score(without_doses=True)
+    assert not organs.acts
+    assert torch.equal(-organs(states, STATES)[:, 0], sofa(states, torch.zeros_like(given)))
+
+
+def test_limits_count_as_the_score_has_them():
+    healthy = [0.21, 90.0, 200.0, 0.8, 15.0, 80.0, 0.9, 300.0]
+    on_the_edge = [
+        (1, 84.0, 0), (1, 84.1, 0), (2, 150.0, 1), (2, 100.0, 1), (2, 99.9, 2), (3, 1.2, 1), (3, 12.0, 3),
+        (3, 12.1, 4), (4, 14.0, 1), (4, 12.0, 2), (5, 70.0, 0), (5, 69.9, 1), (5, 64.9, 2), (6, 5.0, 3),
+        (6, 5.1, 4), (7, 84.0, 0), (7, 83.9, 3), (7, 33.9, 4),
+    ]  # fmt: skip
+    for place, value, points in on_the_edge:
+        state = torch.tensor(healthy, dtype=torch.float64)
+        state[place] = value
+        if place == 1:
+            points += int(value / 0.21 <= 400)
+        assert -sofa_score(without_doses=True)(state, STATES).item() == points, (place, value)
+
+
+RULES = st.dictionaries(
+    st.tuples(st.sampled_from(["<", "<=", ">", ">="]), st.integers(-3, 3)).map(lambda x: f"{x[0]} {x[1]}"),
+    st.integers(0, 4),
+    min_size=1,
+    max_size=5,
+)
+
+
+def by_hand(rules, value):
+    compare = {"<": float.__lt__, "<=": float.__le__, ">": float.__gt__, ">=": float.__ge__}
+    parts = ((*rule.split(), points) for rule, points in rules.items())
+    return max([0.0, *(points for sign, limit, points in parts if compare[sign](value, float(limit)))])
+
+
+@given(RULES, st.lists(st.integers(-16, 16).map(lambda each: each / 4), min_size=2, max_size=2))
+def test_a_step_function_is_its_rules_and_knows_its_minimum_over_intervals(rules, ends):
+    made = StepFunction.of(rules, "here")
+    lower, upper = sorted(ends)
+    values = torch.linspace(lower, upper, int((upper - lower) * 8) + 1, dtype=torch.float64)
+    expected = [by_hand(rules, value) for value in values.tolist()]
+    assert made(values).tolist() == expected
+    # Between the quarters at which the rules have no limit, a step function is constant.
+    assert made.lowest(values[:1], values[-1:]).item() == min(expected)
+    assert made.highest() == max(by_hand(rules, value / 4) for value in range(-20, 21))
+
+
+def test_a_dose_is_scored_in_its_own_step_and_as_it_was_given():
+    """The best single change under a score of the dose alone is to withhold the largest dose; an observed
+    dose counts as it was given, not as the median of its level."""
+    model = transition_model(4, drugs=1, levels=3)
+    (drug,) = model.dose_names
+    names = (*model.rescale.names, drug)
+    generator = torch.Generator().manual_seed(0)
+    values = torch.rand(5, len(names), generator=generator, dtype=torch.float64)
+    level = float(model.levels.medians[0, 2])
+    values[:, -1] = torch.tensor([0.0, level * 1.01, 0.0, level * 1.02, level * 1.03])
+    case = EpisodeCase(Episode("one", names, values))
+    score = StepScore({"drug": {drug: {"> 0": 1, f"> {level * 1.005}": 3}}}, [drug])
+    wanted = CounterfactualReturn(model, case, score, 2)
+    assert wanted.outcome() == -9
+    assert wanted.observed.tolist() == model.levels.digitise(values[:, -1:]).tolist()
+    assert wanted(wanted.observed).item() == -9
+    dearer = wanted.observed.clone()
+    dearer[0] = 2
+    assert wanted(dearer).item() == -10
+    decision = Exhaustive()(wanted)
+    assert decision.value == -3
+    assert decision.trace["gap"] == 0
+    assert GreedyChanges()(wanted).value == -3
+
+
+def test_returns_are_sums_of_points_along_every_sequence():
+    model = transition_model(5, width=2, drugs=1, levels=3)
+    generator = torch.Generator().manual_seed(1)
+    names = (*model.rescale.names, *model.dose_names)
+    values = torch.rand(4, len(names), generator=generator, dtype=torch.float64) * 2
+    middle = float(values[:, 0].mean())
+    score = StepScore({"a": {"x0": {f"> {middle}": 1}, "x0 / x1": {"> 1": 2}}, "b": {"x1": {"< 0.5": 1}}})
+    wanted = CounterfactualReturn(model, EpisodeCase(Episode("one", names, values)), score, 3)
+    sequences = torch.tensor(list(itertools.product(range(3), repeat=3)))
+    returns = wanted(sequences)
+    for sequence, found in zip(sequences, returns.tolist(), strict=True):
+        states = model.units(wanted.replay(sequence[None]))[0].tolist()
+        points = sum(max(x > middle, 2 * (x / y > 1)) + (y < 0.5) for x, y in states)
+        assert found == -points
+    assert Exhaustive()(wanted).value == returns.max().item()
+
+
+@pytest.mark.parametrize(
+    ("components", "message"),
+    [
+        ({}, "expected components with criteria"),
+        ({"lungs": {}}, "reward.components.lungs: expected criteria"),
+        ({"lungs": {"a / b / c": {"< 1": 1}}}, "a variable or a ratio"),
+        ({"lungs": {"a": {}}}, "expected 1 to 1000 rules"),
+        ({"lungs": {"a": {"about 3": 1}}}, "expected a comparison and points"),
+        ({"lungs": {"a": {"< 3": -1}}}, "expected a comparison and points"),
+        ({"lungs": {"a": {"< 3": True}}}, "expected a comparison and points"),
+        ({"lungs": {"a": {"< 1e999": 1}}}, "expected a finite number"),
+    ],
+)
+def test_rules_that_cannot_be_read_are_named(components, message):
+    with pytest.raises(ValueError, match=message):
+        StepScore(components)
+    with pytest.raises(ValueError, match="all of them read doses"):
+        StepScore({"heart": {"drug": {"> 0": 3}}}, ["drug"], without_doses=True)
+
+
+def test_a_score_of_unknown_variables_or_doses_is_refused_before_anything_is_fitted():
+    model = transition_model(4)
+    with pytest.raises(ValueError, match="some of the variables that the surrogate models"):
+        CounterfactualReturn.check(model, reward=StepScore({"a": {"x9": {"> 1": 1}}}))
+    with pytest.raises(ValueError, match=r"reward.doses: expected some of the doses .* got \['vaso'\]"):
+        CounterfactualReturn.check(model, reward=StepScore({"a": {"vaso": {"> 1": 1}}}, ["vaso"]))
+    with pytest.raises(ValueError, match="pass the doses of each action"):
+        StepScore({"a": {"vaso": {"> 1": 1}}}, ["vaso"])(torch.zeros(2), ("x0", "x1"))
