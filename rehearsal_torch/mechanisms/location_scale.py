@@ -17,14 +17,14 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and App. G.2; identifiabilit
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from rehearsal_torch.data.part import Trained
+from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
 from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
@@ -149,6 +149,10 @@ class LocationScale(Trained, TransitionMechanism):
         quadratic = white.square().sum(0).reshape(scale.shape[:-1])
         constant = self.factor.diagonal().sum() + 0.5 * self.outputs * math.log(2 * math.pi)
         return -0.5 * quadratic - constant - scale.log().sum(-1)
+
+    def parts(self, parents: Tensor, values: Tensor) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """Itself, with all examples."""
+        yield self, (parents, values)
 
     def loss(self, *examples: Tensor) -> Tensor:
         """Mean negative log-likelihood of parents (n, p) and values (n, c), -> ()."""

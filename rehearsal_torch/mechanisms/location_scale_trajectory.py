@@ -39,6 +39,7 @@ are ours.
 """
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import Self
 
@@ -257,6 +258,12 @@ class LocationScaleTrajectory(CurvedTrajectory):
             scale,
             self.floor,
         )
+
+    def with_noise(self, noise: Tensor) -> "LocationScaleTrajectory":
+        """The same maps with other noise, (T - 1, D)."""
+        made = copy(self)
+        made.noise = noise
+        return made
 
     def moments(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (n, D), (n or 1, 2 H) -> (n, D) each."""

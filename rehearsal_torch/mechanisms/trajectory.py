@@ -64,6 +64,10 @@ class Trajectory(ABC):
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """F_t under all actions, or under the given ones, (n, D), t, (A',) long -> (n, A', D)."""
 
+    def to(self, dtype: torch.dtype) -> "Trajectory":  # noqa: ARG002
+        """The same trajectory in another precision, or itself if it has only one."""
+        return self
+
     @abstractmethod
     def lipschitz(self) -> Tensor | None:
         """(T - 1,) float64, constants K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| for all x, y, a; None

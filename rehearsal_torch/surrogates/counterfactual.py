@@ -25,6 +25,7 @@ from rehearsal_torch.data.decision import action_step
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network import causal_model
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
@@ -196,7 +197,7 @@ def _episode(observed: object) -> Episode:
     return observed
 
 
-def _exact(model: TransitionModel) -> LocationScale:
+def _exact(model: TransitionModel) -> LocationScale | SparseEffects:
     """The mechanism in double precision."""
     model.require_fitted()
     return deepcopy(model.mechanism).to(torch.float64)

@@ -30,9 +30,12 @@ from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+EFFECTS = ("dense", "sparse")
 
 
 class TransitionModel(EpisodeSurrogate):
@@ -49,9 +52,11 @@ class TransitionModel(EpisodeSurrogate):
         mechanism: Factory of the mechanism, called with smooth, free and outputs (widths).
         levels: Levels per dose.
         logarithms: Features that are replaced by their logarithm.
+        effects: How doses act: "dense", as inputs of the networks (the paper); or "sparse", as few selected
+            terms beside networks that do not see them (`mechanisms.sparse_effects`).
 
     Raises:
-        ValueError: if a column is named in two roles.
+        ValueError: if a column is named in two roles, or there are no such effects.
     """
 
     def __init__(
@@ -63,19 +68,21 @@ class TransitionModel(EpisodeSurrogate):
         mechanism: Callable[..., LocationScale],
         levels: int = 5,
         logarithms: Sequence[str] = (),
+        effects: str = "dense",
     ) -> None:
         super().__init__()
+        if effects not in EFFECTS:
+            raise ValueError(f"effects: expected {' or '.join(EFFECTS)}; got {effects!r}")
         self.varying, self.static, self.contextual = tuple(varying), tuple(static), tuple(contextual)
         features = (*self.varying, *self.static, *self.contextual)
         if len({*features, *doses}) != len(features) + len(doses):
             raise ValueError(f"each column has one role; got {features} and doses {tuple(doses)}")
         self.rescale = Rescale(features, logarithms)
         self.levels = DoseLevels(doses, levels)
-        self.mechanism = mechanism(
-            smooth=len(self.varying) + len(self.static),
-            free=len(self.contextual) + len(doses),
-            outputs=len(self.varying),
-        )
+        smooth, free = len(self.varying) + len(self.static), len(self.contextual)
+        dense = effects == "dense"
+        made = mechanism(smooth=smooth, free=free + dense * len(doses), outputs=len(self.varying))
+        self.mechanism: LocationScale | SparseEffects = made if dense else SparseEffects(made, len(doses))
 
     @classmethod
     def from_tensors(
@@ -123,7 +130,7 @@ class TransitionModel(EpisodeSurrogate):
         return self.varying
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The ranges, the dose levels, then the mechanism on scaled transitions.
+        """The ranges, the dose levels, then the parts of the mechanism on scaled transitions.
 
         Args:
             table: Transitions with the next step's columns primed (`data.episode.transitions`), in clinical
@@ -135,7 +142,7 @@ class TransitionModel(EpisodeSurrogate):
             (torch.cat([table.columns(features), table.columns([next_name(name) for name in features])]),),
         )
         yield self.levels, (table.columns(self.levels.names),)
-        yield self.mechanism, self.examples(table)
+        yield from self.mechanism.parts(*self._scaled(table))
 
     def question(self) -> Question:
         """The columns that it reads."""
@@ -148,6 +155,9 @@ class TransitionModel(EpisodeSurrogate):
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents (n, p) and values (n, D) of transitions, in the mechanism's precision."""
         self.require_fitted()
+        return self._scaled(table)
+
+    def _scaled(self, table: Table) -> tuple[Tensor, Tensor]:
         ahead = [next_name(name) for name in self.varying]
         boxed = self.rescale.scale(table.columns(self.rescale.names))
         after = torch.cat([table.columns(ahead), table.columns(self.rescale.names)[:, len(ahead) :]], -1)

@@ -11,6 +11,7 @@ from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
@@ -19,7 +20,13 @@ from rehearsal_torch.surrogates.transition import TransitionModel
 
 
 def transition_model(
-    seed: int, width: int = 2, levels: int = 3, drugs: int = 1, hidden: int = 8, spread: float = 3.0
+    seed: int,
+    width: int = 2,
+    levels: int = 3,
+    drugs: int = 1,
+    hidden: int = 8,
+    spread: float = 3.0,
+    effects: str = "dense",
 ) -> TransitionModel:
     """A transition model with random weights; `spread` multiplies the actions' weights, so that actions
     matter."""
@@ -27,7 +34,7 @@ def transition_model(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = TransitionModel(
-            varying, ["age"], ["vent"], doses, partial(LocationScale, hidden=hidden), levels
+            varying, ["age"], ["vent"], doses, partial(LocationScale, hidden=hidden), levels, (), effects
         )
         table = transitions([_episode(model, 60, torch.Generator().manual_seed(seed), "ranges")])
         parts = model.parts(table)
@@ -40,7 +47,10 @@ def transition_model(
             networks.outer.mul_(3.0)
             networks.action.mul_(spread)
             networks.bias.mul_(2.0)
-        model.mechanism.finish()
+        networks.finish()
+        if isinstance(model.mechanism, SparseEffects):
+            table = torch.randn(width, 3 * drugs, 1 + width, dtype=torch.float64)
+            model.mechanism.effects.coefficients = 0.1 * spread * table * (torch.rand(table.shape) < 0.3)
     return model.eval()
 
 
@@ -54,10 +64,11 @@ def transition_episode(
     hidden: int = 8,
     spread: float = 3.0,
     fixed: Sequence[int] = (),
+    effects: str = "dense",
 ) -> CounterfactualReturn:
     """A random episode of a random transition model; A = levels ** drugs, D = width, `fixed` names the time
     steps that may not change."""
-    model = transition_model(seed, width, levels, drugs, hidden, spread)
+    model = transition_model(seed, width, levels, drugs, hidden, spread, effects)
     episode = _episode(model, horizon, torch.Generator().manual_seed(seed + 1), f"episode-{seed}")
     return CounterfactualReturn(
         model, EpisodeCase(episode, _mask(horizon, fixed)), LinearReward({"x0": -1.0}), changes

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
-from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
@@ -157,11 +156,7 @@ class CounterfactualProcess:
     ) -> None:
         self.objective, self.effort = objective, effort
         trajectory = objective.trajectory
-        self.trajectory = (
-            trajectory.to(dtype)
-            if isinstance(trajectory, LocationScaleTrajectory) and trajectory.states.dtype != dtype
-            else trajectory
-        )
+        self.trajectory = trajectory if trajectory.states.dtype == dtype else trajectory.to(dtype)
         self.horizon, self.changes, self.acts = objective.horizon, objective.changes, objective.reward.acts
         self.others = [objective.candidate_actions(time) for time in range(len(objective.observed))]
         free = [time for time, other in enumerate(self.others) if len(other)]

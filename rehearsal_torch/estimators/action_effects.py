@@ -1,0 +1,180 @@
+"""Sparse effects of doses on each output of a transition, selected and estimated in closed form.
+
+Given a transition whose networks do not see the doses, with residuals r_i = v_i - h_i(x, q) and scales
+phi_i(x, q), the effect of the doses on output i is
+
+    E_i(s, a) = sum over selected (j, k) of  B_ijk  d_j(a) (1, s)_k,
+
+with the features d(a) = (a, a^2, 1[a > 0]) of each of p doses a in [0, 1], and the state s. Given the action
+it is linear in the state, E(s, a) = M_a s + b_a: neither the bijection in the noise nor the curvature of the
+transition changes, and the Lipschitz constant grows by the spectral norm of M_a.
+
+Each output has a regression of its own, weighted by 1 / phi_i^2: a quadratic of the state and of the other
+features is projected out first, because clinicians dose by the state; then, by forward selection, the term
+with the largest |t| is added until that falls below a threshold or the largest number of terms is reached.
+Everything follows from one Gram matrix per output.
+
+Why: a network that sees the doses next to the state spreads small spurious effects over all outputs, which
+the likelihood does not notice but a search for the best action exploits.
+
+Source: ours; forward selection and partialling out are textbook (Frisch, Waugh and Lovell).
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Sizes, Solved
+
+ROWS = 8192
+"""Rows per block of the Gram matrices."""
+DEPENDENT = 1e-3
+"""A term whose part that is independent of all others is smaller than this share of it is not selected."""
+RANK = 1e-10
+"""Relative eigenvalue below which a direction of the controls counts as absent."""
+
+
+class ActionEffects(Solved):
+    """E(s, a) = M_a s + b_a with few terms per output.
+
+    Args:
+        states: D, number of outputs; the first D features are the state.
+        doses: p, number of doses.
+        threshold: The smallest |t| of a term that is selected.
+        max_terms: The largest number of terms per output.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(self, states: int, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
+        super().__init__()
+        if states < 1 or doses < 1 or not threshold > 0 or max_terms < 1:
+            raise ValueError(
+                "expected at least one state and one dose, a positive threshold and max_terms >= 1; got "
+                f"{states}, {doses}, {threshold} and {max_terms}"
+            )
+        self.states, self.count, self.threshold, self.max_terms = states, doses, threshold, max_terms
+        self.register_fitted("coefficients")
+        self.coefficients: Tensor
+
+    def sizes(self) -> Sizes:
+        """B, (D, 3 p, 1 + D)."""
+        return {"coefficients": (self.states, 3 * self.count, 1 + self.states)}
+
+    def clear(self) -> None:
+        """Forgets the effects: E = 0 until they are solved for again."""
+        self.coefficients = self.coefficients.new_empty(0)
+
+    def forward(self, states: Tensor, doses: Tensor) -> Tensor:
+        """E, states (..., D) and doses (..., p) in [0, 1] -> (..., D)."""
+        if not self.fitted:
+            return torch.zeros_like(states)
+        return _products(dose_features(doses), states) @ self.coefficients.to(states).flatten(1).mT
+
+    def maps(self, doses: Tensor) -> tuple[Tensor, Tensor]:
+        """M (A, D, D) and b (A, D) of doses (A, p) in [0, 1]."""
+        if not self.fitted:
+            shape = (len(doses), self.states)
+            return doses.new_zeros(*shape, self.states), doses.new_zeros(shape)
+        table = torch.einsum("aj,ijk->aik", dose_features(doses), self.coefficients.to(doses))
+        return table[..., 1:].contiguous(), table[..., 0].contiguous()
+
+    @torch.no_grad()
+    def solve(self, *examples: Tensor) -> None:
+        """Selects and estimates the terms.
+
+        Args:
+            *examples: Features (n, f) of which the first D are the state, doses (n, p) in [0, 1], residuals
+                (n, D) and scales (n, D) of the outputs.
+        """
+        features, doses, residuals, scales = (each.to(torch.float64) for each in examples)
+        controls = 1 + features.shape[1] + features.shape[1] * (features.shape[1] + 1) // 2
+        terms = 3 * self.count * (1 + self.states)
+        size = controls + terms + 1
+        gram = features.new_zeros(self.states, size, size)
+        for block in torch.arange(len(features), device=features.device).split(ROWS):
+            state = features[block, : self.states]
+            columns = torch.cat(
+                [_quadratic(features[block]), _products(dose_features(doses[block]), state)], -1
+            )
+            for output in range(self.states):
+                rows = torch.cat([columns, residuals[block, output : output + 1]], -1)
+                rows = rows / scales[block, output : output + 1]
+                gram[output].addmm_(rows.mT, rows)
+        shape = (3 * self.count, 1 + self.states)
+        self.coefficients = torch.stack(
+            [self._selected(each, controls, len(features)).unflatten(0, shape) for each in gram]
+        )
+
+    def terms(self, doses: Sequence[str], states: Sequence[str]) -> dict[str, list[str]]:
+        """The selected terms of each output, such as "vasopressor x MeanBP", for reports.
+
+        Args:
+            doses: The p names of the doses.
+            states: The D names of the outputs.
+        """
+        shown = [*doses, *(f"{name}^2" for name in doses), *(f"[{name} > 0]" for name in doses)]
+        found: dict[str, list[str]] = {}
+        for name, table in zip(states, self.coefficients, strict=True):
+            found[name] = [
+                shown[j] if k == 0 else f"{shown[j]} x {states[k - 1]}" for j, k in table.nonzero().tolist()
+            ]
+        return found
+
+    def _selected(self, gram: Tensor, controls: int, rows: int) -> Tensor:
+        """The coefficients of all terms, most of them zero, given the Gram matrix of controls, terms and
+        residual.
+        """
+        left = (
+            gram[controls:, controls:]
+            - gram[controls:, :controls] @ _inverse(gram[:controls, :controls]) @ gram[:controls, controls:]
+        )
+        scale = gram.diagonal()[controls:-1].clamp_min(1e-300)
+        chosen: list[int] = []
+        for _ in range(self.max_terms):
+            free = left
+            if chosen:
+                inside = left[chosen][:, chosen]
+                free = left - left[:, chosen] @ torch.linalg.solve(inside, left[chosen])
+            length = free.diagonal()[:-1].clamp_min(0.0)
+            spread = (free[-1, -1].clamp_min(0.0) / rows).sqrt()
+            usable = length > DEPENDENT**2 * scale
+            ratio = torch.where(usable, free[:-1, -1] / (length.sqrt() * spread).clamp_min(1e-300), 0.0)
+            ratio[chosen] = 0.0
+            best = int(ratio.abs().argmax())
+            if float(ratio[best].abs()) < self.threshold:
+                break
+            chosen.append(best)
+        found = torch.zeros_like(scale)
+        if chosen:
+            found[chosen] = torch.linalg.solve(left[chosen][:, chosen], left[chosen, -1])
+        return found
+
+
+def dose_features(doses: Tensor) -> Tensor:
+    """(a, a^2, 1[a > 0]), (..., p) -> (..., 3 p)."""
+    return torch.cat([doses, doses.square(), (doses > 0).to(doses)], -1)
+
+
+def _products(left: Tensor, state: Tensor) -> Tensor:
+    """Each dose feature times (1, s), (..., m), (..., D) -> (..., m (1 + D))."""
+    return (left.unsqueeze(-1) * torch.nn.functional.pad(state, (1, 0), value=1.0).unsqueeze(-2)).flatten(-2)
+
+
+def _quadratic(features: Tensor) -> Tensor:
+    """1, the features and their products, (n, f) -> (n, 1 + f + f (f + 1) / 2)."""
+    first, second = torch.triu_indices(features.shape[1], features.shape[1], device=features.device)
+    ones = torch.ones_like(features[:, :1])
+    return torch.cat([ones, features, features[:, first] * features[:, second]], -1)
+
+
+def _inverse(gram: Tensor) -> Tensor:
+    """The pseudo-inverse of a Gram matrix whose columns may depend on each other (a square of a yes/no
+    feature, for instance).
+    """
+    scale = gram.diagonal().clamp_min(1e-300).rsqrt()
+    values, vectors = torch.linalg.eigh(gram * scale * scale.unsqueeze(-1))
+    inverse = torch.where(values > RANK * values[-1], 1 / values.clamp_min(1e-300), 0.0)
+    return (vectors * inverse) @ vectors.mT * scale * scale.unsqueeze(-1)

@@ -1,0 +1,221 @@
+"""Location-scale mechanisms whose networks do not see the doses, with sparse effects of these added.
+
+    v = h(x, q) + M_a s + b_a + phi(x, q) * u,        u ~ N(0, Sigma),
+
+with the networks h and phi of the state s, the static features (together x) and the contextual features q,
+and effects M_a s + b_a of which only few coefficients differ from zero (`estimators.action_effects`). The
+mechanism is element-wise bijective in u, and Lipschitz in x with constant
+
+    L_h + max_a |M_a| + L_phi max_i |u_i|.
+
+Given the action, the effects are linear in the state: they add M_a to the Jacobian and nothing to the
+derivatives of higher order, and the networks are evaluated once for all actions.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism); the sparse effects are
+ours.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.estimators.action_effects import ActionEffects
+from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
+from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
+from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, Trajectory, spectral_bound
+
+
+class SparseEffects(nn.Module, TransitionMechanism):
+    """v = h(parents) + effects(doses) + phi(parents) * u with jointly normal u.
+
+    Parents are the smooth ones, then contextual features, then p doses as levels in [-1/2, 1/2].
+
+    Args:
+        blind: The mechanism of all parents but the doses, which is trained first.
+        doses: p.
+        threshold: The smallest |t| of an effect that is selected.
+        max_terms: The largest number of effects per output.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(self, blind: LocationScale, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
+        super().__init__()
+        self.blind, self.doses = blind, doses
+        self.effects = ActionEffects(blind.outputs, doses, threshold, max_terms)
+
+    @property
+    def smooth(self) -> int:
+        """Number of leading parents in which the constants hold."""
+        return self.blind.smooth
+
+    @property
+    def outputs(self) -> int:
+        """c, the width of the values."""
+        return self.blind.outputs
+
+    @property
+    def networks(self) -> LipschitzNetwork:
+        """h and phi before its softplus."""
+        return self.blind.networks
+
+    @property
+    def factor(self) -> Tensor:
+        """The trained parameters of Sigma; see `LocationScale`."""
+        return self.blind.factor
+
+    def moments(self, parents: Tensor) -> tuple[Tensor, Tensor]:
+        """h + effects and phi, (..., p) -> (..., c) each."""
+        location, scale = self.blind.moments(self.unseen(parents))
+        return location + self.effect(parents), scale
+
+    def unseen(self, parents: Tensor) -> Tensor:
+        """The parents without the doses, (..., p) -> (..., p - doses)."""
+        return parents[..., : -self.doses]
+
+    def shares(self, parents: Tensor) -> Tensor:
+        """The doses in [0, 1], (..., p) -> (..., doses)."""
+        return parents[..., -self.doses :] + 0.5
+
+    def effect(self, parents: Tensor) -> Tensor:
+        """M_a s + b_a, (..., p) -> (..., c); zero before the effects have been solved for."""
+        found: Tensor = self.effects(parents[..., : self.outputs], self.shares(parents))
+        return found
+
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        return self.blind.forward(self.unseen(parents), noise) + self.effect(parents)
+
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        return self.blind.abduct(self.unseen(parents), values - self.effect(parents))
+
+    def noise(self, shape: tuple[int, ...]) -> Tensor:
+        """Samples of N(0, Sigma), (*shape, c)."""
+        return self.blind.noise(shape)
+
+    def log_likelihood(self, parents: Tensor, values: Tensor) -> Tensor:
+        """log p(values | parents) of each row, (..., p), (..., c) -> (...)."""
+        return self.blind.log_likelihood(self.unseen(parents), values - self.effect(parents))
+
+    def parts(self, parents: Tensor, values: Tensor) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The networks without doses, then the effects, from their residuals in float64."""
+        self.effects.clear()
+        yield self.blind, (self.unseen(parents), values)
+        features = self.unseen(parents).to(torch.float64)
+        with torch.no_grad():
+            exact = deepcopy(self.blind).to(torch.float64)
+            location, scale = exact.moments(features)
+        residuals = values.to(torch.float64) - location
+        yield self.effects, (features, self.shares(parents).to(torch.float64), residuals, scale)
+
+    def lipschitz(self, noise: Tensor) -> Tensor:
+        """K = L_h + |M| + L_phi max_i |u_i|, (..., c) -> (...), where |M| bounds |M_a| for all doses: the sum
+        of the spectral norms over the dose features, each of which lies in [0, 1].
+        """
+        own = self.blind.lipschitz(noise)
+        if not self.effects.fitted:
+            return own
+        matrices = self.effects.coefficients[..., 1:].to(torch.float64).transpose(0, 1)
+        return own + torch.linalg.matrix_norm(matrices, 2).sum()
+
+    @torch.no_grad()
+    def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
+        """The episode's trajectory in float64: (T, c), (T - 1, A, p - c), (T,) long."""
+        states, fixed = states.to(torch.float64), fixed.to(torch.float64)
+        blind = LocationScaleTrajectory.fold(
+            self.networks.exact(),
+            self.blind.floor,
+            states,
+            self.unseen(fixed[:, :1]),
+            torch.zeros_like(observed),
+        )
+        matrices, shifts = self.effects.maps(self.shares(fixed).flatten(0, 1))
+        steps = fixed.shape[:2]
+        return SparseTrajectory(blind, observed, matrices.unflatten(0, steps), shifts.unflatten(0, steps))
+
+
+@final
+class SparseTrajectory(CurvedTrajectory):
+    """F_t(x, a) = h(x, q_t) + M_{t,a} x + b_{t,a} + phi(x, q_t) * u_t.
+
+    Args:
+        blind: The trajectory of the networks alone, with a single action.
+        observed: The actions taken, (T,) long.
+        matrices: M, (T - 1, A, D, D).
+        shifts: b, (T - 1, A, D).
+    """
+
+    def __init__(
+        self, blind: LocationScaleTrajectory, observed: Tensor, matrices: Tensor, shifts: Tensor
+    ) -> None:
+        super().__init__(blind.states, observed, matrices.shape[1])
+        self.matrices, self.shifts = matrices, shifts
+        time = torch.arange(len(shifts), device=observed.device)
+        before = blind.states[:-1]
+        taken = matrices[time, observed[:-1]], shifts[time, observed[:-1]]
+        effect = (taken[0] @ before.unsqueeze(-1))[..., 0] + taken[1]
+        centre, spread = blind.moments(before, blind.offsets[:, 0])
+        self.blind = blind.with_noise((blind.states[1:] - centre - effect) / spread)
+        self.noise = self.blind.noise
+        # (1, x) times this is the effect of each action: one narrow product for all actions.
+        self._across = torch.cat([shifts.unsqueeze(-1), matrices], -1).flatten(1, 2).mT.contiguous()
+
+    def to(self, dtype: torch.dtype) -> "SparseTrajectory":
+        """The same trajectory in another precision."""
+        return SparseTrajectory(
+            self.blind.to(dtype), self.observed, self.matrices.to(dtype), self.shifts.to(dtype)
+        )
+
+    def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
+        """(n, D), t, (n,) or () long -> (n, D)."""
+        moved = self.blind.step(states, time, torch.zeros_like(actions))
+        matrices, shifts = self.matrices[time, actions], self.shifts[time, actions]
+        if actions.ndim == 0:
+            return moved + torch.addmm(shifts, states, matrices.mT)
+        return moved + (matrices @ states.unsqueeze(-1))[..., 0] + shifts
+
+    def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
+        """(n, D), t, (A',) long -> (n, A', D)."""
+        moved = self.blind.step(states, time, self.observed.new_zeros(()))
+        across = self._across[time].unflatten(-1, (self.actions, -1))
+        chosen = (across if actions is None else across[:, actions]).flatten(1)
+        effects = torch.addmm(chosen[0], states, chosen[1:]).unflatten(-1, (-1, states.shape[-1]))
+        return moved.unsqueeze(1) + effects
+
+    def lipschitz(self) -> Tensor:
+        """(T - 1,) float64, L_h + max_a |M_a| + L_phi max_i |u_i| from the weights in use."""
+        norms = torch.linalg.matrix_norm(self.matrices.to(torch.float64), 2).amax(-1)
+        return self.blind.lipschitz() + norms * (1 + 1e-9)
+
+    def jacobians(self, states: Tensor, time: int) -> Tensor:
+        """(n, D), t -> (n, A, D, D)."""
+        return self.blind.jacobians(states, time) + self.matrices[time]
+
+    def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
+        """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls; the second and third order
+        are those of the networks alone.
+        """
+        blind = self.blind.curvature(states, time, covectors, radii)
+        shape = (len(states), self.actions)
+        jacobian = blind.jacobian + self.matrices[time]
+        jacobian_norm = torch.minimum(
+            spectral_bound(jacobian) + blind.second_derivative_norm * radii[:, None],
+            blind.jacobian_norm + spectral_bound(self.matrices[time]),
+        )
+        return replace(
+            blind,
+            jacobian=jacobian,
+            hessian=blind.hessian.expand(*shape, -1, -1),
+            jacobian_norm=jacobian_norm,
+            second_derivative_norm=blind.second_derivative_norm.expand(shape),
+            hessian_lipschitz=blind.hessian_lipschitz.expand(shape),
+        )

@@ -1,0 +1,133 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.mechanisms.sparse_effects import SparseEffects, SparseTrajectory
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.toys.episodes import transition_episode
+
+HORIZON, WIDTH = 6, 3
+LEVELS = torch.cartesian_prod(torch.arange(3), torch.arange(2)).double() / torch.tensor([2.0, 1.0]) - 0.5
+
+
+def instance(seed: int, factor: float = 3.0, size: float = 0.5):
+    """A mechanism over 3 varying and 1 static features, 1 contextual feature and 2 doses, with an episode."""
+    stream = torch.Generator().manual_seed(seed)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        blind = LocationScale(4, 1, WIDTH, hidden=16)
+        with torch.no_grad():
+            blind.networks.inner *= factor
+            blind.networks.outer *= factor
+    made = SparseEffects(blind.to(torch.float64), 2)
+    table = torch.randn(WIDTH, 6, 1 + WIDTH, generator=stream, dtype=torch.float64)
+    rare = torch.rand(table.shape, generator=stream, dtype=torch.float64) < 0.3
+    made.effects.coefficients = size * table * rare
+    states = torch.randn(HORIZON, WIDTH, generator=stream, dtype=torch.float64)
+    kept = torch.randn(HORIZON - 1, 1, 2, generator=stream, dtype=torch.float64)
+    fixed = torch.cat([kept.expand(-1, 6, -1), LEVELS.expand(HORIZON - 1, -1, -1)], -1)
+    return made, states, fixed, torch.randint(6, (HORIZON,), generator=stream)
+
+
+@given(seed=st.integers(0, 10_000), factor=st.floats(0.2, 20.0))
+@settings(max_examples=20, deadline=None, derandomize=True)
+def test_the_trajectory_is_the_mechanism_with_abducted_noise(seed: int, factor: float):
+    made, states, fixed, observed = instance(seed, factor)
+    trajectory = made.unroll(states, fixed, observed)
+    rows = torch.randn(5, WIDTH, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    for time in range(HORIZON - 1):
+        parents = torch.cat([states[time], fixed[time, observed[time]]])
+        noise = made.abduct(parents, states[time + 1])
+        torch.testing.assert_close(made.forward(parents, noise), states[time + 1], atol=1e-10, rtol=0)
+        torch.testing.assert_close(trajectory.noise[time], noise, atol=1e-8, rtol=1e-8)
+        again = trajectory.step(states[time : time + 1], time, observed[time])
+        torch.testing.assert_close(again[0], states[time + 1], atol=1e-10, rtol=0)
+        every = trajectory.branch(rows, time)
+        for action in range(6):
+            expected = made.forward(torch.cat([rows, fixed[time, action].expand(5, -1)], -1), noise)
+            torch.testing.assert_close(every[:, action], expected, atol=1e-8, rtol=1e-8)
+            one = trajectory.step(rows, time, torch.tensor(action))
+            torch.testing.assert_close(one, expected, atol=1e-8, rtol=1e-8)
+        actions = torch.tensor([5, 0, 3, 3, 1])
+        torch.testing.assert_close(trajectory.step(rows, time, actions), every[torch.arange(5), actions])
+        some = torch.tensor([4, 2])
+        torch.testing.assert_close(trajectory.branch(rows, time, some), every[:, some])
+
+
+def smooth_step(trajectory: SparseTrajectory, row, time: int, action: int):
+    """F_t written out without in-place operations."""
+    blind = trajectory.blind
+    half = blind.inner.shape[0] // 2
+    hidden = torch.tanh(blind.inner @ row + blind.offsets[time, 0])
+    location = blind.location[0] @ hidden[:half] + blind.location[1]
+    raw = blind.scale[0] @ hidden[half:] + blind.scale[1]
+    scale = torch.nn.functional.softplus(raw) + blind.floor
+    effect = trajectory.matrices[time, action] @ row + trajectory.shifts[time, action]
+    return location + effect + scale * trajectory.noise[time]
+
+
+@given(seed=st.integers(0, 10_000), radius=st.floats(0.0, 2.0))
+@settings(max_examples=15, deadline=None, derandomize=True)
+def test_derivatives_are_exact_and_their_bounds_hold_on_the_ball(seed: int, radius: float):
+    made, states, fixed, observed = instance(seed)
+    trajectory = made.unroll(states, fixed, observed)
+    stream = torch.Generator().manual_seed(seed)
+    row, covector = torch.randn(2, WIDTH, generator=stream, dtype=torch.float64)
+    ways = torch.nn.functional.normalize(torch.randn(8, WIDTH, generator=stream, dtype=torch.float64), dim=-1)
+    constants = trajectory.lipschitz()
+    assert (constants <= made.lipschitz(trajectory.noise) * (1 + 1e-8)).all()
+    for time in (0, HORIZON - 2):
+        curvature = trajectory.curvature(
+            row[None], time, covector[None], torch.tensor([radius], dtype=torch.float64)
+        )
+        for action in (0, 5):
+            step = lambda x, t=time, a=action: smooth_step(trajectory, x, t, a)  # noqa: E731
+            jacobian = torch.func.jacrev(step)
+            hessian = torch.func.jacrev(torch.func.jacrev(lambda x, f=step: f(x) @ covector))
+            torch.testing.assert_close(curvature.jacobian[0, action], jacobian(row), atol=1e-9, rtol=1e-9)
+            torch.testing.assert_close(curvature.hessian[0, action], hessian(row), atol=1e-8, rtol=1e-8)
+            torch.testing.assert_close(trajectory.jacobians(row[None], time)[0, action], jacobian(row))
+            for way in ways:
+                there = row + radius * way
+                norm = torch.linalg.matrix_norm(jacobian(there), 2)
+                assert norm <= curvature.jacobian_norm[0, action] * (1 + 1e-9)
+                assert norm <= constants[time] * (1 + 1e-9)
+
+
+def test_other_precision_and_noise_keep_the_maps():
+    made, states, fixed, observed = instance(7)
+    trajectory = made.unroll(states, fixed, observed)
+    single = trajectory.to(torch.float32)
+    assert single.branch(single.states[:2], 1).dtype == torch.float32
+    torch.testing.assert_close(
+        single.branch(single.states[:2], 1).double(), trajectory.branch(states[:2], 1), atol=1e-4, rtol=1e-4
+    )
+
+
+def test_the_likelihood_is_that_of_the_values_without_the_effects():
+    made, states, fixed, observed = instance(8)
+    parents = torch.cat([states[:-1], fixed[torch.arange(HORIZON - 1), observed[:-1]]], -1)
+    found = made.log_likelihood(parents, states[1:])
+    plain = made.blind.log_likelihood(parents[:, :-2], states[1:] - made.effect(parents))
+    torch.testing.assert_close(found, plain)
+    torch.manual_seed(0)
+    drawn = made.noise((20_000,))
+    sigma = made.blind.cholesky() @ made.blind.cholesky().mT
+    torch.testing.assert_close(drawn.T.cov(), sigma, atol=2e-3, rtol=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_sequence_is_proven_and_is_that_of_enumeration(seed: int):
+    objective = transition_episode(seed, horizon=6, changes=2, levels=3, drugs=2, effects="sparse")
+    wanted = CounterfactualReturn(objective.surrogate, objective.case, LinearReward({"x0": -1.0}), 2)
+    assert isinstance(wanted.trajectory, SparseTrajectory)
+    best, certified = Exhaustive()(wanted), BranchAndBound()(wanted)
+    assert certified.trace["proven"]
+    assert certified.value == pytest.approx(best.value, abs=1e-9)
+    quick = Exhaustive(precision="float32")(wanted)
+    assert quick.value == pytest.approx(best.value, abs=1e-6)
