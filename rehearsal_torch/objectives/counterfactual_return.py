@@ -26,7 +26,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.objective import Objective
-from rehearsal_torch.objectives.reward import Doses, Reward
+from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
 
@@ -162,16 +162,49 @@ class CounterfactualReturn(Objective):
         Returns:
             (..., A), or (..., 1) if the reward does not depend on the action.
         """
-        doses = None
-        if self.reward.acts:
-            every = self.doses
-            doses = every if time is None else Doses(every.names, every.values[time])
-        return self.reward(self.surrogate.units(states), self.surrogate.names, doses)
+        if self.surrogate.members > 1:
+            return self.member_rewards(states, time).mean(-2)
+        return self.reward(self.surrogate.units(states), self.surrogate.names, self._dosed(time))
+
+    def member_rewards(self, states: Tensor, time: int | None = None) -> Tensor:
+        """R of each of the M members of the surrogate; see `rewards`.
+
+        Returns:
+            (..., M, A), or (..., M, 1) if the reward does not depend on the action.
+        """
+        doses = self._dosed(time)
+        doses = None if doses is None else Doses(doses.names, doses.values.unsqueeze(-3))
+        return self.reward(self.surrogate.member_units(states), self.surrogate.names, doses)
+
+    def member_returns(self, actions: Tensor) -> Tensor:
+        """The return of an action sequence by each member, (H,) long -> (M,)."""
+        rewards = self.member_rewards(self.replay(actions.unsqueeze(0))[0])
+        if not self.reward.acts:
+            return rewards.sum((0, -1))
+        where = actions[:, None, None].expand(-1, rewards.shape[1], 1)
+        return rewards.gather(-1, where).sum((0, -1))
+
+    def gradient(self) -> Tensor | None:
+        """dR/dx in the coordinates of the trajectory, (D,), or (M D,) for an ensemble; None if the reward is
+        not linear.
+        """
+        if not isinstance(self.reward, LinearReward):
+            return None
+        members = self.surrogate.members
+        gradient = self.reward.gradient(self.surrogate.names, self.surrogate.state_scale())
+        return gradient if members == 1 else gradient.repeat(members) / members
+
+    def _dosed(self, time: int | None) -> Doses | None:
+        if not self.reward.acts:
+            return None
+        every = self.doses
+        return every if time is None else Doses(every.names, every.values[time])
 
     @cached_property
     def constant(self) -> float:
         """C, the Lipschitz constant of the reward in the trajectory's coordinates; infinite if unknown."""
-        return self.reward.lipschitz(self.surrogate.names, self.surrogate.state_scale())
+        found = self.reward.lipschitz(self.surrogate.names, self.surrogate.state_scale())
+        return found if self.surrogate.members == 1 else found / math.sqrt(self.surrogate.members)
 
     def rounding(self, share: float, size: float) -> float:
         """The tolerance within which two returns count as equal: `share` of their size, in the reward's unit.
@@ -254,7 +287,9 @@ class CounterfactualReturn(Objective):
         Returns:
             ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and
             ``observed_rewards`` (T numbers each), ``doses`` and ``observed_doses`` by step, the returns
-            ``value`` and ``observed``, and ``improvement`` (value - observed) / |observed|.
+            ``value`` and ``observed``, and ``improvement`` (value - observed) / |observed|. For an ensemble
+            also ``member_gains`` (M), and ``rewards_lower`` and ``rewards_upper``, the range of the members'
+            rewards at each step.
         """
         sequence, observed, outcome = self.sequence(decision), self.observed, self.outcome()
         changed = bool((sequence != observed).any())
@@ -272,6 +307,22 @@ class CounterfactualReturn(Objective):
             "value": value,
             "observed": outcome,
             "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
+            **self._bands(states, sequence),
+        }
+
+    def _bands(self, states: Tensor, actions: Tensor) -> dict[str, Any]:
+        """The members' gains, and the range of their rewards at each step; empty for a single model."""
+        if self.surrogate.members == 1:
+            return {}
+        rewards = self.member_rewards(states)
+        every = torch.tensor(
+            [_along(rewards[:, place], actions) for place in range(rewards.shape[1])], dtype=torch.float64
+        )
+        before = self.member_returns(self.observed)
+        return {
+            "member_gains": (every.sum(-1).to(before) - before).tolist(),
+            "rewards_lower": every.amin(0).tolist(),
+            "rewards_upper": every.amax(0).tolist(),
         }
 
     def warnings(self) -> tuple[str, ...]:

@@ -9,8 +9,8 @@
 
 An objective applies the rule to the decisions that a search found for it (`Objective.guarded`). For an
 episode, it replays the proposed sequence: if its return does not exceed the observed one, the decision
-becomes no action; if the return that the search claims differs from the replayed one, the decision carries a
-warning.
+becomes no action; if the members of an ensemble do not all predict a gain, it is refused; if the return that
+the search claims differs from the replayed one, the decision carries a warning.
 
 A search whose `declines` is False only gets warnings in place of a refusal or no action: presets that
 reproduce a publication, and methods that learn online, where acting yields information.
@@ -80,6 +80,17 @@ def guarded_sequence(
         if declines:
             return declined(_warned(decision, found), "no_action", message)
         found.append(message)
+    elif objective.surrogate.members > 1:
+        gains = objective.member_returns(sequence) - objective.member_returns(objective.observed)
+        against = int((gains <= 0).sum())
+        if against:
+            message = (
+                f"{against} of the {len(gains)} members of the model predict no improvement (their gains: "
+                f"{', '.join(f'{gain:.4g}' for gain in gains.tolist())})"
+            )
+            if declines:
+                return declined(_warned(decision, found), "refused", message)
+            found.append(message)
     return _warned(decision, found)
 
 

@@ -118,6 +118,15 @@ class EpisodeSurrogate(Surrogate, ABC):
     def units(self, states: Tensor) -> Tensor:
         """States from the trajectory's coordinates to the variables' units, (..., D) -> (..., D)."""
 
+    @property
+    def members(self) -> int:
+        """M, the number of models of an ensemble, whose states are side by side in a trajectory; else 1."""
+        return 1
+
+    def member_units(self, states: Tensor) -> Tensor:
+        """States of each member in the variables' units, (..., M D) -> (..., M, D)."""
+        return self.units(states).unsqueeze(-2)
+
     @abstractmethod
     def state_scale(self) -> Tensor:
         """(D,), an upper bound on the change of each variable, in its unit, per unit step in its coordinate;

@@ -142,6 +142,10 @@ class TransitionModel(EpisodeSurrogate):
             (torch.cat([table.columns(features), table.columns([next_name(name) for name in features])]),),
         )
         yield self.levels, (table.columns(self.levels.names),)
+        yield from self.mechanism_parts(table)
+
+    def mechanism_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The parts of the mechanism alone, once the ranges and levels have been fitted."""
         yield from self.mechanism.parts(*self._scaled(table))
 
     def question(self) -> Question:

@@ -22,6 +22,7 @@ from rehearsal_torch.mechanisms.mechanism import (
     NodeMechanism,
     TransitionMechanism,
 )
+from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
@@ -55,11 +56,19 @@ def node(**options: object) -> NodeMechanism:
     return fit(ExogenousModel(CHAIN, **options), table).network().mechanisms[1]
 
 
+def sparse() -> SparseEffects:
+    """One contextual feature and one dose."""
+    made = SparseEffects(LocationScale(3, 1, 2, hidden=8).double(), 1)
+    made.effects.coefficients = torch.randn(2, 3, 3, dtype=torch.float64)
+    return made
+
+
 CASES: dict[str, Callable[[], Mechanism]] = {
     "LocationScale": lambda: LocationScale(3, 2, 2, hidden=8).double(),
     "LocationScale, unconstrained": lambda: LocationScale(
         3, 2, 2, hidden=8, location_constant=None, scale_constant=None
     ).double(),
+    "SparseEffects": sparse,
     "LinearGaussian": least_squares,
     "AffineMechanism": lambda: least_squares().estimate(),
     "ConditionalFlow": flow,

@@ -6,6 +6,7 @@ Surrogates with a task stand under a contract of their own, test_rehearsal_surro
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -16,6 +17,7 @@ import rehearsal_torch.surrogates
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.toys.rehearsal_methods import CAUSAL, SURROGATES, configuration
@@ -25,6 +27,10 @@ CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
     "TransitionModel": lambda seed: model(seed=seed),
     "TransitionModel, unconstrained": lambda seed: model(
         location_constant=None, scale_constant=None, seed=seed
+    ),
+    "TransitionModel, sparse": lambda seed: model(seed=seed, effects="sparse"),
+    "TransitionEnsemble": lambda seed: TransitionEnsemble(
+        partial(model, seed=seed, effects="sparse"), 2, seed
     ),
 }
 every = pytest.mark.parametrize("name", CASES)
@@ -113,7 +119,7 @@ def test_courses_are_double_precision_without_gradients_and_leave_the_random_sta
     assert torch.equal(torch.rand(2), expected)
     assert trajectory.states.dtype == torch.float64
     assert not trajectory.branch(trajectory.states[:2], 0).requires_grad
-    assert trajectory.states.shape == (5, len(made.names))
+    assert trajectory.states.shape == (5, made.members * len(made.names))
     assert set(made.names) <= set(NAMES)
 
 
@@ -121,10 +127,15 @@ def test_courses_are_double_precision_without_gradients_and_leave_the_random_sta
 def test_the_slope_bounds_what_a_step_in_coordinates_is_worth(name: str):
     made = fitted(name)
     here, there = torch.randn(
-        2, 50, len(made.names), dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        2,
+        50,
+        made.members * len(made.names),
+        dtype=torch.float64,
+        generator=torch.Generator().manual_seed(0),
     )
     moved = (made.units(here) - made.units(there)).abs()
-    assert (moved <= made.state_scale() * (here - there).abs() * (1 + 1e-12) + 1e-12).all()
+    apart = (here - there).abs().unflatten(-1, (made.members, -1)).mean(-2)
+    assert (moved <= made.state_scale() * apart * (1 + 1e-12) + 1e-12).all()
 
 
 @every

@@ -5,8 +5,8 @@ from rehearsal_torch.estimators.action_effects import ActionEffects, dose_featur
 
 
 def drawn(rows: int, seed: int, beta: float = 0.4, quadratic: float = 1.0):
-    """Features (n, 4) of which two are the state, doses that depend on them, scales, and true effects:
-    the first output moves with the first dose times the second state and with the second dose given at all."""
+    """Features (n, 4) of which two are the state, doses that depend on them, scales, and residuals: the first
+    output moves with the first dose times the second state and with the second dose given at all."""
     stream = torch.Generator().manual_seed(seed)
 
     def normal(*shape):

@@ -40,7 +40,11 @@ def observations(count: int = 40, horizon: int = 6, seed: int = 0) -> Table:
 
 
 def model(
-    hidden: int = 8, location_constant: float | None = 1.0, scale_constant: float | None = 0.1, seed: int = 0
+    hidden: int = 8,
+    location_constant: float | None = 1.0,
+    scale_constant: float | None = 0.1,
+    seed: int = 0,
+    effects: str = "dense",
 ) -> TransitionModel:
     """An unfitted transition model, the same for the same seed."""
     with torch.random.fork_rng():
@@ -48,4 +52,4 @@ def model(
         mechanism = partial(
             LocationScale, hidden=hidden, location_constant=location_constant, scale_constant=scale_constant
         )
-        return TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, mechanism, levels=3)
+        return TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, mechanism, 3, (), effects)

@@ -41,7 +41,6 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget, checked_budget, ended
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
@@ -130,9 +129,9 @@ class BranchAndBound(Search[CounterfactualReturn]):
 
     def _refusal(self, objective: CounterfactualReturn) -> str:
         """Why the model cannot be built; empty if it can."""
-        if not isinstance(objective.reward, LinearReward):
+        gradient = objective.gradient()
+        if gradient is None:
             return "the reward is not linear in the states"
-        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.state_scale())
         if not torch.isfinite(gradient).all():
             return (
                 "the reward is not linear in the coordinates of the trajectory (a rewarded feature is on a "

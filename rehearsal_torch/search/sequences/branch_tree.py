@@ -13,7 +13,6 @@ from torch import Tensor
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.change_events import ChangeEvents, change_events, roll_out
 from rehearsal_torch.search.sequences.decision_process import Effort
@@ -65,13 +64,11 @@ class EventTree:
 
     def __init__(self, objective: CounterfactualReturn, effort: Effort, limits: Limits) -> None:
         assert isinstance(objective.trajectory, CurvedTrajectory)
-        assert isinstance(objective.reward, LinearReward)
+        gradient = objective.gradient()
+        assert gradient is not None
         self.effort, self.limits, self.observed = effort, limits, objective.outcome()
         self.open, self.choices = objective.open.tolist(), objective.choices
-        gradient = objective.reward.gradient(objective.surrogate.names, objective.surrogate.state_scale()).to(
-            objective.trajectory.states
-        )
-        self.trajectory, self.gradient = objective.trajectory, gradient
+        self.trajectory, self.gradient = objective.trajectory, gradient.to(objective.trajectory.states)
         self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
         self.best, self.sequence = 0.0, objective.observed
         self.root, self.loose, self.modelled, self.recentred, self.rolled_out = 0.0, "", False, 0, 0

@@ -23,7 +23,6 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.spaces.box import Alteration
 
@@ -229,11 +228,8 @@ class CounterfactualProcess:
         """Coefficients (D, 1) and intercept (1,) of a reward that is affine in the coordinates of the
         trajectory; None for other rewards.
         """
-        reward, surrogate = self.objective.reward, self.objective.surrogate
-        if not isinstance(reward, LinearReward):
-            return None
-        gradient = reward.gradient(surrogate.names, surrogate.state_scale())
-        if not torch.isfinite(gradient).all():
+        gradient = self.objective.gradient()
+        if gradient is None or not torch.isfinite(gradient).all():
             return None
         states = self.trajectory.states
         zero = self.objective.rewards(torch.zeros_like(self.objective.trajectory.states[:1]), 0)

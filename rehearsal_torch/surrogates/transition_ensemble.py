@@ -1,0 +1,130 @@
+"""Ensembles of transition models, each fitted to a bootstrap resample of the transitions.
+
+A single learnt model claims more than it keeps: a search finds the actions at which its errors are largest,
+and two trainings of one class recommend differently. An ensemble shows this. Its prediction is the mean over
+its members, and a recommendation is made only where every member predicts a gain (`objectives.guard`).
+
+Each member draws n of the n training transitions with replacement, its own seed; ranges and dose levels are
+those of the whole table, so that all members speak of the same coordinates and actions. The abducted noise is
+each member's own. A search sees the stacked states of all members (`mechanisms.stacked_trajectory`).
+
+Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles); the rule of
+unanimity is ours.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.question import Question
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.mechanisms.stacked_trajectory import stacked
+from rehearsal_torch.mechanisms.trajectory import Trajectory
+from rehearsal_torch.seeding import paired_generator
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.surrogates.transition import TransitionModel
+
+MAX_MEMBERS = 64
+
+
+class TransitionEnsemble(EpisodeSurrogate):
+    """M transition models of bootstrap resamples.
+
+    Args:
+        member: Factory of one member, a `TransitionModel`.
+        count: M.
+        seed: Seed of the resamples.
+
+    Raises:
+        ValueError: if there are fewer than 2 or more than 64 members.
+    """
+
+    def __init__(self, member: Callable[[], TransitionModel], count: int = 4, seed: int = 0) -> None:
+        super().__init__()
+        bounded("count", count, MAX_MEMBERS, 2)
+        self.seed = seed
+        models = [member() for _ in range(count)]
+        for each in models[1:]:
+            each.rescale, each.levels = models[0].rescale, models[0].levels
+        self.models = nn.ModuleList(models)
+
+    @property
+    def each(self) -> tuple[TransitionModel, ...]:
+        """The members."""
+        return tuple(model for model in self.models if isinstance(model, TransitionModel))
+
+    @property
+    def first(self) -> TransitionModel:
+        """The first member, whose ranges and dose levels are those of all."""
+        return self.each[0]
+
+    @property
+    def members(self) -> int:
+        """M."""
+        return len(self.models)
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The common ranges and dose levels, then each member's mechanism on its own resample."""
+        rows = len(table)
+        for place, model in enumerate(self.each):
+            drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
+            steps = model.parts(table)
+            common = [next(steps), next(steps)]
+            if not place:
+                yield from common
+            yield from model.mechanism_parts(Table(table.names, table.values[drawn], table.altered[drawn]))
+
+    def trajectory(self, episode: Episode) -> Trajectory:
+        """The members' trajectories side by side, with states (T, M D)."""
+        return stacked([model.trajectory(episode) for model in self.each])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The D varying features."""
+        return self.first.names
+
+    def units(self, states: Tensor) -> Tensor:
+        """The mean over the members, (..., M D) -> (..., D), in clinical units."""
+        return self.member_units(states).mean(-2)
+
+    def member_units(self, states: Tensor) -> Tensor:
+        """Each member's states, (..., M D) -> (..., M, D), in clinical units."""
+        return self.first.units(states.unflatten(-1, (self.members, -1)))
+
+    def state_scale(self) -> Tensor:
+        """(D,); see `TransitionModel`."""
+        return self.first.state_scale()
+
+    @property
+    def dose_names(self) -> tuple[str, ...]:
+        """The dose columns."""
+        return self.first.dose_names
+
+    def doses(self, actions: Tensor) -> Tensor:
+        """(...) -> (..., p), the median doses of the levels."""
+        return self.first.doses(actions)
+
+    @property
+    def selectable(self) -> Tensor:
+        """Which actions have training rows at each of their levels, (A,) bool."""
+        return self.first.selectable
+
+    def outside(self, episode: Episode) -> tuple[str, ...]:
+        """One sentence for each feature that leaves its range in the training table."""
+        return self.first.outside(episode)
+
+    def question(self) -> Question | None:
+        """The columns that it reads."""
+        return self.first.question()
+
+    def used(self) -> tuple[str, ...]:
+        """All columns."""
+        return self.first.used()
+
+    def log_likelihood(self, table: Table) -> Tensor:
+        """Mean over the members of each transition's log-likelihood, scaled coordinates, (n,)."""
+        return torch.stack([model.log_likelihood(table) for model in self.each]).mean(0)

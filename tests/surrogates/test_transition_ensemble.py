@@ -1,0 +1,146 @@
+from functools import partial
+
+import pytest
+import torch
+
+import rehearsal_torch as rt
+from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.guard import guarded_sequence
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_score import StepScore
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, observations, patients
+
+MEMBER = partial(
+    TransitionModel,
+    VARYING,
+    STATIC,
+    CONTEXTUAL,
+    DOSES,
+    partial(LocationScale, hidden=8),
+    levels=3,
+    effects="sparse",
+)
+
+
+@pytest.fixture(scope="module")
+def ensemble() -> TransitionEnsemble:
+    torch.manual_seed(0)
+    made = TransitionEnsemble(MEMBER, 3)
+    return fit(made, observations(), Descent(max_epochs=4, progress=False), observations(10, seed=1))
+
+
+def objective(surrogate, reward, changes=2) -> CounterfactualReturn:
+    return CounterfactualReturn(surrogate, EpisodeCase(patients(1, 5, seed=7)[0]), reward, changes)
+
+
+def test_members_share_ranges_and_levels_and_differ_in_weights(ensemble):
+    first, second, _ = ensemble.each
+    assert second.rescale is first.rescale
+    assert second.levels is first.levels
+    assert not torch.equal(first.mechanism.networks.inner, second.mechanism.networks.inner)
+    torch.manual_seed(0)
+    again = fit(
+        TransitionEnsemble(MEMBER, 3),
+        observations(),
+        Descent(max_epochs=4, progress=False),
+        observations(10, seed=1),
+    )
+    for name, value in ensemble.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value), name
+
+
+SCORE = StepScore({"a": {"x": {"> 0": 2}}, "b": {DOSES[0]: {"> 0": 1}}}, DOSES)
+
+
+@pytest.mark.parametrize("reward", [LinearReward({"x": -1.0, "y": 0.5}), SCORE])
+def test_the_return_is_the_mean_over_the_members(ensemble, reward):
+    wanted = objective(ensemble, reward)
+    sequences = wanted.observed.repeat(5, 1)
+    sequences[torch.arange(5), torch.arange(5) % 4] = torch.tensor([0, 8, 3, 5, 1])
+    each = torch.stack([objective(model, reward)(sequences) for model in ensemble.each])
+    torch.testing.assert_close(wanted(sequences), each.mean(0))
+    torch.testing.assert_close(wanted.member_returns(sequences[1]), each[:, 1])
+    assert wanted.outcome() == pytest.approx(objective(ensemble.each[0], reward).outcome())
+    states = wanted.replay(sequences)
+    members = ensemble.member_units(states)
+    assert members.shape == (5, 5, 3, 2)
+    torch.testing.assert_close(ensemble.units(states), members.mean(-2))
+
+
+def test_searches_find_the_best_mean_and_prove_it(ensemble):
+    wanted = objective(ensemble, LinearReward({"x": -1.0}))
+    best, certified = Exhaustive()(wanted), BranchAndBound()(wanted)
+    assert certified.trace["proven"]
+    assert certified.value == pytest.approx(best.value, abs=1e-9)
+    assert GreedyChanges()(wanted).value <= best.value + 1e-9
+    record = wanted.trajectory_record(best)
+    assert len(record["member_gains"]) == 3
+    assert sum(record["member_gains"]) / 3 == pytest.approx(record["value"] - record["observed"])
+    for low, middle, high in zip(
+        record["rewards_lower"], record["rewards"], record["rewards_upper"], strict=True
+    ):
+        assert low - 1e-9 <= middle <= high + 1e-9
+
+
+def test_a_change_against_which_a_member_speaks_is_refused(ensemble):
+    """The second member's networks are shifted so that it sees harm where the others see a gain."""
+    wanted = objective(ensemble, LinearReward({"x": -1.0}))
+    best = Exhaustive()(wanted)
+    assert guarded_sequence(wanted, best).status == "recommended"
+
+    class Against(CounterfactualReturn):
+        def member_returns(self, actions):
+            found = super().member_returns(actions)
+            changed = float((actions != self.observed).any())
+            return found - changed * torch.tensor([0.0, 1e6, 0.0], dtype=torch.float64)
+
+    doubtful = Against(ensemble, wanted.case, wanted.reward, 2)
+    refused = guarded_sequence(doubtful, best)
+    assert refused.status == "refused"
+    assert refused.reason.startswith("1 of the 3 members of the model predict no improvement")
+    warned = guarded_sequence(doubtful, best, declines=False)
+    assert warned.status == "recommended"
+    assert any("1 of the 3 members" in each for each in warned.warnings)
+
+
+def test_saved_and_loaded_it_is_the_same(ensemble, tmp_path):
+    package = "rehearsal_torch"
+    mechanism = {
+        "_target_": f"{package}.mechanisms.location_scale.LocationScale",
+        "_partial_": True,
+        "hidden": 8,
+    }
+    member = {
+        "_target_": f"{package}.surrogates.transition.TransitionModel",
+        "_partial_": True,
+        "varying": list(VARYING),
+        "static": list(STATIC),
+        "contextual": list(CONTEXTUAL),
+        "doses": list(DOSES),
+        "mechanism": mechanism,
+        "levels": 3,
+        "effects": "sparse",
+    }
+    config = {"_target_": f"{package}.surrogates.transition_ensemble.TransitionEnsemble", "member": member}
+    rt.save(ensemble, config | {"count": 3}, tmp_path / "model")
+    again = rt.load(tmp_path / "model")
+    wanted, same = (objective(each, LinearReward({"x": -1.0})) for each in (ensemble, again))
+    sequence = wanted.observed.clone()
+    sequence[0] = (sequence[0] + 1) % 9
+    assert torch.equal(wanted(sequence), same(sequence))
+    assert again.members == 3
+
+
+def test_too_few_or_too_many_members_are_refused():
+    for count in (1, 65):
+        with pytest.raises(ValueError, match="count: expected"):
+            TransitionEnsemble(MEMBER, count)
