@@ -12,12 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.episodes.simulator import STATES, sofa
 from rehearsal_torch.problems.episodes.splits import split as split_patients
+from rehearsal_torch.problems.episodes.stay_columns import Impossible
 from rehearsal_torch.problems.episodes.stays import COLUMNS, DOSES, data_card, read_stays
 from rehearsal_torch.problems.problem import Problem
 
@@ -42,6 +46,7 @@ class Mimic(Problem):
             act, or are recorded, late. It does not remedy SOFA's scoring the dose of its own step: in the
             simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         age_unit: "days" as AI-Clinician has it, or "years".
+        impossible: What happens to cells outside their ranges: "refuse", "drop" or "clip" (`stay_columns`).
 
     Raises:
         TableError: if there is no such file, or the table has faults; all are listed.
@@ -58,6 +63,7 @@ class Mimic(Problem):
         split: str = "test",
         action_lag: int = 0,
         age_unit: str = "days",
+        impossible: Impossible = "refuse",
     ) -> None:
         if split not in SHARES:
             raise ValueError(f"expected split train, validation or test; got {split!r}")
@@ -74,6 +80,7 @@ class Mimic(Problem):
             max_length=max_length,
             action_lag=action_lag,
             age_unit=age_unit,
+            impossible=impossible,
         )
         if not self.stays.episodes:
             raise ValueError(
@@ -118,7 +125,7 @@ class Mimic(Problem):
         """Sizes, ranges, missing values, exclusions, dose levels, splits, source and caution."""
         levels = DoseLevels(DOSES)
         levels.solve(self.observations().columns(DOSES))
-        return data_card(
+        found = data_card(
             self.stays,
             self.splits,
             source=str(self.path.name),
@@ -126,6 +133,18 @@ class Mimic(Problem):
             levels=levels,
             missing=self.missing or None,
         )
+        return found | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
+
+    def sofa_agreement(self) -> float:
+        """The share of steps whose SOFA column equals the score of the same step's other columns. It is lower
+        where single values were imputed after the score had been computed, or were recorded in other steps.
+        """
+        equal = [
+            sofa(episode.columns(STATES), episode.columns((DOSES[0],))[:, 0])
+            == episode.columns(("SOFA",))[:, 0]
+            for episode in self.stays.episodes
+        ]
+        return float(torch.cat(equal).to(torch.float64).mean())
 
     def _transitions(self, split: str) -> Table:
         return transitions(self.episodes(split))

@@ -27,6 +27,17 @@ import torch
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.problems.episodes.stay_columns import (
+    BINARY,
+    MEASURED,
+    MOST,
+    RANGES,
+    SEXES,
+    YEAR,
+    Impossible,
+    recognised,
+    settled,
+)
 
 VARYING = (
     "FiO2_1",
@@ -44,28 +55,6 @@ CONTEXTUAL = ("mechvent",)
 DOSES = ("max_dose_vaso", "input_4hourly")
 FEATURES = (*VARYING, *STATIC, *CONTEXTUAL)
 COLUMNS = (*FEATURES, *DOSES)
-ALIASES = {"icustay_id": "icustayid"}
-YEAR = 365.25
-
-# Column -> (smallest, largest, unit or remedy for values outside).
-RANGES: Mapping[str, tuple[float, float, str]] = {
-    "gender": (0, 1, "0 male, 1 female"),
-    "re_admission": (0, 1, "0 or 1"),
-    "age": (0, 200 * YEAR, "days; 91.4 years where older"),
-    "mechvent": (0, 1, "0 or 1"),
-    "FiO2_1": (0.15, 1.0, "a fraction; divide a percentage by 100"),
-    "paO2": (10, 900, "mmHg; a value in kPa is multiplied by 7.5"),
-    "Platelets_count": (0, 5000, "10^9 per litre"),
-    "Total_bili": (0, 100, "mg/dL; divide micromoles per litre by 17.1"),
-    "GCS": (3, 15, "points"),
-    "MeanBP": (0, 300, "mmHg"),
-    "Creatinine": (0, 150, "mg/dL; divide micromoles per litre by 88.4"),
-    "output_4hourly": (-1000, 20000, "mL in four hours"),
-    "SOFA": (0, 24, "points"),
-    "max_dose_vaso": (0, 50, "mcg/kg/min of norepinephrine"),
-    "input_4hourly": (0, 50000, "mL in four hours"),
-}
-BINARY = ("gender", "re_admission", "mechvent")
 
 
 @dataclass(frozen=True)
@@ -91,19 +80,22 @@ def read_stays(
     max_length: int | None = None,
     action_lag: int = 0,
     age_unit: str = "days",
+    impossible: Impossible = "refuse",
 ) -> Stays:
     """Validates a table and cuts it into episodes.
 
     Args:
-        frame: The table; ``icustay_id`` is accepted for ``icustayid``, and ``subject_id``, if present, names
-            the patient. Without it every stay counts as a separate patient, and two stays of one person may
-            fall into two splits.
+        frame: The table; names of other pipelines are recognised (`stay_columns`), and ``subject_id``, if
+            present, names the patient. Without it every stay counts as a separate patient, and two stays of
+            one person may fall into two splits.
         source: Name of the table in messages.
         min_length: Shortest episode kept, in steps, at least 2.
         max_length: Longest episode; later steps are dropped. None for no limit.
         action_lag: The dose of `action_lag` steps earlier becomes a step's dose; an episode's first steps are
             dropped.
         age_unit: "days" as AI-Clinician has it, or "years", which are converted.
+        impossible: What happens to cells outside their ranges: "refuse", "drop" (their rows) or "clip". If
+            more than 2 % of a column are outside, its unit is in doubt, and the table is refused.
 
     Raises:
         TableError: if a column is missing or not numeric, a value is missing or outside its range, the number
@@ -121,7 +113,7 @@ def read_stays(
             "expected 2 <= min_length <= max_length, action_lag >= 0 and age_unit days or years; got "
             f"{min_length}, {max_length}, {action_lag}, {age_unit!r}"
         )
-    table = frame.rename(columns={old: new for old, new in ALIASES.items() if new not in frame.columns})
+    table, changes = settled(recognised(frame), impossible)
     wanted = ("icustayid", "bloc", *COLUMNS)
     faults = _absent(table, wanted) or _faults(table, wanted, age_unit)
     if faults:
@@ -138,7 +130,7 @@ def read_stays(
     patient = _texts(table["subject_id"])[order] if "subject_id" in table else stay.astype(str)
     other, gap = np.diff(stay) != 0, np.diff(bloc) != 1
     begins = np.r_[0, np.nonzero(other | gap)[0] + 1, len(stay)]
-    drops = {"stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))}
+    drops = {**changes, "stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))}
     drops["rows lost to action_lag"] = drops["rows behind the longest horizon"] = drops[
         f"episodes shorter than {min_length} steps"
     ] = 0
@@ -201,8 +193,12 @@ def _faults(table: pd.DataFrame, wanted: tuple[str, ...], age_unit: str) -> list
         column = table[name]
         if not pd.api.types.is_numeric_dtype(column):
             bad = pd.to_numeric(column, errors="coerce").isna() & column.notna()
+            expected = "numbers"
+            if name == "gender":
+                bad &= ~column.astype(str).str.strip().str.lower().isin(list(SEXES))
+                expected = "0 (male) and 1 (female), or M and F"
             faults.append(
-                f"{name}: expected numbers; got "
+                f"{name}: expected {expected}; got "
                 f"{column[bad].iloc[0] if bad.any() else column.dtype!r}{_at(bad)}"
             )
             continue
@@ -275,7 +271,7 @@ def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
     if bad.any():
         faults.append(
             f"{name}: expected {lowest:g} to {largest:g} ({unit}); got {column[bad][0]:g}{_at(bad)}, "
-            f"{int(bad.sum())} such rows"
+            f"{int(bad.sum())} such rows{_remedy(name, bad)}"
         )
     if young:
         faults.append(
@@ -283,6 +279,12 @@ def _outside(name: str, column: np.ndarray, age_unit: str) -> list[str]:
             "dataset.age_unit=years"
         )
     return faults
+
+
+def _remedy(name: str, bad: np.ndarray) -> str:
+    """What to do about few impossible cells, as an ending of the sentence; empty if there are many."""
+    few = name in MEASURED and float(np.mean(bad)) <= MOST
+    return "; leave these rows out with dataset.impossible=drop, or move the cells with clip" if few else ""
 
 
 def _at(bad: np.ndarray | pd.Series) -> str:

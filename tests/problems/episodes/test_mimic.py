@@ -53,6 +53,14 @@ def test_horizons_are_filtered_and_cut(path: Path) -> None:
         Mimic(path, min_length=25, max_length=30)
 
 
+def test_the_card_says_how_often_the_score_is_its_formula(path: Path, tmp_path: Path) -> None:
+    assert Mimic(path).card()["agreement of SOFA with its formula"] == "100.0% of the steps"
+    frame = simulate(150, seed=1).frame()
+    frame.loc[::4, "SOFA"] = (frame.loc[::4, "SOFA"] + 1) % 25
+    frame.to_csv(tmp_path / "other.csv", index=False)
+    assert Mimic(tmp_path / "other.csv").sofa_agreement() == pytest.approx(0.75, abs=0.02)
+
+
 def test_nobody_answers_for_the_past(path: Path) -> None:
     problem = Mimic(path)
     assert problem.score(problem.case(0), None) == {}  # type: ignore[arg-type]
