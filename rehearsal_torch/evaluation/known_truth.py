@@ -23,6 +23,7 @@ from rehearsal_torch.round_line import decision_of
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
 
 def truth_table(
@@ -40,7 +41,9 @@ def truth_table(
     """
     if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
         return [asdict(row) for row in recovery_rows(problem, surrogate)]
-    if not isinstance(problem, SepsisSimulated) or not isinstance(surrogate, TransitionModel):
+    if not isinstance(problem, SepsisSimulated) or not isinstance(
+        surrogate, TransitionModel | TransitionEnsemble
+    ):
         return []
     decisions, changes = [], 0
     for line in lines:

@@ -5,10 +5,13 @@ the learnt counterfactual states are compared with the true ones, feature by fea
 
     RMSE = sqrt(mean over the steps after the first change of (learnt - true)^2),
 
-beside two references: the observed trajectory (as if nothing had changed) and a prediction with fresh noise
-(the model without abduction). The same differences step by step show how errors grow after the first change.
-For a recommended sequence there are its claimed improvement, its true one, and its regret: the difference
-between the best sequence under the true mechanism and the recommended one.
+and for SOFA also over all steps, because the score of the changed step itself counts the dose that is given
+in it. A model that does not have SOFA among its states is scored by the rules of SOFA on its predicted vitals
+and the doses of the sequence. Beside the prediction stand two references: the observed trajectory (as if
+nothing had changed) and a prediction with fresh noise (the model without abduction). The same differences
+step by step show how errors grow after the first change. For a recommended sequence there are its claimed
+improvement, its true one with the part that is due to organs, and its regret: the difference between the best
+sequence under the true mechanism and the recommended one.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
 """
@@ -22,16 +25,18 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.evaluation.sepsis_truth import true_return
+from rehearsal_torch.evaluation.sepsis_truth import gain_parts, true_return
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.problems.episodes.simulator import STATES
+from rehearsal_torch.problems.episodes.simulator import STATES, sofa
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.seeding import episode_seed, spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
 FEATURES = (*STATES, "SOFA")
+Model = TransitionModel | TransitionEnsemble
 
 
 @dataclass(frozen=True)
@@ -41,12 +46,13 @@ class TruthRow:
     Attributes:
         episode: The patient.
         sequence: The treatment sequence: "recommended" or "random change".
-        quantity: "rmse", "improvement", "return" or "regret".
-        feature: The state variable of an RMSE; "SOFA" otherwise.
+        quantity: "rmse", "rmse of all steps", "improvement", "gain", "return" or "regret".
+        feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain
+            (`sepsis_truth`); "SOFA" otherwise.
         estimator: Source of the value: "learnt", "observed trajectory", "fresh noise", "claimed", "true",
             "no action", "true optimum".
-        value: In the feature's unit; improvements are relative, returns and regrets are in summed SOFA
-            points.
+        value: In the feature's unit; improvements are relative; gains, returns and regrets are in summed
+            SOFA points.
     """
 
     episode: str
@@ -79,7 +85,7 @@ class StepError:
 
 
 def truth_rows(
-    surrogate: TransitionModel,
+    surrogate: Model,
     problem: SepsisSimulated,
     decisions: Sequence[tuple[EpisodeCase, Decision]],
     changes: int,
@@ -108,15 +114,16 @@ def truth_rows(
         yield from _gains(surrogate, problem, case, decision, changes, optimum)
 
 
-def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode) -> Decision:
+def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) -> Decision:
     """One action changed at one step, both drawn at random; the same at every call."""
     generator = spaced_generator(problem.seed, int(episode.identity))
-    observed = surrogate.levels.digitise(episode.columns(surrogate.levels.names))[:-1]
+    levels = _first(surrogate).levels
+    observed = levels.digitise(episode.columns(levels.names))[:-1]
     step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
-    count = surrogate.levels.actions
+    count = levels.actions
     other = int(torch.randint(1, count, (), generator=generator))
     chosen = observed.clone()
-    selectable = surrogate.levels.selectable
+    selectable = levels.selectable
     # The drawn action, or the next selectable one.
     others = [
         (int(observed[step]) + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)
@@ -129,7 +136,7 @@ def random_change(surrogate: TransitionModel, problem: SepsisSimulated, episode:
 
 
 def step_errors(
-    surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
+    surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[StepError]:
     """Prediction errors by the number of steps since the first change.
 
@@ -140,27 +147,47 @@ def step_errors(
         decision: The changed actions; without changes, nothing is yielded.
         sequence: Name of the treatment sequence in the rows.
     """
-    for estimator, errors in _differences(surrogate, problem, episode, decision).items():
-        for offset, row in enumerate(errors.tolist(), 1):
-            for feature, error in zip(FEATURES, row, strict=True):
+    for estimator, found in _differences(surrogate, problem, episode, decision).items():
+        for offset, row in enumerate(found.after.tolist(), 1):
+            for feature, error in zip(found.features, row, strict=True):
                 yield StepError(episode.identity, sequence, offset, feature, estimator, error)
 
 
+@dataclass(frozen=True)
+class _Errors:
+    """Prediction minus truth, (T, F), of the features predicted, and the step of the first change."""
+
+    features: tuple[str, ...]
+    values: Tensor
+    change: int
+
+    @property
+    def after(self) -> Tensor:
+        """Of the steps after the first change, (T', F)."""
+        return self.values[self.change + 1 :]
+
+
 def _errors(
-    surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
+    surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[TruthRow]:
-    for estimator, errors in _differences(surrogate, problem, episode, decision).items():
-        for feature, value in zip(FEATURES, errors.square().mean(0).sqrt().tolist(), strict=True):
+    for estimator, found in _differences(surrogate, problem, episode, decision).items():
+        for feature, value in zip(found.features, _rmse(found.after), strict=True):
             yield TruthRow(episode.identity, sequence, "rmse", feature, estimator, value)
+        if "SOFA" in found.features:
+            value = _rmse(found.values)[found.features.index("SOFA")]
+            yield TruthRow(episode.identity, sequence, "rmse of all steps", "SOFA", estimator, value)
+
+
+def _rmse(errors: Tensor) -> list[float]:
+    found: list[float] = errors.square().mean(0).sqrt().tolist()
+    return found
 
 
 @torch.no_grad()
 def _differences(
-    surrogate: TransitionModel, problem: SepsisSimulated, episode: Episode, decision: Decision
-) -> dict[str, Tensor]:
-    """Estimator to prediction minus truth at the steps after the first change, (T', 9); empty without
-    changes.
-    """
+    surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision
+) -> dict[str, _Errors]:
+    """Estimator to prediction minus truth; empty without changes."""
     trajectory = surrogate.trajectory(episode)
     given = surrogate.doses(trajectory.observed)
     changed = {
@@ -172,18 +199,51 @@ def _differences(
         return {}
     chosen = trajectory.observed[:-1].clone()
     chosen[list(changed)] = torch.tensor(list(changed.values()))
-    after = min(changed) + 1
-    truth = problem.true_states(episode, decision)[after:]
+    before, after = (each[problem.action_lag :] for each in problem.trajectories_of_doses(episode, decision))
     predictions = {
-        "learnt": surrogate.units(replay(trajectory, chosen.unsqueeze(0))[0]),
-        "observed trajectory": surrogate.units(trajectory.states),
-        "fresh noise": surrogate.units(_fresh(surrogate, episode, chosen)),
+        "learnt": (surrogate.units(replay(trajectory, chosen.unsqueeze(0))[0]), after),
+        "observed trajectory": (surrogate.units(trajectory.states), before),
+        "fresh noise": (surrogate.units(_fresh(surrogate, episode, chosen)), after),
     }
-    return {estimator: states[after:] - truth for estimator, states in predictions.items()}
+    truth = problem.true_states(episode, decision)
+    found = {}
+    for estimator, (states, doses) in predictions.items():
+        features, values = _scored(surrogate.names, states, doses[:, 0])
+        place = [FEATURES.index(name) for name in features]
+        found[estimator] = _Errors(features, values - truth[:, place], min(changed))
+    return found
 
 
-def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:
-    """The states under the actions with fresh noise, (T, D): the prediction of a model without abduction."""
+def _scored(names: Sequence[str], states: Tensor, vasopressor: Tensor) -> tuple[tuple[str, ...], Tensor]:
+    """The predicted features with a known truth; SOFA by its rules where only its vitals are states.
+
+    Args:
+        names: The D states.
+        states: (T, D), in their units.
+        vasopressor: The doses of the sequence, (T,).
+
+    Returns:
+        The names of F features in the order of `FEATURES`, and their values (T, F).
+    """
+    columns = {name: states[:, place] for place, name in enumerate(names)}
+    if "SOFA" not in columns and all(name in columns for name in STATES):
+        vitals = torch.stack([columns[name] for name in STATES], -1)
+        vitals[:, STATES.index("GCS")] = vitals[:, STATES.index("GCS")].round()
+        columns["SOFA"] = sofa(vitals, vasopressor)
+    features = tuple(name for name in FEATURES if name in columns)
+    return features, torch.stack([columns[name] for name in features], -1)
+
+
+def _fresh(surrogate: Model, episode: Episode, actions: Tensor) -> Tensor:
+    """The states under the actions with fresh noise, (T, D), or (T, M D) of an ensemble: the prediction of a
+    model without abduction.
+    """
+    each = surrogate.each if isinstance(surrogate, TransitionEnsemble) else (surrogate,)
+    return torch.cat([_fresh_states(model, episode, actions) for model in each], -1)
+
+
+def _fresh_states(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:
+    """The states under the actions with fresh noise, (T, D)."""
     mechanism = surrogate.mechanism
     boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names)).to(mechanism.factor)
     width = len(surrogate.varying)
@@ -197,8 +257,13 @@ def _fresh(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Ten
     return torch.stack(states).to(torch.float64)
 
 
+def _first(surrogate: Model) -> TransitionModel:
+    """The model, or the first of an ensemble, whose dose levels are those of all."""
+    return surrogate.first if isinstance(surrogate, TransitionEnsemble) else surrogate
+
+
 def _gains(
-    surrogate: TransitionModel,
+    surrogate: Model,
     problem: SepsisSimulated,
     case: EpisodeCase,
     decision: Decision,
@@ -209,11 +274,14 @@ def _gains(
     truth = problem.score(case, decision)
     yield row
     yield replace(row, estimator="true", value=truth["true_improvement"])
+    parts = gain_parts(problem, case.episode, decision)
+    yield replace(row, quantity="gain", feature="organs", estimator="true", value=parts.states)
+    yield replace(row, quantity="gain", feature="doses scored", estimator="true", value=parts.scoring)
     yield replace(row, quantity="return", estimator="no action", value=truth["true_observed"])
     yield replace(row, quantity="return", estimator="true", value=truth["true_value"])
     if optimum is None or changes > optimum or problem.action_lag:
         return
-    best = Exhaustive()(true_return(problem.cohort, surrogate.levels, case.episode, changes)).value
+    best = Exhaustive()(true_return(problem.cohort, _first(surrogate).levels, case.episode, changes)).value
     yield replace(row, quantity="return", estimator="true optimum", value=best)
     yield replace(row, quantity="regret", estimator="true", value=best - truth["true_value"])
     yield replace(row, quantity="regret", estimator="no action", value=best - truth["true_observed"])

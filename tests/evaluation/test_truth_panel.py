@@ -11,11 +11,14 @@ from rehearsal_torch.evaluation.truth_panel import FEATURES, TruthRow, random_ch
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_score import StepScore
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.episodes.simulator import STATES
 from rehearsal_torch.problems.episodes.stays import CONTEXTUAL, DOSES, STATIC, VARYING
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 
@@ -142,3 +145,50 @@ def test_random_changes_are_single_and_repeatable(problem: SepsisSimulated, mode
         assert first.doses == again.doses
         ((step, action),) = first.actions().items()
         assert action != int(model.levels.digitise(episode.columns(DOSES))[step])
+
+
+@pytest.fixture(scope="module")
+def scored(problem: SepsisSimulated) -> list[TruthRow]:
+    """The rows of an ensemble that does not have SOFA among its states, decided by the score's rules."""
+    torch.manual_seed(0)
+    member = partial(
+        TransitionModel,
+        STATES,
+        STATIC,
+        CONTEXTUAL,
+        DOSES,
+        partial(LocationScale, hidden=40),
+        effects="sparse",
+    )
+    model = fit(TransitionEnsemble(member, 2), problem.observations(), Descent(max_epochs=12, progress=False))
+    reward = StepScore({"pressure": {"MeanBP": {"< 70": 1, "< 65": 2}}})
+    decided = [
+        (case, GreedyChanges()(CounterfactualReturn(model, case, reward, 1)))
+        for case in map(problem.case, range(problem.count()))
+    ]
+    return list(truth_rows(model, problem, decided, 1))
+
+
+def test_a_model_without_sofa_is_scored_by_its_rules(scored: list[TruthRow], rows: list[TruthRow]) -> None:
+    errors = {
+        name: mean(scored, sequence="random change", feature="SOFA", quantity="rmse", estimator=name)
+        for name in ("learnt", "fresh noise")
+    }
+    assert errors["learnt"] < 0.5 * errors["fresh noise"]
+    # What happens if nothing changes does not depend on the model, but for the columns it is read from.
+    unchanged = [
+        mean(
+            each, sequence="random change", feature="SOFA", quantity=quantity, estimator="observed trajectory"
+        )
+        for quantity in ("rmse", "rmse of all steps")
+        for each in (scored, rows)
+    ]
+    assert unchanged[0] == pytest.approx(unchanged[1])
+    assert unchanged[2] == pytest.approx(unchanged[3])
+
+
+def test_gains_have_two_parts_that_sum_up(scored: list[TruthRow], rows: list[TruthRow]) -> None:
+    for each in (scored, rows):
+        parts = sum(mean(each, quantity="gain", feature=name) for name in ("organs", "doses scored"))
+        before, after = (mean(each, quantity="return", estimator=name) for name in ("no action", "true"))
+        assert parts == pytest.approx(after - before)
