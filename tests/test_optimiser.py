@@ -517,6 +517,7 @@ def test_a_table_completes_what_is_pending(tmp_path, fresh):
     assert [trial.state for trial in fresh.trials] == ["pending", "completed", "pending", "completed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1, 4, 5, 7])
 def test_a_file_of_trials_goes_on_at_any_length(tmp_path, rows):
     with_file = optimiser(file=tmp_path / "trials.json")
@@ -555,6 +556,7 @@ def test_two_sessions_share_a_file(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"t.json"}
 
 
+@pytest.mark.slow
 def test_narrower_bounds_keep_the_history(tmp_path):
     wide = optimiser(
         {**TASK, "limits": {"normals": [[1.0, 1.0]], "offsets": [2.9]}}, file=tmp_path / "trials.json"

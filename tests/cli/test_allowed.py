@@ -171,12 +171,14 @@ def test_references_of_a_folder_are_not_resolved(written, override):
     screened(written(SWEEP, override), "references (${...}) are not resolved")
 
 
+@pytest.mark.slow
 def test_references_in_the_recorded_configuration_stay_text(run, capsys, monkeypatch):
     monkeypatch.setenv("SECRET", "told-to-nobody")
     poisoned(run, [], name="${oc.env:SECRET}")
     refused(capsys, run, "name (${oc.env:SECRET} there")
 
 
+@pytest.mark.slow
 def test_record_and_configuration_must_agree(run, capsys):
     poisoned(run, [], seed=7)
     refused(capsys, run, "another configuration: seed (7 there, 0 now)")

@@ -10,6 +10,8 @@ import pytest
 from rehearsal_torch.reporting import run_report as report
 from rehearsal_torch.run_folder import RunFolder
 
+pytestmark = pytest.mark.slow
+
 FIGURES = report._figures
 BOMB = (
     "a: &a ["

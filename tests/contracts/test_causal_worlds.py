@@ -129,6 +129,7 @@ def test_expectations_do_not_depend_on_the_batch(worlds, name):
     torch.testing.assert_close(made(name, seed=4).expected(actions), whole, rtol=0, atol=0)
 
 
+@pytest.mark.slow
 @every
 def test_one_expectation_is_quick(worlds, name):
     world = worlds(name)

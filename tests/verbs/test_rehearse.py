@@ -80,6 +80,7 @@ def test_what_holds_table_task_and_cases_makes_no_difference(folder):
     assert list(labelled.index) == list(range(500, 580))
 
 
+@pytest.mark.slow
 def test_without_cases_every_row_is_one(folder):
     found = rt.rehearse("table.csv", TASK, method="care")
     assert len(found) == 80
@@ -133,6 +134,7 @@ def test_errors_are_sentences_without_what_libraries_said(folder, changed, words
     assert type(caught.value).__module__.startswith("rehearsal_torch")
 
 
+@pytest.mark.slow
 def test_tables_in_memory_are_checked_as_files_are(folder):
     frame = pd.read_csv("table.csv")
     with pytest.raises(ValueError, match=r"the table: (?s:.*)U1: all 80 values are 0.5"):

@@ -75,6 +75,7 @@ def test_decomposable_noise(scale, sigma, distribution, simulated, error):
     assert sorted(round(each, 1) for each in world.optimal_action.tolist()) == [0.5, 0.8, 0.8, 0.8, 0.8, 0.8]
 
 
+@pytest.mark.slow
 def test_where_the_low_place_stands_matters():
     # 843 +- 1.2 at lambda = 1, sigma = .2 is a local optimum: the low place stands second. First it gives
     # 1044.
@@ -127,6 +128,7 @@ def test_moments_agree_with_quadrature():
     assert float(moments[1]) == pytest.approx(mean, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_bounded_variant():
     world = Alpine2("dgm_bounded", ModalNoise(0.4), scale=1.0)
     # Draws of their own: no mean of rare ones.

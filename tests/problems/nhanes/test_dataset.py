@@ -80,6 +80,7 @@ def test_between_two_edges_the_probability_is_flat(world, contexts):
     assert max(found) - min(found) < 1e-9
 
 
+@pytest.mark.slow
 def test_an_oracle_is_searched_for_once(world, contexts, monkeypatch):
     first = world.optimal(contexts[:1], ("FiberIntake",))
     monkeypatch.setattr(Nhanes, "_searched", lambda *arguments: pytest.fail("searched again"))
@@ -113,6 +114,7 @@ def test_the_chain_and_independent_noise_change_law_and_graph():
     assert task.graph.clique("FPG") == ("FPG",)
 
 
+@pytest.mark.slow
 def test_the_probability_follows_the_noise(contexts):
     paired, apart = (Nhanes(noise=noise) for noise in ("paired", "independent"))
     nothing = contexts.new_empty(1, 0)

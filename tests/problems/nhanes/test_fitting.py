@@ -19,6 +19,8 @@ from rehearsal_torch.problems.nhanes.generator import Generator
 from rehearsal_torch.problems.nhanes.modules import CONTEXT, OUTCOMES, PARENTS, VARIABLES, merged
 from tests.problems.nhanes.test_modules import MODULES, needs_modules
 
+pytestmark = pytest.mark.slow
+
 
 def people(count=700, seed=0):
     """Made-up participants with some of the real dependences."""

@@ -110,6 +110,7 @@ def posterior():
     return world, learnt("structural_posterior", world.task, world.table(80))
 
 
+@pytest.mark.slow
 def test_sets_of_one_and_of_several_variables_compete(posterior):
     world, made = posterior
     objective = SuccessProbability.for_cases(

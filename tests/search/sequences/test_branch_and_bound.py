@@ -91,6 +91,7 @@ def test_branching_reaches_the_same_optimum_as_rolling_out(seed, leaves, changes
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_branches_where_few_leaves_are_allowed():
     decision = BranchAndBound(leaves=1, looseness=float("inf"))(drawn(3, 7, 4, 3, 4, 10.0))
     assert decision.trace["recentred"] > 1
@@ -109,6 +110,7 @@ def test_an_early_end_leaves_a_valid_gap(seed, nodes):
     assert ("node_limit" in decision.reason) == (not decision.trace["proven"])
 
 
+@pytest.mark.slow
 def test_some_early_end_proves_nothing_and_says_so():
     decisions = [
         BranchAndBound(leaves=1, node_limit=1, looseness=float("inf"))(drawn(seed, 7, 4, 3, 4, 10.0))

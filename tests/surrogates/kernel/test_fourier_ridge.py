@@ -72,6 +72,7 @@ def test_with_covariates_the_features_are_averaged_over_them():
             assert float(found[start, case]) == pytest.approx(float(gamma[:, case] @ here @ theta), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_error_of_random_features_falls_with_their_root():
     examples, (contexts, actions) = rows(300), points()
     exact = fitted(ProductRidge(fixed=WIDTHS), *examples)
