@@ -143,7 +143,7 @@ def test_theorem_7_the_heuristic_is_consistent(
         states = objective.trajectory.states[time] + torch.randn(
             10, objective.trajectory.states.shape[1], generator=generator, dtype=torch.float64
         )
-        rewards = process.rewards(states)
+        rewards = process.rewards(states, time)
         for spent in range(objective.changes + 1):
             here = bound.ahead(states, time, [spent])[:, 0]
             kept = (

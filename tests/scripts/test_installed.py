@@ -222,10 +222,13 @@ def test_options_are_explained(installed, tmp_path):
 
 
 def test_a_small_world_is_read_from_the_package(installed, tmp_path):
-    code = (
-        "from rehearsal_torch.problems.rehearsal.bermuda import Bermuda\nfrom "
-        "rehearsal_torch.problems.nhanes.dataset import Nhanes\n"
-    )
-    code += "print(len(Bermuda(rows=10).observations()), len(Nhanes(rows=10).observations()))"
+    code = """
+from rehearsal_torch.problems.nhanes.dataset import Nhanes
+from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
+from rehearsal_torch.problems.world_size import SampleSize
+
+size = SampleSize(rows=10)
+print(len(Bermuda(size=size).observations()), len(Nhanes(size=size).observations()))
+"""
     answer = ran([installed / "python", "-c", code], tmp_path)
     assert (answer.code, answer.out.split()) == (0, ["10", "10"]), answer.err
