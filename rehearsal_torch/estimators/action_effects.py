@@ -127,10 +127,8 @@ class ActionEffects(Solved):
         """The coefficients of all terms, most of them zero, given the Gram matrix of controls, terms and
         residual.
         """
-        left = (
-            gram[controls:, controls:]
-            - gram[controls:, :controls] @ _inverse(gram[:controls, :controls]) @ gram[:controls, controls:]
-        )
+        inverse, rank = _inverse(gram[:controls, :controls])
+        left = gram[controls:, controls:] - gram[controls:, :controls] @ inverse @ gram[:controls, controls:]
         scale = gram.diagonal()[controls:-1].clamp_min(1e-300)
         chosen: list[int] = []
         for _ in range(self.max_terms):
@@ -139,7 +137,9 @@ class ActionEffects(Solved):
                 inside = left[chosen][:, chosen]
                 free = left - left[:, chosen] @ torch.linalg.solve(inside, left[chosen])
             length = free.diagonal()[:-1].clamp_min(0.0)
-            spread = (free[-1, -1].clamp_min(0.0) / rows).sqrt()
+            if rows - rank - len(chosen) <= 1:
+                break
+            spread = (free[-1, -1].clamp_min(0.0) / (rows - rank - len(chosen) - 1)).sqrt()
             usable = length > DEPENDENT**2 * scale
             ratio = torch.where(usable, free[:-1, -1] / (length.sqrt() * spread).clamp_min(1e-300), 0.0)
             ratio[chosen] = 0.0
@@ -170,11 +170,11 @@ def _quadratic(features: Tensor) -> Tensor:
     return torch.cat([ones, features, features[:, first] * features[:, second]], -1)
 
 
-def _inverse(gram: Tensor) -> Tensor:
-    """The pseudo-inverse of a Gram matrix whose columns may depend on each other (a square of a yes/no
-    feature, for instance).
+def _inverse(gram: Tensor) -> tuple[Tensor, int]:
+    """The pseudo-inverse and the rank of a Gram matrix whose columns may depend on each other (a square of a
+    yes/no feature, for instance).
     """
     scale = gram.diagonal().clamp_min(1e-300).rsqrt()
     values, vectors = torch.linalg.eigh(gram * scale * scale.unsqueeze(-1))
     inverse = torch.where(values > RANK * values[-1], 1 / values.clamp_min(1e-300), 0.0)
-    return (vectors * inverse) @ vectors.mT * scale * scale.unsqueeze(-1)
+    return (vectors * inverse) @ vectors.mT * scale * scale.unsqueeze(-1), int((inverse > 0).sum())

@@ -171,7 +171,9 @@ def _errors(
     surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[TruthRow]:
     for estimator, found in _differences(surrogate, problem, episode, decision).items():
-        for feature, value in zip(found.features, _rmse(found.after), strict=True):
+        # Nothing comes after the last step.
+        after = _rmse(found.after) if len(found.after) else []
+        for feature, value in zip(found.features, after, strict=bool(after)):
             yield TruthRow(episode.identity, sequence, "rmse", feature, estimator, value)
         if "SOFA" in found.features:
             value = _rmse(found.values)[found.features.index("SOFA")]
@@ -197,18 +199,21 @@ def _differences(
     }
     if not changed:
         return {}
-    chosen = trajectory.observed[:-1].clone()
+    chosen = trajectory.observed.clone()
     chosen[list(changed)] = torch.tensor(list(changed.values()))
     before, after = (each[problem.action_lag :] for each in problem.trajectories_of_doses(episode, decision))
     predictions = {
-        "learnt": (surrogate.units(replay(trajectory, chosen.unsqueeze(0))[0]), after),
-        "observed trajectory": (surrogate.units(trajectory.states), before),
-        "fresh noise": (surrogate.units(_fresh(surrogate, episode, chosen)), after),
+        "learnt": (replay(trajectory, chosen.unsqueeze(0))[0], after),
+        "observed trajectory": (trajectory.states, before),
+        "fresh noise": (_fresh(surrogate, episode, chosen[:-1]), after),
     }
     truth = problem.true_states(episode, decision)
     found = {}
     for estimator, (states, doses) in predictions.items():
-        features, values = _scored(surrogate.names, states, doses[:, 0])
+        each = [
+            _scored(surrogate.names, own, doses[:, 0]) for own in surrogate.member_units(states).unbind(-2)
+        ]
+        features, values = each[0][0], torch.stack([own for _, own in each]).mean(0)
         place = [FEATURES.index(name) for name in features]
         found[estimator] = _Errors(features, values - truth[:, place], min(changed))
     return found
@@ -279,7 +284,9 @@ def _gains(
     yield replace(row, quantity="gain", feature="doses scored", estimator="true", value=parts.scoring)
     yield replace(row, quantity="return", estimator="no action", value=truth["true_observed"])
     yield replace(row, quantity="return", estimator="true", value=truth["true_value"])
-    if optimum is None or changes > optimum or problem.action_lag:
+    # The true optimum keeps the last action, which changes the score of its own step alone.
+    last = case.episode.horizon - 1 in decision.actions()
+    if optimum is None or changes > optimum or problem.action_lag or last:
         return
     best = Exhaustive()(true_return(problem.cohort, _first(surrogate).levels, case.episode, changes)).value
     yield replace(row, quantity="return", estimator="true optimum", value=best)

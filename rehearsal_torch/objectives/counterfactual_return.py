@@ -84,8 +84,9 @@ class CounterfactualReturn(Objective):
                 f"{list(surrogate.names)}"
             )
             raise ValueError(
-                f"{expected}; got {unknown}{meant}: a mapping given on the command line replaces the "
-                "default, objective.reward.weights={NAME: 1}"
+                f"{expected}; got {unknown}{meant}: choose another reward, such as reward=sofa_organs, or "
+                "give weights on the command line, which replace the default, "
+                "objective.reward.weights={NAME: 1}"
             )
 
     @property

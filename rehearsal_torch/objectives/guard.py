@@ -57,8 +57,8 @@ def guarded_sequence(
     Args:
         objective: The objective that was searched.
         decision: The decision of the search.
-        declines: Whether to return no action where the replayed return does not exceed the observed one; if
-            False, a warning says so.
+        declines: Whether to return no action where the replayed return does not exceed the observed one, and
+            to refuse where a member of an ensemble predicts no gain; if False, a warning says so.
 
     Raises:
         ValueError: if the decision changes more actions than allowed, or one that may not be changed.
@@ -82,7 +82,7 @@ def guarded_sequence(
         found.append(message)
     elif objective.surrogate.members > 1:
         gains = objective.member_returns(sequence) - objective.member_returns(objective.observed)
-        against = int((gains <= 0).sum())
+        against = int((~(gains > 0)).sum())
         if against:
             message = (
                 f"{against} of the {len(gains)} members of the model predict no improvement (their gains: "

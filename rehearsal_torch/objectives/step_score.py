@@ -72,12 +72,14 @@ class StepFunction:
         return cls(torch.tensor(edges, dtype=torch.float64), torch.tensor(points, dtype=torch.float64))
 
     def __call__(self, values: Tensor) -> Tensor:
-        """p(x), (...) -> (...), float64."""
-        return self._points(values)[self._cells(values)]
+        """p(x), (...) -> (...), float64; NaN where x is."""
+        points = self._points(values)[self._cells(values)]
+        return torch.where(values.isnan(), torch.nan, points)
 
     def lowest(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """The smallest p(x) over lower <= x <= upper, (...), (...) -> (...), float64."""
-        return self._table(lower)[self._cells(lower), self._cells(upper)]
+        """The smallest p(x) over lower <= x <= upper, (...), (...) -> (...), float64; NaN where an end is."""
+        points = self._table(lower)[self._cells(lower), self._cells(upper)]
+        return torch.where(lower.isnan() | upper.isnan(), torch.nan, points)
 
     def highest(self) -> float:
         """The largest value of p."""
@@ -139,7 +141,9 @@ class StepScore(Reward):
         doses: Sequence[str] = (),
         without_doses: bool = False,
     ) -> None:
-        self.doses, self.without_doses = tuple(doses), without_doses
+        if isinstance(doses, str) or not all(isinstance(name, str) for name in doses or ()):
+            raise ValueError(f"reward.doses: expected a list of names, such as [vasopressor]; got {doses!r}")
+        self.doses, self.without_doses = tuple(doses or ()), without_doses
         if not isinstance(components, Mapping) or not components:
             raise ValueError(
                 "reward.components: expected components with criteria, such as "

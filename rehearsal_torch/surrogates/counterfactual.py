@@ -29,6 +29,7 @@ from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network import causal_model
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 
 Values = Mapping[str, float]
@@ -152,10 +153,10 @@ def counterfactual(
         KeyError: if a column is missing.
     """
     if not isinstance(model, TransitionModel):
-        table = _table(observed)
+        network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
             raise ValueError(f"expected actions as name to value; got a {type(actions).__name__}")
-        return causal_model.counterfactual(_network(model), table, actions, fixed)
+        return causal_model.counterfactual(network, table, actions, fixed)
     episode = _episode(observed)
     chosen, doses = _actions(model, episode, actions)
     if chosen.ndim != 1:
@@ -173,6 +174,11 @@ def counterfactual(
 
 
 def _network(model: object) -> CausalNetwork:
+    if isinstance(model, EpisodeSurrogate) and model.members > 1:
+        raise ValueError(
+            f"expected a single model; got a {type(model).__name__} of {model.members}: ask one of them, "
+            "such as model.each[0]"
+        )
     if isinstance(model, CausalModel):
         return model.network()
     if not isinstance(model, CausalNetwork):

@@ -4,9 +4,11 @@ A single learnt model claims more than it keeps: a search finds the actions at w
 and two trainings of one class recommend differently. An ensemble shows this. Its prediction is the mean over
 its members, and a recommendation is made only where every member predicts a gain (`objectives.guard`).
 
-Each member draws n of the n training transitions with replacement, its own seed; ranges and dose levels are
-those of the whole table, so that all members speak of the same coordinates and actions. The abducted noise is
-each member's own. A search sees the stacked states of all members (`mechanisms.stacked_trajectory`).
+Each member draws n of the n transitions with replacement, by a seed of its own: of the training rows, and of
+those held out for early stopping. They are drawn one by one rather than patient by patient, so that members
+differ less than models of other patients would. Ranges and dose levels are those of the whole table: all
+members use the same coordinates and actions. The abducted noise is each member's own. A search sees the
+stacked states of all members (`mechanisms.stacked_trajectory`).
 
 Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles); the rule of
 unanimity is ours.

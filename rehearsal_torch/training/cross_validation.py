@@ -254,7 +254,10 @@ def _score(
         torch.manual_seed(fold_seed(seed, fold.index))
         model = surrogate()
     if not isinstance(model, TransitionModel):
-        raise TypeError(f"expected a transition model, with likelihoods; got {type(model).__name__}")
+        raise ValueError(
+            f"cross-validation evaluates a single TransitionModel; got a {type(model).__name__}: choose "
+            "surrogate=transition or surrogate=unconstrained"
+        )
     fit(model, inside, trainer())
     # The ranges of the whole table serve as units, the same for every fold and model; no model uses them.
     names = model.rescale.names

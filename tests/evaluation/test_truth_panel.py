@@ -192,3 +192,22 @@ def test_gains_have_two_parts_that_sum_up(scored: list[TruthRow], rows: list[Tru
         parts = sum(mean(each, quantity="gain", feature=name) for name in ("organs", "doses scored"))
         before, after = (mean(each, quantity="return", estimator=name) for name in ("no action", "true"))
         assert parts == pytest.approx(after - before)
+
+
+def test_a_change_of_the_last_action_is_compared_too(
+    problem: SepsisSimulated, model: TransitionModel
+) -> None:
+    """It changes no state, only the score of its own step."""
+    case = problem.case(0)
+    last = case.episode.horizon - 1
+    observed = int(model.levels.digitise(case.episode.columns(DOSES))[last])
+    other = (observed + 5) % model.levels.actions
+    name = action_name(last)
+    doses = {name: tuple(model.doses(torch.tensor(other)).tolist())}
+    decision = Decision(Alteration((name,), torch.tensor([other])), -1.0, doses=doses)
+    found = [
+        row for row in truth_rows(model, problem, [(case, decision)], 1) if row.sequence == "recommended"
+    ]
+    assert {row.quantity for row in found} >= {"rmse of all steps", "gain", "improvement"}
+    assert not any(row.quantity in ("rmse", "regret") for row in found)
+    assert all(row.value == row.value for row in found if row.estimator != "claimed")

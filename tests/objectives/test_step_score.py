@@ -1,4 +1,5 @@
 import itertools
+import math
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,14 @@ def test_a_score_of_unknown_variables_or_doses_is_refused_before_anything_is_fit
         CounterfactualReturn.check(model, reward=StepScore({"a": {"vaso": {"> 1": 1}}}, ["vaso"]))
     with pytest.raises(ValueError, match="pass the doses of each action"):
         StepScore({"a": {"vaso": {"> 1": 1}}}, ["vaso"])(torch.zeros(2), ("x0", "x1"))
+
+
+def test_what_is_not_a_number_has_no_points():
+    made = StepFunction.of({"< 3": 1}, "here")
+    values = torch.tensor([2.0, math.nan, 4.0], dtype=torch.float64)
+    assert made(values)[[0, 2]].tolist() == [1, 0]
+    assert made(values)[1].isnan()
+    assert made.lowest(values[:1], values[1:2]).isnan().all()
+    assert StepScore({"a": {"x": {"< 3": 1}}})(values[1:2, None], ("x",)).isnan().all()
+    with pytest.raises(ValueError, match=r"reward\.doses: expected a list of names"):
+        StepScore({"a": {"x": {"< 3": 1}}}, "x")

@@ -144,3 +144,11 @@ def test_too_few_or_too_many_members_are_refused():
     for count in (1, 65):
         with pytest.raises(ValueError, match="count: expected"):
             TransitionEnsemble(MEMBER, count)
+
+
+def test_verbs_for_a_single_model_say_so(ensemble):
+    (episode,) = patients(1, 5, seed=7)
+    for ask in (lambda: rt.recover(ensemble, episode), lambda: rt.counterfactual(ensemble, episode, None)):
+        with pytest.raises(ValueError, match=r"expected a single model; got a TransitionEnsemble of 3"):
+            ask()
+    assert rt.recover(ensemble.each[0], episode).shape == (4, 2)

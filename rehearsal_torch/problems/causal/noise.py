@@ -172,7 +172,9 @@ class ModalNoise:
             if given is None:
                 continue
             numbers = tuple(given) if isinstance(given, Sequence) else ()
-            if len(numbers) != self.modes or not all(map(is_number, numbers)):
+            if len(numbers) != self.modes or not all(
+                is_number(each) and math.isfinite(each) for each in numbers
+            ):
                 raise ValueError(
                     f"noise.{name}: expected {self.modes} numbers, one for each mode; got {given}: give as "
                     "many, or change noise.modes"

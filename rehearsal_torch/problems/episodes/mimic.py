@@ -21,7 +21,7 @@ from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
 from rehearsal_torch.problems.episodes.splits import split as split_patients
-from rehearsal_torch.problems.episodes.stay_columns import Impossible
+from rehearsal_torch.problems.episodes.stay_columns import Impossible, recognised
 from rehearsal_torch.problems.episodes.stays import COLUMNS, DOSES, data_card, read_stays
 from rehearsal_torch.problems.problem import Problem
 
@@ -67,8 +67,8 @@ class Mimic(Problem):
     ) -> None:
         if split not in SHARES:
             raise ValueError(f"expected split train, validation or test; got {split!r}")
-        self.path, self.split = _file(path), split
-        frame = table_file(self.path)
+        self.path, self.split, self.action_lag = _file(path), split, action_lag
+        frame = recognised(table_file(self.path))
         # Missing values are refused; imputed ones are marked in columns such as GCS_obs, 1 where measured.
         self.missing = {
             name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns
@@ -133,6 +133,8 @@ class Mimic(Problem):
             levels=levels,
             missing=self.missing or None,
         )
+        if self.action_lag:
+            return found
         return found | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
 
     def sofa_agreement(self) -> float:

@@ -66,11 +66,13 @@ def recognised(frame: pd.DataFrame) -> pd.DataFrame:
     }
     # Of two other names for one column the first in the list counts.
     first = {own: other for other, own in reversed(names.items())}
-    table = frame.rename(columns={other: own for own, other in first.items()})
+    # Marks of imputed cells carry the name of their column.
+    renamed = {other: own for own, other in first.items()}
+    table = frame.rename(columns=renamed | {f"{other}_obs": f"{own}_obs" for other, own in renamed.items()})
     if list(table.columns).count("gender") == 1 and not pd.api.types.is_numeric_dtype(table["gender"]):
         text = table["gender"].astype(str).str.strip().str.lower()
         known = text.map(SEXES)
-        if known.notna().all():
+        if (known.notna() | table["gender"].isna()).all() and known.notna().any():
             table = table.assign(gender=known.astype(np.float64))
     return table
 

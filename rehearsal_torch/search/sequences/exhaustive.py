@@ -11,6 +11,7 @@ one rollout.
 Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4; the blocks are ours.
 """
 
+import math
 from typing import final
 
 import torch
@@ -199,9 +200,9 @@ class _Finalists:
 
     def evaluated(
         self, objective: CounterfactualReturn, baseline: float
-    ) -> tuple[float, Tensor, float, float]:
-        """Value, sequence, gap and largest rounding error after evaluating every finalist with the objective
-        itself; stored values are relative to a baseline.
+    ) -> tuple[float, Tensor, float | None, float]:
+        """Value, sequence, gap (None if unknown) and largest rounding error after evaluating every finalist
+        with the objective itself; stored values are relative to a baseline.
         """
         exact, approximate = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
         rounding = float(
@@ -212,10 +213,12 @@ class _Finalists:
         # error covers the difference.
         left_out = float(approximate[-1]) + 10 * rounding if len(self.values) == self.count else -torch.inf
         precise = self.values.dtype == torch.float64
+        # A score that jumps may differ by whole points for a state that rounding moves across a limit.
+        smooth = math.isfinite(objective.constant)
         return (
             float(exact[winner]),
             self.sequences[winner],
-            0.0 if precise else max(0.0, left_out - float(exact[winner])),
+            0.0 if precise else max(0.0, left_out - float(exact[winner])) if smooth else None,
             rounding,
         )
 

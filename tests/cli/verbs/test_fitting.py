@@ -52,7 +52,10 @@ def method(*overrides):
             "'SOFA']; got ['paO3'] (did you mean paO2?)",
         ),
         ("{age: 1, GCS: 2}", "got ['age']"),
-        ("{lactate: -1}", "got ['lactate']: a mapping given on the command line replaces the default"),
+        (
+            "{lactate: -1}",
+            "got ['lactate']: choose another reward, such as reward=sofa_organs, or give weights",
+        ),
     ],
 )
 def test_a_reward_of_variables_that_the_surrogate_does_not_move_is_refused(weights, words):
