@@ -172,7 +172,12 @@ class TrueScore(Reward):
         """True: the score counts the vasopressor of its own step."""
         return True
 
-    def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:  # noqa: ARG002
+    def __call__(
+        self,
+        states: Tensor,
+        names: Sequence[str],
+        doses: Doses | None = None,  # noqa: ARG002
+    ) -> Tensor:
         """States (..., 9) to rewards (..., A)."""
         ordered = states[..., positions(names, LATENT)]
         return -sofa(emit(ordered[..., :8]).unsqueeze(-2), self.vasopressor[ordered[..., 8].long()])

@@ -40,17 +40,15 @@ class SparseEffects(nn.Module, TransitionMechanism):
     Args:
         blind: The mechanism of all parents but the doses, which is trained first.
         doses: p.
-        threshold: The smallest |t| of an effect that is selected.
-        max_terms: The largest number of effects per output.
 
     Raises:
-        ValueError: if a number is out of range.
+        ValueError: if there is no dose.
     """
 
-    def __init__(self, blind: LocationScale, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
+    def __init__(self, blind: LocationScale, doses: int) -> None:
         super().__init__()
         self.blind, self.doses = blind, doses
-        self.effects = ActionEffects(blind.outputs, doses, threshold, max_terms)
+        self.effects = ActionEffects(blind.outputs, doses)
 
     @property
     def smooth(self) -> int:

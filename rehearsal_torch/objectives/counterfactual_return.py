@@ -179,11 +179,7 @@ class CounterfactualReturn(Objective):
 
     def member_returns(self, actions: Tensor) -> Tensor:
         """The return of an action sequence by each member, (H,) long -> (M,)."""
-        rewards = self.member_rewards(self.replay(actions.unsqueeze(0))[0])
-        if not self.reward.acts:
-            return rewards.sum((0, -1))
-        where = actions[:, None, None].expand(-1, rewards.shape[1], 1)
-        return rewards.gather(-1, where).sum((0, -1))
+        return self._by_member(self.replay(actions.unsqueeze(0))[0], actions).sum(-1)
 
     def gradient(self) -> Tensor | None:
         """dR/dx in the coordinates of the trajectory, (D,), or (M D,) for an ensemble; None if the reward is
@@ -315,16 +311,17 @@ class CounterfactualReturn(Objective):
         """The members' gains, and the range of their rewards at each step; empty for a single model."""
         if self.surrogate.members == 1:
             return {}
-        rewards = self.member_rewards(states)
-        every = torch.tensor(
-            [_along(rewards[:, place], actions) for place in range(rewards.shape[1])], dtype=torch.float64
-        )
-        before = self.member_returns(self.observed)
+        every = self._by_member(states, actions)
         return {
-            "member_gains": (every.sum(-1).to(before) - before).tolist(),
+            "member_gains": (every.sum(-1) - self.member_returns(self.observed)).tolist(),
             "rewards_lower": every.amin(0).tolist(),
             "rewards_upper": every.amax(0).tolist(),
         }
+
+    def _by_member(self, states: Tensor, actions: Tensor) -> Tensor:
+        """Each member's reward of the actions at each step, (T, M D), (H,) -> (M, T)."""
+        rewards = self.member_rewards(states).transpose(0, 1)
+        return _taken(rewards, actions.expand(len(rewards), -1))
 
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the episode: where it leaves the range of the observations."""
@@ -337,6 +334,12 @@ class CounterfactualReturn(Objective):
 
 def _along(rewards: Tensor, actions: Tensor) -> list[float]:
     """The reward at each step, (T, A) or (T, 1) and (H,) -> T numbers."""
+    found: list[float] = _taken(rewards, actions).tolist()
+    return found
+
+
+def _taken(rewards: Tensor, actions: Tensor) -> Tensor:
+    """The rewards of the actions taken, (..., T, A) or (..., T, 1) and (..., H) -> (..., T)."""
     if rewards.shape[-1] > 1:
         rewards = rewards.gather(-1, actions.unsqueeze(-1))
-    return [float(reward) for reward in rewards[:, 0]]
+    return rewards[..., 0]

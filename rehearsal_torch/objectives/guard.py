@@ -72,26 +72,26 @@ def guarded_sequence(
         found.append(
             f"the search claims a return of {decision.value:.6g}; replayed by the model, it is {value:.6g}"
         )
+    status: Literal["no_action", "refused"] = "no_action"
+    against = ""
     if not value > outcome:
-        message = (
+        against = (
             f"by the model's own estimate no better than the observed actions ({value:.6g} against "
             f"{outcome:.6g})"
         )
-        if declines:
-            return declined(_warned(decision, found), "no_action", message)
-        found.append(message)
     elif objective.surrogate.members > 1:
         gains = objective.member_returns(sequence) - objective.member_returns(objective.observed)
-        against = int((~(gains > 0)).sum())
-        if against:
-            message = (
-                f"{against} of the {len(gains)} members of the model predict no improvement (their gains: "
-                f"{', '.join(f'{gain:.4g}' for gain in gains.tolist())})"
+        losing = int((~(gains > 0)).sum())
+        if losing:
+            each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
+            status = "refused"
+            against = (
+                f"{losing} of the {len(gains)} members of the model predict no improvement (their gains: "
+                f"{each})"
             )
-            if declines:
-                return declined(_warned(decision, found), "refused", message)
-            found.append(message)
-    return _warned(decision, found)
+    if against and declines:
+        return declined(_warned(decision, found), status, against)
+    return _warned(decision, [*found, against] if against else found)
 
 
 def linked(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]) -> bool:

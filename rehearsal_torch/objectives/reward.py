@@ -110,7 +110,12 @@ class LinearReward(Reward):
         """False: R depends on states only."""
         return False
 
-    def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:  # noqa: ARG002
+    def __call__(
+        self,
+        states: Tensor,
+        names: Sequence[str],
+        doses: Doses | None = None,  # noqa: ARG002
+    ) -> Tensor:
         """R, (..., D) -> (..., 1)."""
         place = positions(names, tuple(self.weights))
         return (states[..., place] * states.new_tensor(list(self.weights.values()))).sum(-1, keepdim=True)

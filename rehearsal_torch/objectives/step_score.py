@@ -8,8 +8,7 @@ a component the largest of its criteria:
 
 with x_j a state variable, a dose of the action, or the ratio of two of them. Each p_j is a step function: its
 rules divide the real line into cells, with the smallest number that does not fulfil a strict rule as a border
-(exact in float64), so that a score costs one search of a sorted list per criterion. Over an interval of x the
-smallest number of points is known exactly, which is what a certified search needs.
+(exact in float64), so that a score costs one search of a sorted list per criterion.
 
 If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
 withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out.
@@ -76,29 +75,11 @@ class StepFunction:
         points = self._points(values)[self._cells(values)]
         return torch.where(values.isnan(), torch.nan, points)
 
-    def lowest(self, lower: Tensor, upper: Tensor) -> Tensor:
-        """The smallest p(x) over lower <= x <= upper, (...), (...) -> (...), float64; NaN where an end is."""
-        points = self._table(lower)[self._cells(lower), self._cells(upper)]
-        return torch.where(lower.isnan() | upper.isnan(), torch.nan, points)
-
-    def highest(self) -> float:
-        """The largest value of p."""
-        return float(self.points.max())
-
     def _cells(self, values: Tensor) -> Tensor:
         return torch.bucketize(values.to(torch.float64).contiguous(), self.edges.to(values.device))
 
     def _points(self, values: Tensor) -> Tensor:
         return self.points.to(values.device)
-
-    def _table(self, values: Tensor) -> Tensor:
-        """(m + 1, m + 1): the minimum over the cells i ... j, for i <= j."""
-        return torch.stack(
-            [
-                torch.cat([self.points[:first], self.points[first:].cummin(0).values])
-                for first in range(len(self.points))
-            ]
-        ).to(values.device)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ problem scored the decisions by it. There is a table in any case. Rehearsal deci
 and figures of their own (`alteration_report`, `trial_report`).
 """
 
+import math
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -121,6 +122,16 @@ def _best_patient(decided: list[Decided]) -> Decided:
 
 
 def _claims(decided: list[Decided]) -> tuple[list[float], list[float]]:
+    """The claimed and the true improvements; empty if the claims are about another reward than the truth,
+    whose return without changes is another number.
+    """
+    scored = [one for one in decided if isinstance(one.get("score"), dict)]
+    if not all(
+        math.isclose(one["trajectory"]["observed"], one["score"]["true_observed"], rel_tol=1e-6, abs_tol=1e-6)
+        for one in scored
+        if finite([one["score"].get("true_observed")])
+    ):
+        return [], []
     both = [
         (one["trajectory"]["improvement"], one["score"][TRUE_IMPROVEMENT])
         for one in decided

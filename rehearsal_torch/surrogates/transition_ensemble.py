@@ -74,10 +74,10 @@ class TransitionEnsemble(EpisodeSurrogate):
         rows = len(table)
         for place, model in enumerate(self.each):
             drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
-            steps = model.parts(table)
-            common = [next(steps), next(steps)]
             if not place:
-                yield from common
+                steps = model.parts(table)
+                yield next(steps)
+                yield next(steps)
             yield from model.mechanism_parts(Table(table.names, table.values[drawn], table.altered[drawn]))
 
     def trajectory(self, episode: Episode) -> Trajectory:

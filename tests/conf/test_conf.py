@@ -49,7 +49,7 @@ def test_files_parse_say_what_they_are_and_build_what_exists(path):
     content = yaml.safe_load(text)
     for where, node in targets(content):
         names = takes(node["_target_"])
-        given = {key for key in node if not key.startswith("_")}
+        given = {key for key in node if not key.startswith("_") and key != "defaults"}
         assert given <= set(names), (
             f"{where}: {sorted(given - set(names))} are no arguments of {node['_target_']}"
         )
@@ -84,7 +84,7 @@ def family(decision):
     text = (CONF / "surrogate" / f"{surrogate}.yaml").read_text(encoding="utf-8")
     while "task:" not in text and "defaults:" in text:
         (base,) = (entry for entry in yaml.safe_load(text)["defaults"] if entry != "_self_")
-        text = (CONF / "surrogate" / f"{base}.yaml").read_text(encoding="utf-8")
+        text = (CONF / "surrogate" / f"{base.partition('@')[0]}.yaml").read_text(encoding="utf-8")
     if "task:" not in text:
         return "episodes"
     return "trials" if "exogenous_model" in text else "foresight"

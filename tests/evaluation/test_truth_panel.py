@@ -211,3 +211,13 @@ def test_a_change_of_the_last_action_is_compared_too(
     assert {row.quantity for row in found} >= {"rmse of all steps", "gain", "improvement"}
     assert not any(row.quantity in ("rmse", "regret") for row in found)
     assert all(row.value == row.value for row in found if row.estimator != "claimed")
+
+
+def test_a_claim_about_another_reward_is_not_called_one_about_sofa(
+    scored: list[TruthRow], rows: list[TruthRow]
+) -> None:
+    features = [
+        {row.feature for row in each if (row.quantity, row.estimator) == ("improvement", "claimed")}
+        for each in (scored, rows)
+    ]
+    assert features == [{"reward"}, {"SOFA"}]

@@ -49,8 +49,11 @@ def configuration(group, option, seed=0):
     content = yaml.safe_load(
         (CONF / group / f"{option}.yaml").read_text(encoding="utf-8").replace("${seed}", str(seed))
     )
-    below = [name for name in content.pop("defaults", []) if name != "_self_"]
-    merged = configuration(group, below[0], seed) if below else {}
+    below = [name.partition("@") for name in content.pop("defaults", []) if name != "_self_"]
+    merged: dict = {}
+    for name, _, package in below:
+        inner = configuration(group, name, seed)
+        merged |= {package: inner} if package else inner
     for source in (content, QUICK.get(option, {})):
         for key, value in source.items():
             merged[key] = (
