@@ -9,4 +9,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CONF = ROOT / "conf"
+# A transition model as published, with SOFA as a state: linear rewards, branch and bound, A*.
+PUBLISHED_SEPSIS = ROOT / "tests" / "fixtures" / "sepsis_published"
 DATA = Path(os.environ.get("REHEARSAL_DATA") or ROOT / "no data named")

@@ -17,7 +17,7 @@ from rehearsal_torch.checkpoint import CheckpointError, annotate, card, load, sa
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
-from tests.places import ROOT
+from tests.places import PUBLISHED_SEPSIS, ROOT
 
 COLUMNS = ("x", "y", "age", "vent", "drug")
 CONFIG = {
@@ -460,6 +460,6 @@ def test_a_class_of_ones_own_is_kept_and_loads_where_its_module_is_trusted(
         assert all(torch.equal(again.state_dict()[key], value) for key, value in mine.state_dict().items())
 
 
-def test_the_committed_checkpoint_loads() -> None:
-    surrogate = load(ROOT / "checkpoints" / "sepsis")
-    assert surrogate.faults() == []
+@pytest.mark.parametrize("folder", [ROOT / "checkpoints" / "sepsis", PUBLISHED_SEPSIS], ids=str)
+def test_committed_checkpoints_load(folder):
+    assert load(folder).faults() == []

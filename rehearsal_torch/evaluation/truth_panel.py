@@ -25,6 +25,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.evaluation.claimed_truth import SCORES, counterpart
 from rehearsal_torch.evaluation.sepsis_truth import gain_parts, true_return
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
@@ -48,8 +49,8 @@ class TruthRow:
         sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "rmse of all steps", "improvement", "gain", "return" or "regret".
         feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain
-            (`sepsis_truth`); "reward" for the claim of a decision by another reward than minus SOFA, which
-            the true improvement of SOFA cannot be compared with; "SOFA" otherwise.
+            (`sepsis_truth`); "SOFA" or "organ SOFA" for an improvement, "reward" for one claimed by another
+            reward, whose truth is not known; "SOFA" otherwise.
         estimator: Source of the value: "learnt", "observed trajectory", "fresh noise", "claimed", "true",
             "no action", "true optimum".
         value: In the feature's unit; improvements are relative; gains, returns and regrets are in summed
@@ -106,22 +107,13 @@ def truth_rows(
     Yields:
         Rows, patient by patient.
     """
-    by_sofa = all(_claims_sofa(problem, *each) for each in decisions)
     for case, decision in decisions:
         episode = case.episode
         yield from _errors(surrogate, problem, episode, decision, "recommended")
         yield from _errors(
             surrogate, problem, episode, random_change(surrogate, problem, episode), "random change"
         )
-        yield from _gains(surrogate, problem, case, decision, changes, optimum, by_sofa)
-
-
-def _claims_sofa(problem: SepsisSimulated, case: EpisodeCase, decision: Decision) -> bool:
-    """Whether the return without changes, as the decision has it, is minus the true SOFA scores."""
-    true = problem.score(case, Decision(None, math.nan, status="no_action"))["true_observed"]
-    return decision.baseline is None or math.isclose(
-        decision.baseline.point, true, rel_tol=1e-6, abs_tol=1e-6
-    )
+        yield from _gains(surrogate, problem, case, decision, changes, optimum)
 
 
 def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) -> Decision:
@@ -284,12 +276,15 @@ def _gains(
     decision: Decision,
     changes: int,
     optimum: int | None,
-    by_sofa: bool,
 ) -> Iterator[TruthRow]:
-    row = TruthRow(case.identity, "recommended", "improvement", "SOFA", "claimed", decision.improvement)
     truth = problem.score(case, decision)
-    yield row if by_sofa else replace(row, feature="reward")
-    yield replace(row, estimator="true", value=truth["true_improvement"])
+    # A refusal recommends nothing, and so claims nothing.
+    claimed = 0.0 if decision.status == "refused" else decision.improvement
+    row = TruthRow(case.identity, "recommended", "improvement", "SOFA", "claimed", claimed)
+    asked = counterpart(decision.baseline.point, truth) if decision.baseline else "true"
+    yield replace(row, feature=SCORES[asked] if asked else "reward")
+    for name, feature in SCORES.items():
+        yield replace(row, feature=feature, estimator="true", value=truth[f"{name}_improvement"])
     parts = gain_parts(problem, case.episode, decision)
     yield replace(row, quantity="gain", feature="organs", estimator="true", value=parts.states)
     yield replace(row, quantity="gain", feature="doses scored", estimator="true", value=parts.scoring)

@@ -79,14 +79,11 @@ class CounterfactualReturn(Objective):
                 {close for name in unknown for close in get_close_matches(name, surrogate.names, 1, 0.6)}
             )
             meant = f" (did you mean {', '.join(near)}?)" if near else ""
-            expected = (
-                "reward.weights: expected some of the variables that the surrogate models, "
-                f"{list(surrogate.names)}"
-            )
             raise ValueError(
-                f"{expected}; got {unknown}{meant}: choose another reward, such as reward=sofa_organs, or "
-                "give weights on the command line, which replace the default, "
-                "objective.reward.weights={NAME: 1}"
+                "reward: expected some of the variables that the surrogate models, "
+                f"{list(surrogate.names)}; got {unknown}{meant}: choose another reward, such as "
+                "reward=sofa_organs, or a weighted sum of variables of the model, "
+                "reward=linear 'objective.reward.weights={NAME: 1}'"
             )
 
     @property
@@ -165,17 +162,18 @@ class CounterfactualReturn(Objective):
         """
         if self.surrogate.members > 1:
             return self.member_rewards(states, time).mean(-2)
-        return self.reward(self.surrogate.units(states), self.surrogate.names, self._dosed(time))
+        return self.reward(self.surrogate.units(states), self.surrogate.names, self._dosed(time, self.reward))
 
-    def member_rewards(self, states: Tensor, time: int | None = None) -> Tensor:
-        """R of each of the M members of the surrogate; see `rewards`.
+    def member_rewards(self, states: Tensor, time: int | None = None, reward: Reward | None = None) -> Tensor:
+        """R, or another reward, of each of the M members of the surrogate; see `rewards`.
 
         Returns:
             (..., M, A), or (..., M, 1) if the reward does not depend on the action.
         """
-        doses = self._dosed(time)
+        reward = reward or self.reward
+        doses = self._dosed(time, reward)
         doses = None if doses is None else Doses(doses.names, doses.values.unsqueeze(-3))
-        return self.reward(self.surrogate.member_units(states), self.surrogate.names, doses)
+        return reward(self.surrogate.member_units(states), self.surrogate.names, doses)
 
     def member_returns(self, actions: Tensor) -> Tensor:
         """The return of an action sequence by each member, (H,) long -> (M,)."""
@@ -191,8 +189,8 @@ class CounterfactualReturn(Objective):
         gradient = self.reward.gradient(self.surrogate.names, self.surrogate.state_scale())
         return gradient if members == 1 else gradient.repeat(members) / members
 
-    def _dosed(self, time: int | None) -> Doses | None:
-        if not self.reward.acts:
+    def _dosed(self, time: int | None, reward: Reward) -> Doses | None:
+        if not reward.acts:
             return None
         every = self.doses
         return every if time is None else Doses(every.names, every.values[time])
@@ -286,7 +284,8 @@ class CounterfactualReturn(Objective):
             ``observed_rewards`` (T numbers each), ``doses`` and ``observed_doses`` by step, the returns
             ``value`` and ``observed``, and ``improvement`` (value - observed) / |observed|. For an ensemble
             also ``member_gains`` (M), and ``rewards_lower`` and ``rewards_upper``, the range of the members'
-            rewards at each step.
+            rewards at each step; for a reward with related ones (`Reward.related`) ``related``, the returns
+            by each: name to ``value`` and ``observed``.
         """
         sequence, observed, outcome = self.sequence(decision), self.observed, self.outcome()
         changed = bool((sequence != observed).any())
@@ -305,6 +304,7 @@ class CounterfactualReturn(Objective):
             "observed": outcome,
             "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
             **self._bands(states, sequence),
+            **self._related(states, sequence),
         }
 
     def _bands(self, states: Tensor, actions: Tensor) -> dict[str, Any]:
@@ -318,9 +318,25 @@ class CounterfactualReturn(Objective):
             "rewards_upper": every.amax(0).tolist(),
         }
 
-    def _by_member(self, states: Tensor, actions: Tensor) -> Tensor:
+    def _related(self, states: Tensor, actions: Tensor) -> dict[str, Any]:
+        """The returns by the related rewards; empty if there are none, or the surrogate lacks their doses."""
+        rewards = self.reward.related()
+        if any(set(each.reads_doses) - set(self.surrogate.dose_names) for each in rewards.values()):
+            return {}
+        before, observed = self.trajectory.states, self.trajectory.observed
+        whole = torch.cat([actions, observed[len(actions) :]])
+        found = {
+            name: {
+                "value": float(self._by_member(states, whole, each).sum(-1).mean()),
+                "observed": float(self._by_member(before, observed, each).sum(-1).mean()),
+            }
+            for name, each in rewards.items()
+        }
+        return {"related": found} if found else {}
+
+    def _by_member(self, states: Tensor, actions: Tensor, reward: Reward | None = None) -> Tensor:
         """Each member's reward of the actions at each step, (T, M D), (H,) -> (M, T)."""
-        rewards = self.member_rewards(states).transpose(0, 1)
+        rewards = self.member_rewards(states, None, reward).transpose(0, 1)
         return _taken(rewards, actions.expand(len(rewards), -1))
 
     def warnings(self) -> tuple[str, ...]:

@@ -61,6 +61,10 @@ class Reward(ABC):
         """The doses on which R is known to depend in advance; empty by default."""
         return ()
 
+    def related(self) -> "Mapping[str, Reward]":
+        """Rewards that are reported beside R for the same actions, by name; empty by default."""
+        return {}
+
     @abstractmethod
     def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
         """R of states (..., D) and of the doses of each action, -> (..., A), or (..., 1) if it does not

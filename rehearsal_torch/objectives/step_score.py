@@ -11,7 +11,8 @@ rules divide the real line into cells, with the smallest number that does not fu
 (exact in float64), so that a score costs one search of a sorted list per criterion.
 
 If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
-withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out.
+withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out. Both scores
+are reported for the same actions (`StepScore.related`): what they differ by is bookkeeping.
 
 Source: the SOFA score by the rules in `conf/reward/sofa_score.yaml` (Vincent et al., 1996; Komorowski et al.,
 2018); the representation is ours.
@@ -30,6 +31,7 @@ from rehearsal_torch.objectives.reward import Doses, Reward
 
 RULE = re.compile(r"^\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*$")
 MAX_RULES = 1000
+WITHOUT, WITH = "without doses", "with doses"
 
 Rules = Mapping[str, float]
 
@@ -111,6 +113,7 @@ class StepScore(Reward):
         without_doses: Whether to leave out all criteria that read one of `doses`, so that the score counts
             only what happens to the patient.
         doses: The names of the doses among the quantities.
+        name: The score's name, in tables and figures.
 
     Raises:
         ValueError: if there is no component or criterion, a rule cannot be read, or no criterion is left.
@@ -121,31 +124,46 @@ class StepScore(Reward):
         components: Mapping[str, Mapping[str, Rules]],
         doses: Sequence[str] = (),
         without_doses: bool = False,
+        name: str = "score",
     ) -> None:
         if isinstance(doses, str) or not all(isinstance(name, str) for name in doses or ()):
             raise ValueError(f"reward.doses: expected a list of names, such as [vasopressor]; got {doses!r}")
-        self.doses, self.without_doses = tuple(doses or ()), without_doses
+        self.doses, self.without_doses, self.name = tuple(doses or ()), without_doses, name
+        self._rules = components
         if not isinstance(components, Mapping) or not components:
             raise ValueError(
                 "reward.components: expected components with criteria, such as "
                 f'{{lungs: {{paO2 / FiO2_1: {{"< 300": 2}}}}}}; got {components!r}'
             )
         found = {
-            str(name): tuple(
+            str(component): tuple(
                 each
-                for each in _criteria(str(name), criteria)
+                for each in _criteria(str(component), criteria)
                 if not (without_doses and any(one in self.doses for one in each.names))
             )
-            for name, criteria in components.items()
+            for component, criteria in components.items()
         }
         self.components: Mapping[str, tuple[Criterion, ...]] = {
-            name: criteria for name, criteria in found.items() if criteria
+            component: criteria for component, criteria in found.items() if criteria
         }
         if not self.components:
             raise ValueError(
                 "reward.components: expected a criterion that reads a state variable; all of them read "
                 "doses, which without_doses=true leaves out"
             )
+
+    def related(self) -> Mapping[str, Reward]:
+        """The score "without doses" and "with doses"; empty if no criterion reads a dose, or none reads
+        anything else.
+        """
+        whole, rest = self, self
+        if self.without_doses:
+            whole = StepScore(self._rules, self.doses, name=self.name)
+        if not whole.acts or not whole.reads:
+            return {}
+        if not self.without_doses:
+            rest = StepScore(self._rules, self.doses, without_doses=True, name=self.name)
+        return {WITHOUT: rest, WITH: whole}
 
     @property
     def reads(self) -> tuple[str, ...]:

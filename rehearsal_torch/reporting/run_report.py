@@ -6,11 +6,11 @@ problem scored the decisions by it. There is a table in any case. Rehearsal deci
 and figures of their own (`alteration_report`, `trial_report`).
 """
 
-import math
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from rehearsal_torch.evaluation.claimed_truth import counterpart
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.reporting import alteration_report as alteration_report
@@ -27,8 +27,6 @@ from rehearsal_torch.reporting.figures import (
 from rehearsal_torch.reporting.figures import patient_trajectory as patient_trajectory
 from rehearsal_torch.reporting.style import Wording, drawing, save, wording
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
-
-TRUE_IMPROVEMENT = "true_improvement"
 
 
 def report(folder: str | Path) -> str:
@@ -122,19 +120,14 @@ def _best_patient(decided: list[Decided]) -> Decided:
 
 
 def _claims(decided: list[Decided]) -> tuple[list[float], list[float]]:
-    """The claimed and the true improvements; empty if the claims are about another reward than the truth,
-    whose return without changes is another number.
-    """
-    scored = [one for one in decided if isinstance(one.get("score"), dict)]
-    if not all(
-        math.isclose(one["trajectory"]["observed"], one["score"]["true_observed"], rel_tol=1e-6, abs_tol=1e-6)
-        for one in scored
-        if finite([one["score"].get("true_observed")])
-    ):
-        return [], []
-    both = [
-        (one["trajectory"]["improvement"], one["score"][TRUE_IMPROVEMENT])
-        for one in decided
-        if isinstance(one.get("score"), dict) and finite([one["score"].get(TRUE_IMPROVEMENT)])
-    ]
+    """The claimed and the true improvements, of the decisions whose truth is known."""
+    both = []
+    for one in decided:
+        score, trajectory = one.get("score"), one["trajectory"]
+        if isinstance(score, dict):
+            # Scores of own worlds may have nothing but the improvement.
+            alone = "true_observed" not in score
+            name = "true" if alone else counterpart(trajectory["observed"], score)
+            known = finite([score.get(f"{name}_improvement")])
+            both += [(float(trajectory["improvement"]), true) for true in known]
     return [claimed for claimed, _ in both], [true for _, true in both]

@@ -6,8 +6,8 @@ SVG files keep text as text, carry no date, and number their elements from a fix
 of Okabe and Ito, distinguishable for colour-blind readers; lines also differ in dash or marker.
 
 Names and units (`wording`) come from a run's resolved configuration: the terms of its reward and the doses
-that make up an action. A reward of minus one variable is shown as that variable, summed over the episode
-(less is better); any other reward is shown as the return itself (more is better).
+that make up an action. A reward of minus one variable, or minus a score, is shown as that variable, summed
+over the episode (less is better); any other reward is shown as the return itself (more is better).
 
 Source: Okabe and Ito (2008), Color Universal Design.
 """
@@ -103,8 +103,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 # Doses and scores of the AI-Clinician table: column to letter, name and unit.
 _DOSES = {"max_dose_vaso": ("V", "vasopressor", "mcg/kg/min"), "input_4hourly": ("F", "fluids", "mL/4 h")}
-_UNITS = {"SOFA": "points"}
-_STEPS = {"SOFA": "4 h"}
+_UNITS = {"SOFA": "points", "organ SOFA": "points"}
+_STEPS = {"SOFA": "4 h", "organ SOFA": "4 h"}
 
 
 @dataclass(frozen=True)
@@ -173,6 +173,12 @@ def wording(config: Mapping[str, Any]) -> Wording:
         ),
         (),
     )
+    scores = [
+        found for found in _find(config, "reward") if isinstance(found, Mapping) and "components" in found
+    ]
+    if scores:
+        name = str(scores[0].get("name", "score"))
+        return Wording(name, -1.0, _UNITS.get(name, "points"), _STEPS.get(name, ""), doses)
     weights = [found for found in _find(config, "weights") if isinstance(found, Mapping) and len(found) == 1]
     if not weights:
         return Wording(doses=doses)

@@ -23,6 +23,8 @@ from rehearsal_torch.reporting.figures import truth_errors
 from rehearsal_torch.reporting.style import Wording
 
 Row = dict[str, float | int | str]
+# The names of the related rewards of a step score (objectives.step_score).
+WITHOUT, WITH = "without doses", "with doses"
 WIDTH = 110
 
 
@@ -92,6 +94,7 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
             for row in sequences
         ]
         parts.append(_table(title, heads, body))
+        parts += [text for row in sequences for text in _declined(row, words) + _bookkeeping(row)]
     if others:
         lines = [
             (
@@ -130,6 +133,34 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
     return "\n".join(parts)
 
 
+def _declined(row: Row, words: Wording) -> list[str]:
+    """How many episodes got no recommendation, in a sentence; empty if all got one."""
+    none, refused, count = int(row["no_action"]), int(row["refused"]), row["patients"]
+    if not none + refused:
+        return []
+    return [
+        f"{row['search']}, k = {row['k']}: nothing is recommended for {none + refused} of {count}: no change "
+        f"lowers {words.variable} for {none}, and for {refused} the models of the ensemble disagree."
+        if words.sign < 0
+        else f"{row['search']}, k = {row['k']}: nothing is recommended for {none + refused} of {count}: no "
+        f"change raises the return for {none}, and for {refused} the models of the ensemble disagree."
+    ]
+
+
+def _bookkeeping(row: Row) -> list[str]:
+    """The improvement without and with the points that doses score, in a sentence; empty for other
+    rewards.
+    """
+    without, whole = (row.get(f"improvement {name}") for name in (WITHOUT, WITH))
+    if without is None or whole is None:
+        return []
+    return [
+        f"{row['search']}, k = {row['k']}: by the model, the score without the points of doses gets better "
+        f"by {_number(without, 100)}%, and with them by {_number(whole, 100)}%. A dose scores because it is "
+        "given: the difference is bookkeeping, not an effect on the patient."
+    ]
+
+
 def finite(values: Sequence[object]) -> list[float]:
     """The finite numbers among values."""
     return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
@@ -154,6 +185,8 @@ def _truth(run: Recorded, words: Wording) -> Row:
 def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:
     row: Row = {"search": search, "k": changes, "patients": len(decided)}
     row["observed"] = _mean([words.sign * one["trajectory"]["observed"] for one in decided])
+    row |= {"no_action": sum(one.get("status") == "no_action" for one in decided)}
+    row |= {"refused": sum(one.get("status") == "refused" for one in decided)}
     improvements = finite([one["trajectory"]["improvement"] for one in decided])
     row |= _with_interval("improvement", improvements)
     row["improvement_median"] = _median(improvements)
@@ -161,7 +194,18 @@ def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Word
     row["seconds_median"] = _median(finite([one.get("seconds") for one in decided]))
     row["expanded_median"] = _median(finite([effort(one, "expanded") for one in decided]))
     row["ebf"] = _mean(finite([effort(one, "effective_branching_factor") for one in decided]))
+    for name in dict.fromkeys(name for one in decided for name in one["trajectory"].get("related", ())):
+        shares = [_share(one["trajectory"].get("related", {}).get(name)) for one in decided]
+        row |= _with_interval(f"improvement {name}", finite(shares))
     return row
+
+
+def _share(returns: object) -> float:
+    """(value - observed) / |observed| of two returns; NaN if they are missing."""
+    if not isinstance(returns, dict):
+        return math.nan
+    gain, observed = returns["value"] - returns["observed"], abs(returns["observed"])
+    return gain / observed if observed else 0.0
 
 
 def _plain(search: str, decided: Sequence[Decided]) -> Row:

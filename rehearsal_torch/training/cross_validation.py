@@ -30,6 +30,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import fold_seed, generator
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 
@@ -222,12 +223,18 @@ def percentage_decrease(constrained: float, unconstrained: float) -> float:
     return 100.0 * (unconstrained - constrained) / abs(unconstrained)
 
 
-def clinical_log_likelihood(model: TransitionModel, table: Table) -> Tensor:
-    """Log-likelihood of each transition, density in the variables' units, (n,) float64."""
+def clinical_log_likelihood(model: TransitionModel | TransitionEnsemble, table: Table) -> Tensor:
+    """Log-likelihood of each transition, density in the variables' units, (n,) float64; the mean over the
+    members of an ensemble.
+    """
+    one = _one(model)
     with torch.no_grad():
-        return model.log_likelihood(table).to(torch.float64) - _log_volume(
-            model.rescale, model.varying, table
-        )
+        return model.log_likelihood(table).to(torch.float64) - _log_volume(one.rescale, one.varying, table)
+
+
+def _one(model: TransitionModel | TransitionEnsemble) -> TransitionModel:
+    """The model, or the first of an ensemble, whose ranges are those of all."""
+    return model.first if isinstance(model, TransitionEnsemble) else model
 
 
 def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tensor:
@@ -253,21 +260,20 @@ def _score(
     with torch.random.fork_rng():
         torch.manual_seed(fold_seed(seed, fold.index))
         model = surrogate()
-    if not isinstance(model, TransitionModel):
+    if not isinstance(model, TransitionModel | TransitionEnsemble):
         raise ValueError(
-            f"cross-validation evaluates a single TransitionModel; got a {type(model).__name__}: choose "
-            "surrogate=transition or surrogate=unconstrained"
+            f"cross-validation evaluates models of transitions; got a {type(model).__name__}: choose "
+            "surrogate=transition_ensemble, surrogate=transition or surrogate=unconstrained"
         )
     fit(model, inside, trainer())
     # The ranges of the whole table serve as units, the same for every fold and model; no model uses them.
-    names = model.rescale.names
-    box = Rescale(
-        names, [name for name, logged in zip(names, model.rescale.logged.tolist(), strict=True) if logged]
-    )
+    one = _one(model)
+    names, logarithms = one.rescale.names, one.rescale.logged.tolist()
+    box = Rescale(names, [name for name, logged in zip(names, logarithms, strict=True) if logged])
     box.solve(torch.cat([table.columns(names), table.columns([next_name(name) for name in names])]))
     clinical = clinical_log_likelihood(model, outside)
     scaled, trained = (
-        clinical_log_likelihood(model, rows) + _log_volume(box, model.varying, rows)
+        clinical_log_likelihood(model, rows) + _log_volume(box, one.varying, rows)
         for rows in (outside, inside)
     )
     return FoldScore(

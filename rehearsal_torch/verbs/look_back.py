@@ -57,7 +57,8 @@ def look_back(
             "greedy".
         reward: The reward of a step: a `Reward`; the name of a file in ``conf/reward``, such as "sofa_score"
             or "sofa_organs"; or a mapping of varying features to weights, in 1 / the feature's unit. The
-            return is the sum over the episode's T steps. None is minus the SOFA column.
+            return is the sum over the episode's T steps. None is the method's own: minus the SOFA score of
+            the organs ("sofa_organs"), or minus the SOFA column for "astar".
         seed: Determines the draws of random baselines.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"search.budget_s": 10}``.

@@ -76,8 +76,9 @@ def _all() -> tuple[str, ...]:
 def _node(surrogate: str) -> dict[str, Any]:
     """The keys of a surrogate's configuration, including those of its defaults."""
     content = read_yaml(CONF / "surrogate" / f"{surrogate}.yaml")
-    bases = [entry for entry in content.get("defaults", []) if entry != "_self_"]
     merged: dict[str, Any] = {}
-    for base in bases:
-        merged |= _node(base)
+    for base in content.get("defaults", []):
+        # A base with a package, such as transition@member, is a part.
+        if base != "_self_" and "@" not in base:
+            merged |= _node(base)
     return merged | content

@@ -21,7 +21,7 @@ SLIPS = [
     (["trainer.max_epochs=1.5"], "expected a whole number"),
     (["trainer.learning_rate=fast"], "trainer.learning_rate: expected a number"),
     (["truth=perhaps"], "truth: expected true or false"),
-    (["surrogate.varying=SOFA"], "surrogate.varying: expected a list"),
+    (["surrogate.member.varying=SOFA"], "surrogate.member.varying: expected a list"),
     (["seed=0,1"], "Add -m for a sweep"),
     (["seed=[1"], "cannot read 'seed=[1'"),
     (["seed"], "Write seed=VALUE"),

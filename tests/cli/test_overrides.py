@@ -42,9 +42,9 @@ def test_jobs_are_numbered_as_hydra_numbers_them():
         "++name=other",
         "~trainer.batch_size",
         "out='a folder, with commas'",
-        "surrogate.mechanism.location_constant=null",
-        "objective.reward.weights={SOFA: -2}",
-        "surrogate.logarithms=[Creatinine]",
+        "surrogate.member.mechanism.location_constant=null",
+        "objective.reward.without_doses=false",
+        "surrogate.member.logarithms=[Creatinine]",
         "hydra.launcher.n_jobs=2",
         "name=12",
     ],
@@ -88,7 +88,9 @@ def test_what_is_wrong_is_said(override, words):
 
 
 def test_weights_that_are_typed_take_the_place_of_the_default():
-    config, _ = composed(CONF, ["objective.reward.weights={paO2: 1, GCS: 0.5}"], multirun=False)
+    config, _ = composed(
+        CONF, ["reward=linear", "objective.reward.weights={paO2: 1, GCS: 0.5}"], multirun=False
+    )
     assert dict(config.objective.reward.weights) == {"paO2": 1, "GCS": 0.5}
 
 

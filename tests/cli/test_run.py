@@ -32,7 +32,7 @@ def test_a_run_holds_what_the_configuration_names():
 
 
 def test_a_surrogate_is_the_same_at_every_call():
-    run = build(configured("dataset.patients=20", "surrogate.mechanism.hidden=4"))
+    run = build(configured("dataset.patients=20", "surrogate.member.mechanism.hidden=4"))
     first, _, second = run.surrogate(), torch.rand(7), run.surrogate()
     assert first is not second
     for one, other in zip(first.parameters(), second.parameters(), strict=True):

@@ -15,8 +15,8 @@ from rehearsal_torch.cli.validation import CONF, check
             "dataset.patients: expected a whole number of at most 100000000; got 1000000000",
         ),
         (
-            "surrogate.mechanism.hidden=1000000000",
-            "surrogate.mechanism.hidden: expected a whole number of at most",
+            "surrogate.member.mechanism.hidden=1000000000",
+            "surrogate.member.mechanism.hidden: expected a whole number of at most",
         ),
     ],
 )
@@ -98,5 +98,5 @@ def test_a_checkpoint_is_for_deciding_and_brings_its_own_surrogate(tmp_path):
     for name in ("config.yaml", "weights.safetensors", "card.yaml"):
         (tmp_path / "run/checkpoint" / name).write_text("name: run")
     checked(*given, script="decide")
-    said = refused(*given, "surrogate.levels=3", script="decide")
-    assert "a checkpoint brings its own surrogate, so surrogate.levels=3 would change nothing" in said
+    said = refused(*given, "surrogate.count=3", script="decide")
+    assert "a checkpoint brings its own surrogate, so surrogate.count=3 would change nothing" in said

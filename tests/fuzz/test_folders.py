@@ -33,8 +33,8 @@ WARD = [
     "dataset.horizon=5",
     "trainer.max_epochs=1",
     "trainer.progress=false",
-    "surrogate.mechanism.hidden=8",
-    "surrogate.levels=2",
+    "surrogate.member.mechanism.hidden=8",
+    "surrogate.member.levels=2",
 ]
 RUNS = {
     "rehearsal": [

@@ -17,8 +17,10 @@ UNHURRIED = ("search.seconds=600",)
 ACQUIRING = ("search.raw=32", "search.starts=6", "search.steps=10")
 PUBLISHED = ("search.starts=4", "search.steps=20")
 FEW = ("dataset.rows=60", "dataset.contexts=2")
+PUBLISHED_MODEL = ("surrogate=transition_published", "reward=linear")
 PATIENTS = (
     "+experiment=sepsis",
+    "reward=linear",
     "dataset.patients=80",
     "surrogate.mechanism.hidden=8",
     "trainer.max_epochs=2",
@@ -189,7 +191,8 @@ def _trials() -> list[Run]:
 
 def _episodes() -> list[Run]:
     """The best changes of a patient's treatment, under the project's checkpoint and models trained anew."""
-    learnt = ("+experiment=sepsis", "checkpoint={root}/checkpoints/sepsis", "dataset.patients=80", "limit=3")
+    kept = "checkpoint={root}/tests/fixtures/sepsis_published"
+    learnt = ("+experiment=sepsis", kept, *PUBLISHED_MODEL, "dataset.patients=80", "limit=3")
     quiet = "trainer.progress=false"
     grid = {
         "surrogate.mechanism.location_constant": ("1.0", "null"),
@@ -208,12 +211,33 @@ def _episodes() -> list[Run]:
             search=("astar", "astar_published"),
         ),
         _decided("exhaustive", *learnt, "decision=exhaustive", "objective.changes=1"),
-        _decided("shards", *learnt[:3], "limit=4", "decision=greedy", "shards=2", shard=("0", "1")),
+        _decided("shards", *learnt[:-1], "limit=4", "decision=greedy", "shards=2", shard=("0", "1")),
         Run(
             "transition",
             "train",
             (*PATIENTS, quiet, "preview=2", "out=run"),
-            {"surrogate": ("transition", "unconstrained"), "decision": ("greedy",)},
+            {"surrogate": ("transition_published", "unconstrained"), "decision": ("greedy",)},
+        ),
+        Run(
+            "sparse",
+            "train",
+            (*PATIENTS, quiet, "preview=2", "out=run", "reward=sofa_score"),
+            {"surrogate": ("transition",), "decision": ("greedy",)},
+        ),
+        Run(
+            "ensemble",
+            "train",
+            (
+                "+experiment=sepsis",
+                "dataset.patients=80",
+                "surrogate.count=2",
+                "surrogate.member.mechanism.hidden=8",
+                "trainer.max_epochs=2",
+                quiet,
+                "preview=2",
+                "out=run",
+                "decision=greedy",
+            ),
         ),
         Run("lipschitz_grid", "cross_validate", ("+experiment=lipschitz_grid", *folds, "out=run"), grid),
     ]

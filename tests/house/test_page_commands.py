@@ -19,7 +19,7 @@ from tests.scripts.typing_in import typed as run
 
 COMMANDS = commands()
 EPISODES = ["dataset.patients=60", "workers=1"]
-TRAINED = ["trainer.max_epochs=1", "surrogate.mechanism.hidden=8", *EPISODES]
+TRAINED = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", *EPISODES]
 ESTIMATOR = ("members=1", "features=100", "direction_rows=150", "width_rows=150")
 KERNEL = [f"surrogate.estimator.{setting}" for setting in ESTIMATOR]
 SCENARIOS = [
@@ -47,7 +47,10 @@ RUN = {
     "train -m +experiment=sepsis seed=0,1,2 hydra/launcher=joblib": [*TRAINED, "preview=1"],
     CHECKPOINT: [*EPISODES, "limit=2"],
     f"{CHECKPOINT} decision=greedy objective.changes=5": [*EPISODES, "limit=2"],
-    f"{CHECKPOINT} 'objective.reward.weights={{SOFA: -1, GCS: 0.5}}'": [*EPISODES, "limit=2"],
+    f"{CHECKPOINT} reward=linear 'objective.reward.weights={{MeanBP: 0.1, GCS: 0.5}}'": [
+        *EPISODES,
+        "limit=2",
+    ],
     f"{SHARDS} hydra/launcher=joblib": [*EPISODES, "limit=4"],
     f"{CONFOUNDED} hydra/launcher=joblib": [*TRAINED, "limit=1"],
     "decide +experiment=auf dataset=bank": [*KERNEL, "dataset.size.rows=200", "limit=2", "workers=1"],
@@ -80,7 +83,7 @@ NOT_RUN = {
     "train path=...": "has a placeholder, which the reader fills in",
     "cross_validate *": "tests/scripts/test_runs.py runs folds; the grid takes an hour",
     "train +experiment=sepsis decision=greedy seed=1": "differs from what is run in the decision alone",
-    "train +experiment=sepsis surrogate.mechanism.hidden=100": "the same with another size, which is run",
+    "train +experiment=sepsis surrogate.member.mechanism.hidden=100": "the same, smaller, which is run",
     "train -m +experiment=sepsis seed=0,1,2": "the same with a launcher, which is run",
     "make": "prints the help; the test below looks at the targets",
     "make *": "sets an environment up and calls scripts, which are run under their own names",

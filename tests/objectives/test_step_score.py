@@ -12,9 +12,10 @@ from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses
-from rehearsal_torch.objectives.step_score import StepFunction, StepScore
+from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepFunction, StepScore
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
+from rehearsal_torch.reporting import summary
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from tests.toys.episodes import transition_model
@@ -101,6 +102,22 @@ def test_a_dose_is_scored_in_its_own_step_and_as_it_was_given():
     assert GreedyChanges()(wanted).value == -3
 
 
+def test_a_record_tells_what_is_bookkeeping():
+    """Withholding a drug without an effect changes the score with doses, and not the one without."""
+    model = transition_model(4, drugs=1, levels=3)
+    (drug,) = model.dose_names
+    names = (*model.rescale.names, drug)
+    values = torch.rand(5, len(names), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values[:, -1] = float(model.levels.medians[0, 2])
+    score = StepScore({"a": {"x0": {"> -1e9": 1}, drug: {"> 0": 3}}}, [drug])
+    wanted = CounterfactualReturn(model, EpisodeCase(Episode("one", names, values)), score, 2)
+    record = wanted.trajectory_record(GreedyChanges()(wanted))
+    assert record["related"] == {
+        WITHOUT: {"value": -5.0, "observed": -5.0},
+        WITH: {"value": -11.0, "observed": -15.0},
+    }
+
+
 def test_returns_are_sums_of_points_along_every_sequence():
     model = transition_model(5, width=2, drugs=1, levels=3)
     generator = torch.Generator().manual_seed(1)
@@ -156,3 +173,14 @@ def test_what_is_not_a_number_has_no_points():
     assert StepScore({"a": {"x": {"< 3": 1}}})(values[1:2, None], ("x",)).isnan().all()
     with pytest.raises(ValueError, match=r"reward\.doses: expected a list of names"):
         StepScore({"a": {"x": {"< 3": 1}}}, "x")
+
+
+def test_scores_with_and_without_doses_are_each_others_related_ones():
+    whole, organs = sofa_score(), sofa_score(without_doses=True)
+    for one in (whole, organs):
+        related = one.related()
+        assert list(related) == [WITHOUT, WITH] == [summary.WITHOUT, summary.WITH]
+        assert [each.acts for each in related.values()] == [False, True]
+    states = torch.rand(7, 8, dtype=torch.float64) * 100
+    assert torch.equal(whole.related()[WITHOUT](states, STATES), organs(states, STATES))
+    assert StepScore({"a": {"x": {"> 1": 1}}}).related() == {}

@@ -4,6 +4,12 @@ import pytest
 from rehearsal_torch.reporting.style import Dose, Wording, drawing, panels, save, wording
 
 
+def test_a_score_has_its_own_name():
+    words = wording({"objective": {"reward": {"components": {}, "name": "organ SOFA", "doses": ["v"]}}})
+    assert (words.level, words.sign, words.step) == ("organ SOFA (points)", -1.0, "4 h")
+    assert wording({"objective": {"reward": {"components": {}}}}).variable == "score"
+
+
 def test_settings_hold_within_the_block_alone():
     before = matplotlib.rcParams["svg.fonttype"], matplotlib.rcParams["legend.frameon"]
     with drawing():

@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
 from rehearsal_torch.reporting.style import Wording
-from rehearsal_torch.reporting.summary import as_text, finite, summary, write
+from rehearsal_torch.reporting.summary import WITH, WITHOUT, as_text, finite, summary, write
 
 WORDS = Wording("SOFA", -1.0, "points")
 
@@ -66,3 +66,20 @@ def test_rows_are_written_with_all_columns(tmp_path):
 
 def test_only_finite_numbers_count():
     assert finite([1, 2.5, math.inf, math.nan, None, "3", True]) == [1.0, 2.5, 1.0]
+
+
+def test_refusals_and_bookkeeping_are_sentences(sepsis_run):
+    run = read(sepsis_run)
+    run.decisions[0]["status"], run.decisions[1]["status"] = "refused", "no_action"
+    for index, one in enumerate(run.decisions):
+        one["trajectory"]["related"] = {
+            WITHOUT: {"value": -9.0, "observed": -10.0},
+            WITH: {"value": -20.0 - index, "observed": -20.0},
+        }
+    (row,) = summary(run, WORDS)
+    assert (row["refused"], row["no_action"]) == (1, 1)
+    assert row[f"improvement {WITHOUT}"] == pytest.approx(0.1)
+    assert row[f"improvement {WITH}"] == pytest.approx(-0.1)
+    text = as_text([row], WORDS, "Summary")
+    assert "nothing is recommended for 2 of 5: no change lowers SOFA for 1, and for 1 the models" in text
+    assert "without the points of doses gets better by 10%, and with them by -10%" in text

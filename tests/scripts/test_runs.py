@@ -234,7 +234,7 @@ def test_a_newcomers_command_on_a_small_cohort(tmp_path):
         "+experiment=sepsis",
         "dataset.patients=60",
         "trainer.max_epochs=1",
-        "surrogate.mechanism.hidden=8",
+        "surrogate.member.mechanism.hidden=8",
         "limit=2",
         "workers=1",
         "out=sepsis",
@@ -251,7 +251,7 @@ def test_folds_are_judged(tmp_path):
     small = (
         "dataset.patients=60",
         "trainer.max_epochs=1",
-        "surrogate.mechanism.hidden=8",
+        "surrogate.member.mechanism.hidden=8",
         "folds=2",
         "out=folds",
     )

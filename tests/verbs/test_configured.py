@@ -14,7 +14,9 @@ EPISODES = ["decision=branch_and_bound"]
     [{"SOFA": -1.0, "GCS": 0.5}, {"mean BP": 1e-3}, {"a:b": 1, "c,d": -2}, {"x=1": 2, "(y)": 3}],
 )
 def test_mappings_arrive_as_they_were_given(weights):
-    config = configuration(EPISODES, {"objective.reward.weights": weights}, ("objective",))
+    config = configuration(
+        [*EPISODES, "reward=linear"], {"objective.reward.weights": weights}, ("objective",)
+    )
     assert dict(config.objective.reward.weights) == weights
 
 

@@ -97,7 +97,7 @@ def test_settings_reach_the_search(toy):
         ({"changes": -1}, "changes: expected a whole number of at least 0; got -1"),
         ({"method": "cme"}, "'cme' decides for cases of a table"),
         ({"reward": {"x7": 1}}, r"expected some of the variables .* got \['x7'\]"),
-        ({"reward": None}, r"got \['SOFA'\]"),
+        ({"reward": None}, r"got \['paO2', 'FiO2_1'"),
         ({"reward": 3}, "reward: expected weights"),
         ({"objective.changes": 2}, "'objective.changes' is the argument `changes`"),
         ({"surrogate.levels": 2}, "'surrogate.levels' cannot be set here: expected settings of search"),

@@ -27,6 +27,7 @@ from rehearsal_torch.problems.episodes.simulator import (
     dose_options,
     emit,
     simulate,
+    sofa,
     true_scores,
     true_trajectory,
 )
@@ -131,19 +132,20 @@ class SepsisSimulated(World):
 
         Returns:
             ``true_observed`` and ``true_value``: minus the sum of the true SOFA scores, as treated and as
-            recommended; ``true_improvement``: the relative difference.
+            recommended; ``true_improvement``: the relative difference. The same without the points that a
+            vasopressor scores because it is given: ``true_organs_observed``, ``true_organs_value`` and
+            ``true_organs_improvement``.
         """
         episode = _episode(case)
-        observed, altered = self.trajectories_of_doses(episode, decision)
-        scores = true_scores(self.cohort, int(episode.identity), torch.stack((observed, altered)))[
-            :, self.action_lag :
-        ].sum(-1)
-        before, after = scores.tolist()
-        return {
-            "true_observed": -before,
-            "true_value": -after,
-            "true_improvement": (before - after) / before if before else 0.0,
-        }
+        doses = torch.stack(self.trajectories_of_doses(episode, decision))
+        states = emit(true_trajectory(self.cohort, int(episode.identity), doses))
+        found = {}
+        for name, vasopressor in (("true", doses[..., 0]), ("true_organs", torch.zeros_like(doses[..., 0]))):
+            before, after = sofa(states, vasopressor)[:, self.action_lag :].sum(-1).tolist()
+            found[f"{name}_observed"] = -before
+            found[f"{name}_value"] = -after
+            found[f"{name}_improvement"] = (before - after) / before if before else 0.0
+        return found
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed doses marked as altered."""

@@ -1,6 +1,7 @@
 """Figure: one patient's observed trajectory, and the counterfactual one under the changed actions.
 
-The observed trajectory is solid, the counterfactual one dashed. At each changed step an arrow for each dose
+The observed trajectory is solid, the counterfactual one dashed, within the range of the predictions of an
+ensemble's models. At each changed step an arrow for each dose
 that differs points up (a higher dose) or down (a lower one).
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 3c.
@@ -29,6 +30,12 @@ def changed(decided: Decided) -> list[tuple[int, int, bool]]:
     return found
 
 
+def _band(decided: Decided, words: Wording) -> list[list[float]]:
+    """The smallest and the largest prediction of an ensemble's models at each step; empty for one model."""
+    ends = [decided["trajectory"].get(key) for key in ("rewards_lower", "rewards_upper")]
+    return [[words.sign * value for value in end] for end in ends if end is not None]
+
+
 def draw(decided: Decided, words: Wording) -> Figure:
     """The observed and the counterfactual trajectory of one sequence decision."""
     figure, [[axes]] = panels(width=6.2, height=4.0)
@@ -39,7 +46,13 @@ def draw(decided: Decided, words: Wording) -> Figure:
     times = range(len(observed))
     axes.plot(times, observed, "-o", color=BLACK, markersize=4, label="observed")
     axes.plot(times, replayed, "--s", color=BLUE, markersize=4, label="counterfactual")
-    low, high = min(observed + replayed), max(observed + replayed)
+    band = _band(decided, words)
+    if band:
+        axes.fill_between(
+            times, band[0], band[1], color=BLUE, alpha=0.15, linewidth=0, label="range of the models"
+        )
+    every = [value for line in (observed, replayed, *band) for value in line]
+    low, high = min(every), max(every)
     height = max(high - low, 1e-9)
     stacked: dict[int, int] = {}
     for time, index, raised in changed(decided):

@@ -44,9 +44,11 @@ def test_every_key_of_every_experiment_is_explained(experiment):
 def test_what_is_inside_of_a_part_is_explained_too():
     found = {
         node.key: node
-        for node in nodes(CONF, ["+experiment=sepsis", "objective.reward.weights={SOFA: -1, GCS: 0.5}"])
+        for node in nodes(
+            CONF, ["+experiment=sepsis", "reward=linear", "objective.reward.weights={SOFA: -1, GCS: 0.5}"]
+        )
     }
-    assert found["surrogate.mechanism"].target.endswith("LocationScale")
+    assert found["surrogate.member.mechanism"].target.endswith("LocationScale")
     assert [(knob.key, knob.value) for knob in found["objective.reward"].knobs] == [
         ("objective.reward.weights.SOFA", -1),
         ("objective.reward.weights.GCS", 0.5),

@@ -16,7 +16,7 @@ from rehearsal_torch.training.cross_validation import cross_validate as by_hand
 
 SMALL = (
     "dataset.patients=20",
-    "surrogate.mechanism.hidden=4",
+    "surrogate.member.mechanism.hidden=4",
     "folds=2",
     "trainer.max_epochs=1",
     "trainer.progress=false",
@@ -98,4 +98,4 @@ def test_other_data_another_surrogate_and_no_trainer_are_refused(validated):
     with pytest.raises(UserError, match=r"decision: this decides for cases with .*; SepsisSimulated has"):
         validated("dataset.patients=20", "surrogate=linear_structural")
     with pytest.raises(UserError, match="trainer: cross-validation trains in each fold"):
-        validated("dataset.patients=20", "surrogate.mechanism.hidden=4", "trainer=none")
+        validated("dataset.patients=20", "surrogate.member.mechanism.hidden=4", "trainer=none")

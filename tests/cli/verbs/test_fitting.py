@@ -48,22 +48,22 @@ def method(*overrides):
     [
         (
             "{paO3: 1}",
-            "reward.weights: expected some of the variables that the surrogate models, ['GCS', 'paO2', "
+            "reward: expected some of the variables that the surrogate models, ['GCS', 'paO2', "
             "'SOFA']; got ['paO3'] (did you mean paO2?)",
         ),
         ("{age: 1, GCS: 2}", "got ['age']"),
         (
             "{lactate: -1}",
-            "got ['lactate']: choose another reward, such as reward=sofa_organs, or give weights",
+            "got ['lactate']: choose another reward, such as reward=sofa_organs, or a weighted sum",
         ),
     ],
 )
 def test_a_reward_of_variables_that_the_surrogate_does_not_move_is_refused(weights, words):
     with pytest.raises(UserError) as as_user_error:
-        suits(method(f"objective.reward.weights={weights}"), transition())
+        suits(method("reward=linear", f"objective.reward.weights={weights}"), transition())
     assert words in str(as_user_error.value)
-    suits(method("objective.reward.weights={GCS: 1}"), transition())
-    suits(method(), transition())
+    suits(method("reward=linear", "objective.reward.weights={GCS: 1}"), transition())
+    suits(method("reward=linear"), transition())
 
 
 def test_costs_of_variables_that_may_not_be_altered_are_refused():
@@ -83,18 +83,18 @@ def test_costs_of_variables_that_may_not_be_altered_are_refused():
 )
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(UserError, match="weights: expected"):
-        method(f"objective.reward.weights={weights}")
+        method("reward=linear", f"objective.reward.weights={weights}")
 
 
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["objective.reward.weights={lactate: 1}"], "reward.weights: expected some of"),
+        (["reward=linear", "objective.reward.weights={lactate: 1}"], "reward: expected some of"),
         (
-            ["surrogate.mechanism.hidden=1000000000"],
+            ["surrogate.member.mechanism.hidden=1000000000"],
             "hidden: expected a whole number from 1 to 65536; got 1000000000",
         ),
-        (["surrogate.levels=5000"], "levels: expected a whole number from 2 to 1000; got 5000"),
+        (["surrogate.member.levels=5000"], "levels: expected a whole number from 2 to 1000; got 5000"),
     ],
 )
 def test_nothing_is_fitted_that_could_not_be_kept_or_used(tmp_path, overrides, words):
