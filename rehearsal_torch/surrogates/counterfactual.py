@@ -16,6 +16,7 @@ prediction).
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -31,6 +32,7 @@ from rehearsal_torch.surrogates.network import causal_model
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
 Values = Mapping[str, float]
 Actions = Tensor | Mapping[str, Any] | Alteration | None
@@ -123,7 +125,7 @@ def sample(
 
 @torch.no_grad()
 def counterfactual(
-    model: CausalModel | CausalNetwork | TransitionModel,
+    model: CausalModel | CausalNetwork | TransitionModel | TransitionEnsemble,
     observed: Table | Episode,
     actions: Actions = None,
     fixed: Values | None = None,
@@ -131,7 +133,8 @@ def counterfactual(
     """Counterfactuals: what would have been observed under other actions, with the noise of the observation.
 
     Args:
-        model: A fitted model.
+        model: A fitted model; the answer of an ensemble is the mean over its members, each with its own
+            noise.
         observed: A table with every action and node of a causal network; an episode with the columns of a
             transition model.
         actions: Actions that change; the others stay as observed. For a causal network, name to value. For an
@@ -142,16 +145,18 @@ def counterfactual(
 
     Returns:
         For a table: actions and nodes, one row for each row of `observed`, with the cells that were set
-            marked
-        as altered. For an episode: the same columns, (T, d), with the counterfactual varying features and the
-        doses that were given; static and contextual features, and columns that the model does not read, stay
-        as observed.
+        marked as altered. For an episode: the same columns, (T, d), with the counterfactual varying features
+        and the doses that were given; static and contextual features, and columns that the model does not
+        read, stay as observed.
 
     Raises:
         ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
             is not fitted.
         KeyError: if a column is missing.
     """
+    if isinstance(model, TransitionEnsemble):
+        each = [counterfactual(member, observed, actions, fixed) for member in model.each]
+        return replace(each[0], values=torch.stack([one.values for one in each]).mean(0))
     if not isinstance(model, TransitionModel):
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):

@@ -14,7 +14,7 @@ Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) 
 unanimity is ours.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -126,6 +126,11 @@ class TransitionEnsemble(EpisodeSurrogate):
     def used(self) -> tuple[str, ...]:
         """All columns."""
         return self.first.used()
+
+    def lipschitz(self, table: Table) -> Mapping[str, float]:
+        """The largest number of the members under each name; see `Surrogate.lipschitz`."""
+        found = [model.lipschitz(table) for model in self.each]
+        return {name: max(each[name] for each in found) for name in found[0]}
 
     def log_likelihood(self, table: Table) -> Tensor:
         """Mean over the members of each transition's log-likelihood, scaled coordinates, (n,)."""

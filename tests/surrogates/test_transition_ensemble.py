@@ -146,9 +146,24 @@ def test_too_few_or_too_many_members_are_refused():
             TransitionEnsemble(MEMBER, count)
 
 
+def test_its_counterfactual_is_the_mean_of_the_members(ensemble):
+    (episode,) = patients(1, 5, seed=7)
+    actions = torch.tensor([0, 3, 1, 2])
+    found = rt.counterfactual(ensemble, episode, actions)
+    each = torch.stack([rt.counterfactual(member, episode, actions).values for member in ensemble.each])
+    assert torch.allclose(found.values, each.mean(0), rtol=0, atol=1e-12)
+    assert torch.allclose(rt.counterfactual(ensemble, episode).values, episode.values, rtol=0, atol=1e-6)
+
+
+def test_lipschitz_constants_are_the_largest_of_the_members(ensemble):
+    found = ensemble.lipschitz(observations())
+    each = [member.lipschitz(observations()) for member in ensemble.each]
+    assert found["bound_largest"] == max(one["bound_largest"] for one in each)
+    assert set(found) == set(each[0])
+
+
 def test_verbs_for_a_single_model_say_so(ensemble):
     (episode,) = patients(1, 5, seed=7)
-    for ask in (lambda: rt.recover(ensemble, episode), lambda: rt.counterfactual(ensemble, episode, None)):
-        with pytest.raises(ValueError, match=r"expected a single model; got a TransitionEnsemble of 3"):
-            ask()
+    with pytest.raises(ValueError, match=r"expected a single model; got a TransitionEnsemble of 3"):
+        rt.recover(ensemble, episode)
     assert rt.recover(ensemble.each[0], episode).shape == (4, 2)
