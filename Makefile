@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test test-slow fuzz pages test-all lint docs bench reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo clean
+.PHONY: help train test test-slow fuzz pages test-all lint docs bench reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -28,6 +28,7 @@ help:
 	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
 	@echo "make reproduce-online    makes the tables and figures on structural rehearsal models, under docs/results/online"
 	@echo "make reproduce-cbo       makes the tables and figures on causal Bayesian optimisation, under docs/results/cbo"
+	@echo "make reproduce-calibration  compares claims with truths in every world that knows them, under docs/results/calibration"
 	@echo "make clean               removes $(VENV), caches and the built documentation; runs/ stays"
 	@echo
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
@@ -84,6 +85,9 @@ reproduce-online: $(READY)
 
 reproduce-cbo: $(READY)
 	$(PY) scripts/reproduce.py study=cbo $(ARGS)
+
+reproduce-calibration: $(READY)
+	$(PY) scripts/reproduce.py study=calibration $(ARGS)
 
 clean:
 	rm -rf $(VENV) site build/website .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,7 +11,7 @@ On the same held-out patients of the simulated cohort, under the model of a chec
 
 Medians have 95% percentile-bootstrap intervals over episodes. Every method runs once before it is measured.
 
-Run: python benchmarks/search.py [--checkpoint checkpoints/sepsis] [--episodes 20] [--many 200] [--limit 30]
+Run: python benchmarks/search.py [--checkpoint FOLDER] [--episodes 20] [--many 200] [--limit 30]
 [--out DIR] Writes DIR/search.csv with one row per episode and method.
 """
 
@@ -175,7 +175,7 @@ def reach(model: EpisodeSurrogate, count: int, limit: float) -> list[Row]:
 def main() -> None:
     """Runs all parts and writes the rows."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("--checkpoint", default="checkpoints/sepsis")
+    parser.add_argument("--checkpoint", default="tests/fixtures/sepsis_published")
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--many", type=int, default=200)
     parser.add_argument("--limit", type=float, default=30.0)

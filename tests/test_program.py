@@ -107,7 +107,7 @@ def test_the_version(capsys):
         (["decide", "+experiment=own_table", "table.csv"], "cannot read 'table.csv'"),
         (["train"], "Type, for example, rehearsal train +experiment=sepsis"),
         (["train", "seeed=1"], "Did you mean seed?"),
-        (["reproduce", "stages=table1"], "expected one of study=auf|cbo|online|sepsis; got none"),
+        (["reproduce", "stages=table1"], "expected one of study=auf|calibration|cbo|online|sepsis; got none"),
         (["reproduce", "study=sepsiss"], "Did you mean sepsis?"),
         (["reproduce", "study=auf", "study=cbo"], "got auf and cbo"),
         (["prepare", "nhans"], "Did you mean nhanes?"),
@@ -133,7 +133,7 @@ def test_a_slip_is_answered_in_a_sentence(started, capsys, arguments, words):
         ("collect", "Usage: rehearsal collect FOLDER"),
         ("learn-graph", "Usage: rehearsal learn-graph data=DATA"),
         ("prepare", "Usage: rehearsal prepare VERB key=value"),
-        ("reproduce", "Usage: rehearsal reproduce study=auf|cbo|online|sepsis"),
+        ("reproduce", "Usage: rehearsal reproduce study=auf|calibration|cbo|online|sepsis"),
         ("options", "Usage: rehearsal options"),
     ],
 )

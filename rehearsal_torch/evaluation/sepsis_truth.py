@@ -187,14 +187,23 @@ class TrueScore(Reward):
         return math.inf
 
 
-def true_return(cohort: Cohort, levels: DoseLevels, episode: Episode, changes: int) -> CounterfactualReturn:
+def true_return(
+    cohort: Cohort, levels: DoseLevels, episode: Episode, changes: int, organs: bool = False
+) -> CounterfactualReturn:
     """The true return of changing at most k of the first T - 1 actions of a simulated patient.
 
     The last action affects no state and is kept, as in the learnt problem.
+
+    Args:
+        cohort: The simulated patients.
+        levels: The dose levels that actions stand for.
+        episode: An episode of a patient.
+        changes: k.
+        organs: Whether to leave out the points that a vasopressor scores because it is given.
     """
     truth = SepsisTruth(cohort, levels)
     fixed = torch.zeros(episode.horizon, dtype=torch.bool)
     fixed[-1] = True
-    return CounterfactualReturn(
-        truth, EpisodeCase(episode, fixed), TrueScore(truth.given(episode)[..., 0]), changes
-    )
+    vasopressor = truth.given(episode)[..., 0]
+    score = TrueScore(torch.zeros_like(vasopressor) if organs else vasopressor)
+    return CounterfactualReturn(truth, EpisodeCase(episode, fixed), score, changes)

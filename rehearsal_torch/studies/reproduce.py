@@ -23,7 +23,7 @@ _HELP = ("-h", "--help", "help")
 _STUDY = "study="
 # Studies that run with one thread per process: sums over threads have no fixed order, and jobs run in several
 # processes. The models of the sepsis study are fitted with all threads; run.json has digests of the weights.
-_ONE_THREAD = ("auf", "cbo", "online")
+_ONE_THREAD = ("auf", "calibration", "cbo", "online")
 # Former names of studies.
 RENAMED = {"qwz23": "online"}
 
@@ -114,6 +114,10 @@ def _reproduction(name: str) -> "type[Reproduction]":
         from rehearsal_torch.studies.auf.reproduction import AvoidingUndesiredFutures
 
         return AvoidingUndesiredFutures
+    if name == "calibration":
+        from rehearsal_torch.studies.calibration.reproduction import Calibration
+
+        return Calibration
     if name == "cbo":
         from rehearsal_torch.studies.cbo.reproduction import CausalBayesianOptimisation
 

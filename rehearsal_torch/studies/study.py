@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-STUDIES = ("auf", "cbo", "online", "sepsis")
+STUDIES = ("auf", "calibration", "cbo", "online", "sepsis")
 # The attributes that can identify a job.
 KEY = ("stage", "world", "method", "setting", "seed")
 # The kinds of options.

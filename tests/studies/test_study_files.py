@@ -49,7 +49,7 @@ def test_every_study_of_the_package_can_be_read(name):
     assert (FOLDER / name / "published.yaml").is_file() == (name != "sepsis")
 
 
-@pytest.mark.parametrize("name", ["auf", "cbo", "online"])
+@pytest.mark.parametrize("name", ["auf", "calibration", "cbo", "online"])
 def test_methods_and_worlds_are_those_that_can_be_configured(name):
     found = study(name)
     decisions = {path.stem for path in (ROOT / "conf/decision").glob("*.yaml")}

@@ -1,0 +1,1 @@
+"""The study of claims: what the methods claim, beside what is true."""

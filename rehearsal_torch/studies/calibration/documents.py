@@ -1,0 +1,171 @@
+"""README.md, claims.csv and the figures of the study of claims, from its rows.
+
+Source: Dawid (1982) (calibration of forecasts).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from rehearsal_torch.evaluation.bootstrap import mean_interval
+from rehearsal_torch.evaluation.rehearsal_rows import Row, written
+from rehearsal_torch.evaluation.summaries import grouped, mean
+from rehearsal_torch.reporting.figures import claimed_and_true, probability_claims
+from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.studies.calibration.reproduction import EPISODES, record_in, recorded_rows
+from rehearsal_torch.studies.provenance import caution, minutes, origin
+from rehearsal_torch.studies.readme import Block, Section, write_readme
+from rehearsal_torch.studies.results_folder import RUN
+from rehearsal_torch.studies.study_files import study, texts
+from rehearsal_torch.studies.tables import ordered, table
+
+STUDY, TEXTS = study("calibration"), texts("calibration")
+CLAIMS = "claims.csv"
+COLUMNS = (
+    "world",
+    "method",
+    "seed",
+    "cases",
+    "claimed",
+    "true",
+    "no_action",
+    "best",
+    "inside95",
+    "width",
+    "worse_off",
+)
+# How far below no action a decision counts as worse.
+WORSE = 1e-9
+
+
+def documents(out: RunFolder) -> None:
+    """Writes README.md, claims.csv and ``figures/``.
+
+    Args:
+        out: The study's folder.
+    """
+    record = record_in(out.path)
+    rows = {stage: _ordered(recorded_rows(record, stage)) for stage in STUDY.stages}
+    claims = [line for stage, found in rows.items() for line in claims_of(found, stage == EPISODES)]
+    out.write(CLAIMS, written(claims, COLUMNS))
+    lines = list(record.lines.values())
+    write_readme(out, [*_parts(rows), "## Provenance", caution(lines), _provenance(out, lines)])
+
+
+def claims_of(rows: Sequence[Row], percent: bool = False) -> list[Row]:
+    """The means of one world, method and seed per row.
+
+    Args:
+        rows: The decisions.
+        percent: Whether claims and truths are written in percent.
+    """
+    found = []
+    times = 100.0 if percent else 1.0
+    for (world, method, seed), some in grouped(rows, "dataset", "method", "seed").items():
+        bounded = [row for row in some if not math.isnan(row["lower"] + row["upper"])]
+        found.append(
+            {
+                "world": world,
+                "method": method,
+                "seed": seed,
+                "cases": len(some),
+                "claimed": times * mean([row["estimate"] for row in some]),
+                "true": times * mean([row["auf"] for row in some]),
+                "no_action": times * mean([row["no_action"] for row in some]),
+                "best": times * mean([row["oracle"] for row in some]),
+                "inside95": mean([float(row["lower"] <= row["auf"] <= row["upper"]) for row in bounded]),
+                "width": times * mean([row["upper"] - row["lower"] for row in bounded]),
+                "worse_off": mean([float(row["auf"] < row["no_action"] - WORSE) for row in some]),
+            }
+        )
+    return found
+
+
+def claims_table(rows: Sequence[Row], percent: bool = False) -> list[str]:
+    """One line per world and method, as Markdown.
+
+    Args:
+        rows: The decisions.
+        percent: Whether claims and truths are shown in percent.
+    """
+    lines = []
+    digits = 2 if percent else 3
+    for (world, method), some in grouped(rows, "dataset", "method").items():
+        seeds = claims_of(some, percent)
+        means = {key: mean([line[key] for line in seeds]) for key in COLUMNS[3:]}
+        gap = mean_interval([line["claimed"] - line["true"] for line in seeds])
+        gain = means["best"] - means["no_action"]
+        share = (means["true"] - means["no_action"]) / gain if gain > WORSE else math.nan
+        lines.append(
+            {
+                "world": str(world),
+                "method": f"`{method}`",
+                "seeds": str(len(seeds)),
+                "cases": str(len(some)),
+                "claimed": _figure(means["claimed"], digits),
+                "true": _figure(means["true"], digits),
+                "claimed - true": _signed(gap.mean, digits) + _span(gap.low, gap.high, digits),
+                "no action": _figure(means["no_action"], digits),
+                "best": _figure(means["best"], digits),
+                "share of gain": _percent(share),
+                "interval holds": _percent(means["inside95"]),
+                "width": _figure(means["width"], digits),
+                "worse off": _percent(means["worse_off"], 1),
+            }
+        )
+    return table(lines)
+
+
+def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
+    yield f"# {STUDY.title}"
+    yield TEXTS["made"]
+    tables, episodes = rows["rehearsal"], rows[EPISODES]
+    if tables:
+        yield Section(["## Probabilities of a desired outcome", TEXTS["rehearsal"], claims_table(tables)])
+        by_method = grouped(tables, "method")
+        yield Section(
+            figures={
+                "probabilities": probability_claims.draw(
+                    {str(key[0]): some for key, some in by_method.items()}
+                )
+            }
+        )
+    if episodes:
+        yield Section(
+            ["## Improvements of SOFA, in percent", TEXTS["episodes"], claims_table(episodes, percent=True)]
+        )
+        worlds = grouped(episodes, "dataset")
+        for place, ((world,), some) in enumerate(worlds.items()):
+            pairs = {
+                str(method): ([row["estimate"] for row in each], [row["auf"] for row in each])
+                for (method,), each in grouped(some, "method").items()
+            }
+            yield Section([f"### {world}"], {f"improvements_{place}": claimed_and_true.draw(pairs)})
+
+
+def _provenance(out: RunFolder, lines: Sequence[dict[str, str]]) -> str:
+    return f"{origin(out.read_json(RUN), lines, 'job')}; {minutes(lines)}."
+
+
+def _ordered(rows: list[Row]) -> list[Row]:
+    """Worlds and methods in the order of study.yaml."""
+    return ordered(
+        rows,
+        (lambda row: str(row["dataset"]), list(STUDY.worlds)),
+        (lambda row: str(row["method"]), list(STUDY.methods)),
+    )
+
+
+def _figure(value: float, digits: int) -> str:
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _signed(value: float, digits: int) -> str:
+    return "-" if math.isnan(value) else f"{value:+.{digits}f}"
+
+
+def _span(low: float, high: float, digits: int) -> str:
+    return "" if math.isnan(low) else f" [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def _percent(value: float, digits: int = 0) -> str:
+    return "-" if math.isnan(value) else f"{100 * value:.{digits}f}%"

@@ -1,0 +1,64 @@
+"""The jobs of the study of claims, made small."""
+
+import math
+
+import pytest
+
+from rehearsal_torch.studies.calibration.reproduction import record_in, recorded_rows
+from rehearsal_torch.studies.plan import jobs
+from rehearsal_torch.studies.reproduce import main
+from rehearsal_torch.studies.study_files import study
+
+STUDY = study("calibration")
+# Seeds below were used while the methods were made.
+FRESH = {"rehearsal": 500, "episodes": 21}
+
+
+def test_no_seed_of_the_study_was_used_to_choose_anything():
+    assert all(seed >= first for name, first in FRESH.items() for seed in STUDY.stages[name].seeds)
+
+
+def test_stages_have_their_own_worlds_and_methods():
+    for stage, count in (("rehearsal", 7), ("episodes", 3)):
+        planned = jobs(STUDY, stage)
+        assert len({job.world for job in planned}) == count
+        assert len(planned) == count * len({job.method for job in planned}) * len(
+            {job.seed for job in planned}
+        )
+
+
+@pytest.mark.slow
+def test_worlds_of_tables_yield_claims_and_truths(tmp_path):
+    typed = [
+        "study=calibration",
+        "stages=[rehearsal,figures]",
+        "worlds=[bank]",
+        "methods=[care]",
+        "seeds=[900]",
+    ]
+    small = ["contexts=3", "patients=2", "workers=1", f"out={tmp_path}"]
+    assert main([*typed, *small]) == 0
+    rows = recorded_rows(record_in(tmp_path), "rehearsal")
+    assert len(rows) == 3
+    assert all(0 <= row["auf"] <= row["oracle"] + 1e-9 for row in rows)
+    assert "| bank | `care` | 1 | 3 |" in (tmp_path / "README.md").read_text()
+    assert (
+        (tmp_path / "claims.csv")
+        .read_text()
+        .startswith("world,method,seed,cases,claimed,true,no_action,best,")
+    )
+
+
+@pytest.mark.slow
+def test_episodes_are_compared_with_the_truth_of_their_score(tmp_path):
+    typed = ["study=calibration", "stages=[episodes,figures]", "methods=[transition]", "seeds=[900]"]
+    typed += ["worlds=['sepsis, organs','sepsis, full score']", "patients=2", "workers=1", f"out={tmp_path}"]
+    quick = ["trainer.max_epochs=1", "surrogate.mechanism.hidden=4", "dataset.patients=60"]
+    assert main([*typed, *quick]) == 0
+    rows = recorded_rows(record_in(tmp_path), "episodes")
+    assert len(rows) == 4
+    for row in rows:
+        assert math.isfinite(row["auf"] + row["estimate"])
+        assert row["no_action"] == 0
+        assert row["oracle"] >= 0
+    assert "### sepsis, organs" in (tmp_path / "README.md").read_text()
