@@ -19,7 +19,10 @@ def started(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        (["stages=[eta]"], "expected one of study=auf|cbo|online|sepsis; got none. Type rehearsal reproduce"),
+        (
+            ["stages=[eta]"],
+            "expected one of study=auf|calibration|cbo|online|sepsis; got none. Type rehearsal reproduce",
+        ),
         (["study=sepsiss"], "Did you mean sepsis?"),
         (["study=qwz23"], "qwz23 is called online now"),
         (["study=auf", "study=cbo"], "got auf and cbo"),
