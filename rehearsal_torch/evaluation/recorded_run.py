@@ -33,6 +33,7 @@ class Recorded:
         truth: The rows of ``truth.csv``; empty if missing.
         choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
+        cautions: What the data card warns of.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class Recorded:
     truth: list[dict[str, str]] = field(default_factory=list)
     choices: dict[str, str] = field(default_factory=dict)
     kind: Kind | None = None
+    cautions: tuple[str, ...] = ()
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
         """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
@@ -111,7 +113,10 @@ def read(path: str | Path) -> Recorded:
     run = folder.read_json("run.json")
     choices = {str(key): str(value) for key, value in run.get("choices", {}).items()}
     kind = kind_of(run, decisions, path)
-    return Recorded(path, timed, dict(metrics), folder.read_yaml("config.yaml"), truth, choices, kind)
+    card = folder.read_yaml("data.yaml")
+    cautions = tuple(f"{key}: {value}" for key, value in card.items() if str(key).startswith("caution: "))
+    config = folder.read_yaml("config.yaml")
+    return Recorded(path, timed, dict(metrics), config, truth, choices, kind, cautions)
 
 
 def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) -> Kind | None:

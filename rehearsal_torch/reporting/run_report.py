@@ -60,6 +60,7 @@ def report(folder: str | Path) -> str:
             if rows
             else f"No decisions in {run.path} yet."
         )
+        shown = "\n".join([shown, *run.cautions])
     with drawing():
         for name, figure in _figures(run, words).items():
             written += save(figure, run.path / "figures", name)

@@ -55,6 +55,8 @@ CONTEXTUAL = ("mechvent",)
 DOSES = ("max_dose_vaso", "input_4hourly")
 FEATURES = (*VARYING, *STATIC, *CONTEXTUAL)
 COLUMNS = (*FEATURES, *DOSES)
+# Training stays below which claims about the simulated cohort are worth little: docs/results/calibration.
+FEW_STAYS = 400
 
 
 @dataclass(frozen=True)
@@ -343,6 +345,7 @@ def data_card(
             name: {"patients": len({stays.patients[place] for place in places}), "episodes": len(places)}
             for name, places in splits.items()
         },
+        **_few(len(splits.get("train", ()))),
         **{
             f"caution: levels of {name}": note
             for name, note in (levels.notes if levels is not None else {}).items()
@@ -355,4 +358,14 @@ def data_card(
         },
         "features": shown,
         "fingerprint": transitions(stays.episodes).fingerprint(),
+    }
+
+
+def _few(stays: int) -> dict[str, str]:
+    """The caution that there are too few training stays; empty if there are enough."""
+    if stays >= FEW_STAYS:
+        return {}
+    return {
+        "caution: number of stays": f"{stays} stays to learn from: below {FEW_STAYS}, claims about the "
+        "simulated cohort are worth little (docs/results/calibration)"
     }

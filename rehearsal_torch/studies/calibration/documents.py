@@ -45,7 +45,7 @@ def documents(out: RunFolder) -> None:
     """
     record = record_in(out.path)
     rows = {stage: _ordered(recorded_rows(record, stage)) for stage in STUDY.stages}
-    claims = [line for stage, found in rows.items() for line in claims_of(found, stage == EPISODES)]
+    claims = [line for stage, found in rows.items() for line in claims_of(found, stage in EPISODES)]
     out.write(CLAIMS, written(claims, COLUMNS))
     lines = list(record.lines.values())
     write_readme(out, [*_parts(rows), "## Provenance", caution(lines), _provenance(out, lines)])
@@ -118,7 +118,7 @@ def claims_table(rows: Sequence[Row], percent: bool = False) -> list[str]:
 def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
     yield f"# {STUDY.title}"
     yield TEXTS["made"]
-    tables, episodes = rows["rehearsal"], rows[EPISODES]
+    tables, episodes, stays = rows["rehearsal"], rows["episodes"], rows["stays"]
     if tables:
         yield Section(["## Probabilities of a desired outcome", TEXTS["rehearsal"], claims_table(tables)])
         by_method = grouped(tables, "method")
@@ -140,6 +140,8 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
                 for (method,), each in grouped(some, "method").items()
             }
             yield Section([f"### {world}"], {f"improvements_{place}": claimed_and_true.draw(pairs)})
+    if stays:
+        yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
 
 
 def _provenance(out: RunFolder, lines: Sequence[dict[str, str]]) -> str:

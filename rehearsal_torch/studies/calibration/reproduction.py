@@ -34,7 +34,8 @@ from rehearsal_torch.studies.study_files import study
 
 KEY = ("stage", "dataset", "method", "seed")
 LOG = Log(KEY, ("fit_seconds", "decisions", "no_action", "seconds"), ("seed",))
-EPISODES = "episodes"
+# The stages of the simulated cohort.
+EPISODES = ("episodes", "stays")
 
 
 def _layout(stage: Stage) -> Layout:
@@ -57,20 +58,20 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
     options = protocol.options
     size = (
         f"limit={options['patients']}"
-        if job.stage == EPISODES
+        if job.stage in EPISODES
         else f"dataset.size.contexts={options['contexts']}"
     )
     run = build(
         configured(protocol.conf, [*job.overrides, size, "trainer.progress=false", *protocol.overrides])
     )
-    if (job.stage == EPISODES) != isinstance(run.problem, SepsisSimulated):
+    if (job.stage in EPISODES) != isinstance(run.problem, SepsisSimulated):
         raise ValueError(f"stage {job.stage} does not have the world {job.world}: name its own worlds")
     with TemporaryDirectory() as folder:
         fitted = learnt(run, Path(folder))
     lines = [
         json.loads(each.line()) | {"seconds": each.decision.seconds} for each in played(run, fitted.surrogate)
     ]
-    made = partial(_episode, run) if job.stage == EPISODES else _rehearsed
+    made = partial(_episode, run) if job.stage in EPISODES else _rehearsed
     rows = [made(job, line) for line in lines]
     declined = sum(line["alteration"] is None for line in lines)
     return rows, {"fit_seconds": fitted.seconds, "decisions": len(lines), "no_action": declined}

@@ -194,13 +194,19 @@ def test_a_card_is_plain_and_counts_what_is_there(problem: SepsisSimulated) -> N
     assert "never for evidence" in card["caution"]
 
 
+def test_too_few_stays_are_a_caution(problem: SepsisSimulated) -> None:
+    assert problem.card()["caution: number of stays"].startswith("84 stays to learn from: below 400, claims")
+    enough = {**problem.splits, "train": [*problem.splits["train"]] * 5}
+    assert "caution: number of stays" not in data_card(problem.stays, enough, source="here", caution="none")
+
+
 def test_the_fingerprint_tells_data_apart(problem: SepsisSimulated) -> None:
     assert problem.card()["fingerprint"] == SepsisSimulated(patients=120, seed=3).card()["fingerprint"]
     assert problem.card()["fingerprint"] != SepsisSimulated(patients=120, seed=4).card()["fingerprint"]
 
 
 def test_a_card_says_what_repeated_doses_did_to_the_levels(problem: SepsisSimulated) -> None:
-    assert [key for key in problem.card() if "caution" in key] == ["caution"]
+    assert [key for key in problem.card() if "caution" in key] == ["caution", "caution: number of stays"]
     levels = DoseLevels(("tablets", "drops"))
     levels.solve(torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 3.5], [2.0, 4.0], [1.0, 0.0]]))
     card = data_card(problem.stays, problem.splits, source="here", caution="none", levels=levels)
