@@ -195,7 +195,7 @@ def test_a_card_is_plain_and_counts_what_is_there(problem: SepsisSimulated) -> N
 
 
 def test_too_few_stays_are_a_caution(problem: SepsisSimulated) -> None:
-    assert problem.card()["caution: number of stays"].startswith("84 stays to learn from: below 400, claims")
+    assert problem.card()["caution: number of stays"].startswith("83 stays to learn from: below 400, claims")
     enough = {**problem.splits, "train": [*problem.splits["train"]] * 5}
     assert "caution: number of stays" not in data_card(problem.stays, enough, source="here", caution="none")
 
