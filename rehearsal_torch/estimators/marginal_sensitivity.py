@@ -1,0 +1,128 @@
+"""Sensitivity of an adjusted probability to a hidden common cause, in closed form.
+
+w is the indicator of a desired outcome, x the context, u the other covariates that are adjusted for, and
+
+    p = P(w = 1 | x, u, a)
+
+what an adjustment for x and u estimates. It is the effect of setting a only if no further variable influences
+both a and w. Let h be such a variable, x, u and h together sufficient, and f the observational density (or
+probability) of the action. With
+
+    lambda = f(a | x, u) / f(a | x, u, h),        1 / Gamma <= lambda <= Gamma,
+
+Bayes' rule gives f(h | x, u) = lambda f(h | x, u, a), hence
+
+    P(w = 1 | do(a), x, u) = int P(w = 1 | x, u, h, a) f(h | x, u) dh = E[lambda w | x, u, a],
+    E[lambda | x, u, a] = int f(h | x, u) dh = 1.
+
+Let m_1, m_0 be the means of lambda where w is 1 and 0. Then p m_1 + (1 - p) m_0 = 1, both are in [1 / Gamma,
+Gamma], and the probability is p m_1 = 1 - (1 - p) m_0. Therefore
+
+    max(p / Gamma, 1 - Gamma (1 - p))  <=  P(w = 1 | do(a), x, u)  <=  min(Gamma p, 1 - (1 - p) / Gamma).
+
+Both ends are attained: any pair m_1, m_0 with these properties belongs to an h that takes two values at a,
+one where w = 1 and one where w = 0. Gamma = 1 means that nothing is hidden.
+
+Averages. The lower bound is a maximum of affine functions of p, hence convex, and the upper one concave.
+Applied to the average of p over u given x, they still hold (Jensen), but are no longer sharp. They increase
+in p: applied to an interval of p, the lower end follows from the lower end and the upper end from the upper.
+
+Several actions that are set together are one action a = (a_1, ..., a_k) with one ratio of joint densities. If
+each a_j given those before it has a ratio within [1 / Gamma_j, Gamma_j], the joint one lies within the
+product of these bounds. Covariates v between a first and a later action do not change that: with lambda_1 the
+ratio of a_1 given x, u, and lambda_2 that of a_2 given x, u, a_1, v,
+
+    P(w = 1 | do(a_1, a_2), x, u) = E_{v | x, u, a_1} E[lambda_1 lambda_2 w | x, u, a_1, v, a_2],
+
+and the mean of lambda_1 lambda_2 under the same law is 1. So the bounds hold for p of the sequential formula
+and Gamma = Gamma_1 Gamma_2; they need not be sharp.
+
+Tipping strength. P(w = 1 | x) with nothing altered is observed as it is: confounding of the action does not
+touch it. The lower bound falls with Gamma; from a lower end l it meets the baseline b < l at
+
+    Gamma* = max(l / b, (1 - b) / (1 - l)),
+
+infinite if b = 0 or l = 1. If l <= b already, Gamma* = 1.
+
+The model compares densities at the action that is set, and asks nothing of other actions. For a binary action
+Tan (2006) bounds the ratio of odds instead; with e = f(a | x, u) that means e + (1 - e) / Gamma <= lambda <=
+e + (1 - e) Gamma, a narrower set, which approaches the one above as e tends to 0. Jesson et al. (2022) bound
+the ratio of densities of continuous actions, for outcomes of any kind, and find the ends numerically; for an
+indicator they are those above. Marmarelis et al. (2023) bound how fast the ratio changes along the dose.
+
+Units: probabilities in [0, 1], strengths without a unit and at least 1; all of one broadcast shape (...).
+
+Source: Tan (2006), marginal sensitivity model; Jesson et al. (2022), arXiv 2204.10022, and Baitairian et al.
+(2024), arXiv 2411.02231, continuous actions; Marmarelis et al. (2023), arXiv 2204.11206. The closed form for
+an indicator and its extension to sequences are derived above.
+"""
+
+import torch
+from torch import Tensor
+
+
+def bounds(probability: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of some strength allows.
+
+    Args:
+        probability: p, (...).
+        strength: Gamma, broadcast against p.
+
+    Returns:
+        Lower and upper bound, (...) each.
+
+    Raises:
+        ValueError: if a probability is outside [0, 1], or a strength is below 1.
+    """
+    return interval_bounds(probability, probability, strength)
+
+
+def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
+    """The same for an interval of p: its lower end gives the lower bound, its upper end the upper one.
+
+    Args:
+        lower: Lower end of the interval of p, (...).
+        upper: Upper end, (...).
+        strength: Gamma, broadcast against both.
+
+    Returns:
+        Lower and upper bound, (...) each.
+
+    Raises:
+        ValueError: if a probability is outside [0, 1], an interval is empty, or a strength is below 1.
+    """
+    gamma = torch.as_tensor(strength, dtype=lower.dtype, device=lower.device)
+    if not bool(((lower >= 0) & (lower <= upper) & (upper <= 1)).all()):
+        raise ValueError(
+            "expected probabilities in [0, 1] with lower <= upper; got "
+            f"{lower.flatten()[:4].tolist()} and {upper.flatten()[:4].tolist()}"
+        )
+    if not bool((gamma >= 1).all()):
+        raise ValueError(f"expected strengths of at least 1, 1 being no hidden cause; got {strength}")
+    return (
+        torch.maximum(lower / gamma, 1 - gamma * (1 - lower)),
+        torch.minimum(gamma * upper, 1 - (1 - upper) / gamma),
+    )
+
+
+def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:
+    """The smallest strength at which the action may be no better than no action.
+
+    Args:
+        lower: Lower end of the interval of p, or p itself, (...).
+        baseline: P(w = 1 | x) with nothing altered, (...).
+
+    Returns:
+        Gamma*, (...), at least 1; infinite if no strength suffices.
+
+    Raises:
+        ValueError: if a probability is outside [0, 1].
+    """
+    both = torch.stack(torch.broadcast_tensors(lower, baseline))
+    if not bool(((both >= 0) & (both <= 1)).all()):
+        raise ValueError(
+            f"expected probabilities in [0, 1]; got {lower.flatten()[:4].tolist()} and "
+            f"{baseline.flatten()[:4].tolist()}"
+        )
+    found = torch.maximum(lower / baseline, (1 - baseline) / (1 - lower))
+    return torch.where(lower <= baseline, torch.ones_like(found), found)

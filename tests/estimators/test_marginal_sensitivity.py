@@ -1,0 +1,109 @@
+"""Bounds under a hidden common cause, against the linear programme that they solve."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from rehearsal_torch.estimators.marginal_sensitivity import bounds, interval_bounds, tipping_strength
+
+share = st.floats(0.001, 0.999)
+strength = st.floats(1.0, 50.0)
+mass = st.floats(0.0, 1.0)
+
+
+def numbers(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@settings(max_examples=25)
+@given(share, strength)
+def test_both_ends_are_those_of_the_linear_programme(p, gamma):
+    low, high = bounds(numbers(p), gamma)
+    ends = [
+        linprog([sign * p, 0], A_eq=[[p, 1 - p]], b_eq=[1], bounds=[(1 / gamma, gamma)] * 2).fun
+        for sign in (1, -1)
+    ]
+    assert float(low) == pytest.approx(ends[0], abs=1e-7)
+    assert float(high) == pytest.approx(-ends[1], abs=1e-7)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(share, min_size=1, max_size=5), st.lists(st.floats(0.0, 1.0), min_size=5, max_size=5), strength
+)
+def test_every_hidden_cause_of_that_strength_lies_within(success, mix, gamma):
+    # h takes as many values as there are success probabilities; the ratios have mean one under f(h | a).
+    weights = np.array(mix[: len(success)]) + 1e-3
+    weights /= weights.sum()
+    ratios = np.linspace(1 / gamma, gamma, len(success))
+    ratios = 1 + (ratios - weights @ ratios) * min(
+        (1 - 1 / gamma) / max(weights @ ratios - ratios.min(), 1e-12),
+        (gamma - 1) / max(ratios.max() - weights @ ratios, 1e-12),
+    )
+    assert ratios.min() >= 1 / gamma - 1e-9
+    assert ratios.max() <= gamma + 1e-9
+    low, high = bounds(numbers(float(weights @ success)), gamma)
+    true = float((weights * ratios) @ success)
+    assert float(low) - 1e-9 <= true <= float(high) + 1e-9
+
+
+@settings(max_examples=50)
+@given(share, share, strength)
+def test_an_average_is_bounded_less_tightly_than_its_terms(one, other, gamma):
+    low, high = (each.mean() for each in bounds(numbers(one, other), gamma))
+    loose = bounds(numbers((one + other) / 2), gamma)
+    assert float(loose[0]) <= float(low) + 1e-12
+    assert float(loose[1]) >= float(high) - 1e-12
+
+
+@settings(max_examples=50)
+@given(share, share, strength)
+def test_an_interval_widens_with_the_strength_and_starts_as_itself(one, other, gamma):
+    lower, upper = numbers(min(one, other)), numbers(max(one, other))
+    none, some, more = (interval_bounds(lower, upper, each) for each in (1.0, gamma, gamma + 0.5))
+    assert [float(each) for each in none] == pytest.approx([float(lower), float(upper)], abs=1e-12)
+    assert 0 <= float(more[0]) <= float(some[0]) + 1e-12
+    assert float(some[1]) - 1e-12 <= float(more[1]) <= 1
+
+
+@settings(max_examples=50)
+@given(share, share)
+def test_at_the_tipping_strength_the_lower_end_meets_the_baseline(lower, baseline):
+    found = tipping_strength(numbers(lower), numbers(baseline))
+    if lower <= baseline:
+        assert float(found) == 1.0
+    else:
+        assert float(bounds(numbers(lower), found)[0]) == pytest.approx(baseline, rel=1e-9)
+
+
+def test_numbers_by_hand():
+    low, high = bounds(numbers(0.8, 0.3), 2.0)
+    assert low.tolist() == pytest.approx([0.6, 0.15])
+    assert high.tolist() == pytest.approx([0.9, 0.6])
+    assert tipping_strength(numbers(0.8, 0.3, 0.0), numbers(0.5, 0.2, 0.0)).tolist() == pytest.approx(
+        [2.5, 1.5, 1.0]
+    )
+
+
+@pytest.mark.parametrize(("lower", "baseline"), [(0.4, 0.0), (1.0, 0.4)])
+def test_where_nothing_can_overturn_it_the_strength_is_infinite(lower, baseline):
+    assert float(tipping_strength(numbers(lower), numbers(baseline))) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: bounds(numbers(1.2), 2.0), "probabilities in"),
+        (lambda: bounds(numbers(0.5), 0.5), "at least 1"),
+        (lambda: interval_bounds(numbers(0.5), numbers(0.4), 2.0), "lower <= upper"),
+        (lambda: tipping_strength(numbers(0.5), numbers(math.nan)), "probabilities in"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
