@@ -38,6 +38,7 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.objectives.overturning import Overturning, for_question
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.search import BatchSearch, Search
@@ -60,6 +61,7 @@ class _Method:
     search: Search[Any]
     certify: Certify | None
     seed: int
+    overturning: Overturning | None
 
     def rounds(self, indices: Sequence[int]) -> list[Round]:
         """The rounds of one batch of cases; the same at every call and in every process."""
@@ -87,6 +89,11 @@ class _Method:
                 None if self.certify is None else self.certify(self.surrogate, objective, decision)
                 for decision in decisions
             ]
+            if self.overturning is not None:
+                decisions = [
+                    self.overturning.with_sensitivity(decision, certificate)
+                    for decision, certificate in zip(decisions, certificates, strict=True)
+                ]
             scores = [
                 self.problem.score(case, decision) for case, decision in zip(cases, decisions, strict=True)
             ]
@@ -149,7 +156,13 @@ def rounds(
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
     chosen = range(problem.count()) if indices is None else indices
-    method = _Method(problem, surrogate, objective, search, certify, seed)
+    # In an online run, decisions choose the actions of further rows: hidden causes do not.
+    overturning = (
+        None
+        if learn or problem.kind != "rehearse"
+        else for_question(problem.question(), problem.observations)
+    )
+    method = _Method(problem, surrogate, objective, search, certify, seed, overturning)
     if learn:
         if workers > 1 or begin != len(answers):
             message = (

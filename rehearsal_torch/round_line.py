@@ -79,6 +79,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     import torch
 
     from rehearsal_torch.data.decision import Decision, Estimate
+    from rehearsal_torch.data.sensitivity import Sensitivity
     from rehearsal_torch.spaces.box import Alteration
 
     def alteration(key: str) -> Alteration | None:
@@ -108,6 +109,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
         doses={name: tuple(doses) for name, doses in line.get("doses", {}).items()},
         warnings=tuple(line["warnings"]),
         reason=line["reason"],
+        sensitivity=Sensitivity.of(line["sensitivity"]) if "sensitivity" in line else None,
         trace=dict(line["trace"]),
     )
 

@@ -8,15 +8,19 @@ import torch
 
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import class_of, objective_for, settings_of
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.success_probability import SuccessProbability
+from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.round_line import answered
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.episodes import transition_episode
 from tests.toys.foresight import (
@@ -316,3 +320,13 @@ def test_a_search_that_ends_in_no_number_is_an_error_about_what_was_learnt():
         ValueError, match="no answer follows from the fitted surrogate: expected finite values"
     ):
         list(rounds(market, fitted(market), near_one(), Broken(), [0]))
+
+
+def test_recommendations_say_what_would_overturn_them_and_refusals_do_not():
+    world = Loan(size=SampleSize(60, 3))
+    surrogate = fit(LinearStructural(world.task), world.observations())
+    made = list(rounds(world, surrogate, GaussianSuccess, ProjectionNewton()))
+    for each in made:
+        found = each.decision.sensitivity
+        assert (found is not None) == (each.decision.status == "recommended")
+    assert any(each.decision.sensitivity for each in made)

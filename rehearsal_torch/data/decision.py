@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.spaces.box import Alteration, margin
 
 # The fraction of an interval's width by which rounding may carry a value beyond its bounds.
@@ -194,6 +195,8 @@ class Decision:
             units. If empty, a data set interprets the action numbers by its own dose levels.
         warnings: What the reader must know before acting, one sentence each.
         reason: Why nothing is recommended, or how the decision was found; may be empty.
+        sensitivity: How strong a hidden common cause would have to be to overturn a recommendation; None
+            where that does not apply.
         trace: Diagnostics of the search: plain numbers, strings and lists, equal in every run with the same
             seed. Never used for scoring.
         seconds: Wall-clock time of the search.
@@ -211,6 +214,7 @@ class Decision:
     doses: Mapping[str, tuple[float, ...]] = field(default_factory=dict, kw_only=True)
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
     reason: str = field(default="", kw_only=True)
+    sensitivity: Sensitivity | None = field(default=None, kw_only=True)
     trace: dict[str, Any] = field(default_factory=dict, kw_only=True)
     seconds: float = field(default=0.0, kw_only=True)
 
@@ -281,6 +285,8 @@ class Decision:
             content["recommendation"] = _plain(self.recommendation)
         if self.doses:
             content["doses"] = {name: list(doses) for name, doses in self.doses.items()}
+        if self.sensitivity is not None:
+            content["sensitivity"] = self.sensitivity.to_dict()
         return content | {"warnings": list(self.warnings), "reason": self.reason, "trace": self.trace}
 
 

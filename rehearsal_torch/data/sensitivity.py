@@ -1,0 +1,115 @@
+"""What would overturn a recommendation: the strength that a hidden common cause would need.
+
+The strength Gamma of a hidden cause h is the largest factor by which it changes the density f(a | x, u) of
+the action a that is set, upwards or downwards, beyond the observed covariates x, u
+(`estimators.marginal_sensitivity`). A recommendation carries
+
+    tipping     the smallest Gamma at which P(desired | a) may be no larger than P(desired) with nothing
+                altered; 1 if the interval of the estimate contains that already
+    yardstick   the strength of the strongest observed covariate that is adjusted for, in the same sense, in
+                95 % of the rows (`estimators.covariate_strength`)
+
+If the tipping strength is below the yardstick, a hidden cause weaker than one of the observed ones suffices.
+
+In JSON, an infinite number is null: no strength suffices, or the covariate determines the action.
+
+Source: Cinelli and Hazlett (2020) (an observed covariate as the benchmark of a hidden one).
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Basis = Literal["interval", "certificate", "point"]
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The strengths for one recommendation.
+
+    Attributes:
+        tipping: The tipping strength, at least 1; infinite if no strength suffices.
+        basis: What the tipping strength starts from: the lower end of the estimate's ``interval`` or of the
+            ``certificate``, or the ``point`` estimate of a method that has neither.
+        yardstick: The strength of the strongest observed covariate; None without one.
+        covariate: Its name; empty without one.
+        note: Why there is no yardstick; empty if there is one.
+
+    Raises:
+        ValueError: if a strength is below 1 or NaN, the basis is unknown, or only one of yardstick and
+            covariate is given.
+    """
+
+    tipping: float
+    basis: Basis
+    yardstick: float | None = None
+    covariate: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        found = [self.tipping, *([] if self.yardstick is None else [self.yardstick])]
+        if not all(each >= 1 for each in found):
+            raise ValueError(f"expected strengths of at least 1; got {found}")
+        if self.basis not in get_args(Basis):
+            raise ValueError(f"expected a basis among {list(get_args(Basis))}; got {self.basis!r}")
+        if (self.yardstick is None) != (not self.covariate):
+            raise ValueError(f"a yardstick names its covariate; got {self.yardstick} and {self.covariate!r}")
+
+    def sentence(self) -> str:
+        """Both strengths in words."""
+        if math.isinf(self.tipping):
+            first = "no hidden common cause of the action and the outcome can overturn this"
+        elif self.tipping == 1:
+            first = (
+                "even without a hidden common cause, this may be no better than no action: the interval "
+                "contains it"
+                if self.basis != "point"
+                else "even without a hidden common cause, this is no better than no action"
+            )
+        else:
+            first = (
+                f"a hidden common cause would have to make this action {factor(self.tipping)} times as "
+                "likely, or as unlikely, to overturn this"
+            )
+        if self.basis == "point":
+            first += " (by the estimate alone: the method has no interval)"
+        if self.yardstick is None:
+            return f"{first}; {self.note}" if self.note else first
+        does = "determines it" if math.isinf(self.yardstick) else f"does so by {factor(self.yardstick)}"
+        return f"{first}; the strongest observed covariate, {self.covariate}, {does}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; empty texts and a missing yardstick are left out."""
+        found: dict[str, Any] = {"tipping": self.tipping, "basis": self.basis}
+        if self.yardstick is not None:
+            found |= {"yardstick": self.yardstick, "covariate": self.covariate}
+        return found | ({"note": self.note} if self.note else {})
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> "Sensitivity":
+        """The inverse of `to_dict`, with null read as infinite.
+
+        Raises:
+            KeyError: if a part is missing.
+            ValueError: see the class.
+        """
+        covariate = str(plain.get("covariate", ""))
+        return cls(
+            _number(plain["tipping"]),
+            plain["basis"],
+            _number(plain["yardstick"]) if covariate else None,
+            covariate,
+            str(plain.get("note", "")),
+        )
+
+
+def factor(strength: float) -> str:
+    """A strength in words: two decimals below 10, whole above; "unlimited" if infinite."""
+    if math.isinf(strength):
+        return "unlimited"
+    return f"{strength:.2f}" if strength < 9.995 else f"{strength:,.0f}" if strength < 1e4 else "over 10,000"
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else float(value)

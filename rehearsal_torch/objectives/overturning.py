@@ -1,0 +1,143 @@
+"""What would overturn each recommendation: its tipping strength, and the strongest observed covariate.
+
+For a decision that sets a with an estimated probability of a desired outcome, an estimate b for no action,
+and l the lower end of its interval,
+
+    Gamma* = max(l / b, (1 - b) / (1 - l))            (1 where l <= b)
+
+is the strength that a hidden common cause of action and outcome would need (`estimators.marginal_sensitivity`
+). Where the estimate has no interval, l is the lower end of the certificate, and without one the estimate
+itself. b is used as estimated: its own error is not part of l.
+
+Beside it stands the strength of the strongest covariate (`estimators.covariate_strength`) among those that
+the graph says to adjust for: the context, the variables before the alteration, and those between two
+alterations (`graphs.separation`). It depends on the observations and on which variables are altered, and is
+computed once for each such set.
+
+Nothing is added to decisions that set nothing, or have no estimate of such a probability; nor where the
+observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
+they depended.
+
+Source: ours; see the two modules named above.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import torch
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.question import Question
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.sensitivity import Basis, Sensitivity
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.covariate_strength import Assignment, strengths
+from rehearsal_torch.estimators.marginal_sensitivity import tipping_strength
+from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.objectives.objective import CHANCE
+
+# More rows add nothing to a 95 % range.
+MOST_ROWS = 20_000
+NO_COVARIATE = "no observed covariate is adjusted for, so there is none to compare it with"
+FEW_ROWS = "there are too few observations to say how strong the observed covariates are"
+
+
+class Overturning:
+    """The sensitivity of decisions for one task.
+
+    Args:
+        task: The roles of the variables.
+        observations: Returns the table to which the surrogate was fitted; called when first needed.
+    """
+
+    def __init__(self, task: RehearsalTask, observations: Callable[[], Table]) -> None:
+        self.task, self.observations = task, observations
+        self._known: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+
+    @cached_property
+    def rows(self) -> Table | None:
+        """The observations, at most `MOST_ROWS` of them, evenly spaced; None if some cells were altered."""
+        table = self.observations()
+        if bool(table.altered.any()):
+            return None
+        places = torch.linspace(0, len(table) - 1, min(len(table), MOST_ROWS), dtype=torch.float64)
+        kept = table.values[places.round().long()]
+        return Table.observed(table.names, kept.detach().to("cpu", torch.float64))
+
+    def covariates(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
+        """Covariate to strength when `names` are altered, strongest first; None if there are too few rows, or
+        altered ones.
+        """
+        if names not in self._known:
+            self._known[names] = self._strengths(names)
+        return self._known[names]
+
+    def with_sensitivity(self, decision: Decision, certificate: Mapping[str, float] | None) -> Decision:
+        """The decision with its sensitivity, or unchanged where that does not apply.
+
+        Args:
+            decision: A decision for a case of the task.
+            certificate: Its certificate, whose ``lower`` is used where the estimate has no interval.
+        """
+        estimate, baseline = decision.estimate, decision.baseline
+        if decision.alteration is None or estimate is None or baseline is None:
+            return decision
+        if not estimate.of == baseline.of == CHANCE or self.rows is None:
+            return decision
+        lower, basis = self._lower(decision, certificate)
+        ends = torch.tensor([lower, baseline.point], dtype=torch.float64).clamp(0.0, 1.0)
+        tipping = float(tipping_strength(ends[0], ends[1]))
+        found = self.covariates(decision.alteration.names)
+        if not found:
+            note = FEW_ROWS if found is None else NO_COVARIATE
+            return replace(decision, sensitivity=Sensitivity(_rounded(tipping), basis, note=note))
+        covariate, yardstick = next(iter(found.items()))
+        return replace(
+            decision,
+            sensitivity=Sensitivity(_rounded(tipping), basis, _rounded(yardstick), covariate),
+        )
+
+    def _lower(self, decision: Decision, certificate: Mapping[str, float] | None) -> tuple[float, Basis]:
+        assert decision.estimate is not None
+        if decision.estimate.lower is not None:
+            return decision.estimate.lower, "interval"
+        if certificate is not None and "lower" in certificate:
+            return certificate["lower"], "certificate"
+        return decision.estimate.point, "point"
+
+    def _strengths(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
+        """See `covariates`."""
+        if self.rows is None:
+            return None
+        found = adjustment(self.task.graph, self.task.context, names, self.task.outcomes)
+        before = (*self.task.context, *found.before)
+        later = tuple(name for name in names if name not in found.first)
+        blocks = (
+            [(found.first, before), (later, (*before, *found.first, *found.between))]
+            if found.first
+            else [(names, before)]
+        )
+        assignments = [
+            Assignment(self.rows.columns(actions), self.rows.columns(given), given)
+            for actions, given in blocks
+        ]
+        if not all(each.estimable for each in assignments):
+            return None
+        # An earlier action is given when a later one is chosen, but is not a covariate of the alteration.
+        return {name: each for name, each in strengths(assignments).items() if name not in names}
+
+
+def for_question(question: Question, observations: Callable[[], Table]) -> Overturning | None:
+    """The sensitivity of decisions that answer a question; None if it is not a rehearsal task.
+
+    Args:
+        question: What a problem asks (`Problem.question`).
+        observations: See `Overturning`.
+    """
+    return Overturning(question, observations) if isinstance(question, RehearsalTask) else None
+
+
+def _rounded(strength: float) -> float:
+    """Six significant digits, so that the last bits of a sum do not show."""
+    return float(f"{strength:.6g}")

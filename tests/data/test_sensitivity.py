@@ -1,0 +1,78 @@
+"""What would overturn a recommendation: its record, and its words."""
+
+import json
+import math
+
+import pytest
+
+from rehearsal_torch.data.sensitivity import Sensitivity, factor
+from rehearsal_torch.round_line import nulls_for_nan
+
+KNOWN = Sensitivity(1.43, "interval", 1.7, "age")
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        KNOWN,
+        Sensitivity(math.inf, "point", math.inf, "age"),
+        Sensitivity(1.0, "certificate", note="no observed covariate"),
+    ],
+)
+def test_its_record_can_be_read_again(each):
+    assert Sensitivity.of(json.loads(json.dumps(nulls_for_nan(each.to_dict())))) == each
+
+
+@pytest.mark.parametrize(
+    ("each", "text"),
+    [
+        (
+            KNOWN,
+            "a hidden common cause would have to make this action 1.43 times as likely, or as unlikely, to "
+            "overturn this; the strongest observed covariate, age, does so by 1.70",
+        ),
+        (
+            Sensitivity(math.inf, "interval", math.inf, "age"),
+            "no hidden common cause of the action and the outcome can overturn this; the strongest observed "
+            "covariate, age, determines it",
+        ),
+        (
+            Sensitivity(12.34, "point", note="there is none"),
+            "a hidden common cause would have to make this action 12 times as likely, or as unlikely, to "
+            "overturn this (by the estimate alone: the method has no interval); there is none",
+        ),
+        (
+            Sensitivity(1.0, "certificate"),
+            "even without a hidden common cause, this may be no better than no action: the interval contains "
+            "it",
+        ),
+    ],
+)
+def test_its_sentence(each, text):
+    assert each.sentence() == text
+
+
+def test_a_strength_has_as_many_digits_as_it_needs():
+    assert [factor(each) for each in (1.0, 9.994, 9.996, 4321.0, 1e5, math.inf)] == [
+        "1.00",
+        "9.99",
+        "10",
+        "4,321",
+        "over 10,000",
+        "unlimited",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((0.9, "interval"), "at least 1"),
+        ((math.nan, "interval"), "at least 1"),
+        ((2.0, "guess"), "basis among"),
+        ((2.0, "point", 1.5), "names its covariate"),
+        ((2.0, "point", None, "age"), "names its covariate"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        Sensitivity(*given)
