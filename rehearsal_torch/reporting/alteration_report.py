@@ -4,13 +4,19 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from rehearsal_torch.evaluation.hidden_causes import sensitivity_of
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world
 from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
 from rehearsal_torch.reporting import decision_table
-from rehearsal_torch.reporting.figures import online_panels, probability_claims, true_probability
+from rehearsal_torch.reporting.figures import (
+    online_panels,
+    overturning_strength,
+    probability_claims,
+    true_probability,
+)
 
 
 def concerns(run: Recorded) -> bool:
@@ -80,14 +86,21 @@ def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
 
 
 def figures(run: Recorded) -> dict[str, Figure]:
-    """File name to figure; empty if the truth is unknown. To be called within `drawing`."""
+    """File name to figure: what would overturn the recommendations, and comparisons with the truth where it
+    is known. To be called within `drawing`.
+    """
+    weighed = {
+        name: [one for one in decided if sensitivity_of(one)] for name, decided in _groups(run).items()
+    }
+    weighed = {name: decided for name, decided in weighed.items() if decided}
+    found = {"overturning": overturning_strength.draw(weighed)} if weighed else {}
     scored = {
         name: [one for one in decided if scored_by_world(one)] for name, decided in _groups(run).items()
     }
     scored = {name: decided for name, decided in scored.items() if decided}
     if not scored:
-        return {}
-    found = {"probability": true_probability.draw(scored)}
+        return found
+    found["probability"] = true_probability.draw(scored)
     rows = {
         name: [
             row(_dataset(run), name, _seed(run), one) for one in decided if one.get("alteration") is not None

@@ -1,8 +1,9 @@
 """Rehearsal decisions as readable tables: case by case, and summarised by method.
 
 The row of a case holds its context, the alteration, the method's own estimate of the probability of a desired
-outcome (no action -> decision, with its interval), the true ones and the largest possible probability if the
-world knows them, and a note: why nothing is recommended, or warnings.
+outcome (no action -> decision, with its interval), the strength of a hidden common cause that would overturn
+it, the true probabilities and the largest possible one if the world knows them, and a note: why nothing is
+recommended, or warnings.
 """
 
 import csv
@@ -16,6 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rehearsal_torch.data.sensitivity import factor
+from rehearsal_torch.evaluation.hidden_causes import overall, sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number, row, scored_by_world
 from rehearsal_torch.evaluation.summaries import MethodSummary
@@ -35,6 +38,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     """
     some, every = decisions[:shown], [_sentences(one) for one in decisions]
     shared = [text for text in every[0] if all(text in each for each in every)] if len(every) > 1 else []
+    weighed = any(sensitivity_of(one) for one in some)
     truth, notes = any(scored_by_world(one) for one in some), any(len(each) > len(shared) for each in every)
     table = Table()
     for head in ("case", "context", "alteration"):
@@ -42,6 +46,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     for head in (
         "probability,\nclaimed",
         "interval",
+        *(["hidden cause\nto overturn"] if weighed else []),
         *(["probability, true\n(best possible)"] if truth else []),
     ):
         table.add_column(head, justify="right", no_wrap=True)
@@ -54,6 +59,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
             change(one),
             _from_to(claim(one, of="baseline"), claim(one) if one.get("alteration") is not None else None),
             interval(one),
+            *([tipping(one)] if weighed else []),
         ]
         if truth:
             score = one.get("score") or {}
@@ -73,6 +79,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     more = len(decisions) - len(some)
     below = [f"... and {more} more in table.csv"] if more > 0 else []
     below += [f"All cases: {text}" for text in shared]
+    below += [text for text in [overall(decisions)] if text]
     return "\n".join([title, printed(table), *below])
 
 
@@ -122,6 +129,10 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
             "share": number((one.get("score") or {}).get("share")),
             "support": number(effort(one, "support")),
         }
+        weighed = sensitivity_of(one)
+        if weighed is not None:
+            own |= {"tipping": weighed.tipping}
+            own |= {} if weighed.yardstick is None else {"yardstick": weighed.yardstick}
         lines.append(
             base
             | own
@@ -166,6 +177,12 @@ def interval(one: Decided) -> str:
     if one.get("alteration") is None or lower is None or upper is None:
         return "-"
     return f"{figure(lower)} to {figure(upper)}"
+
+
+def tipping(one: Decided) -> str:
+    """The strength of a hidden common cause that would overturn the decision; a dash if it is not known."""
+    found = sensitivity_of(one)
+    return "-" if found is None else factor(found.tipping)
 
 
 def note(one: Decided) -> str:

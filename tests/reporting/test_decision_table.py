@@ -49,6 +49,21 @@ def test_a_case_says_what_to_set_and_from_which_probability_to_which():
     assert cells[2:6] == ["refused", "0.300", "-", "0.250 -> 0.250 (0.900)"]
 
 
+def test_what_would_overturn_a_case_stands_beside_it_and_below():
+    known = ACTED | {
+        "sensitivity": {"tipping": 1.5, "basis": "interval", "yardstick": 1.7, "covariate": "age"}
+    }
+    lines = decision_table.cases([known, REFUSED], "Decisions").splitlines()
+    acted, refused = (next(line for line in lines if f"│ {n} " in line) for n in "78")
+    assert [cell.strip() for cell in acted.strip("│").split("│")][5] == "1.50"
+    assert [cell.strip() for cell in refused.strip("│").split("│")][5] == "-"
+    assert lines[-1].startswith("A hidden common cause would have to make this action 1.50 times as likely")
+    assert lines[-1].endswith("the strongest observed covariate, age, does so by 1.70.")
+    first, second = decision_table.per_decision([known, REFUSED], "bank", "cme", 0)
+    assert (first["tipping"], first["yardstick"]) == (1.5, 1.7)
+    assert "tipping" not in second
+
+
 def test_what_every_case_says_is_said_once_and_the_rest_is_counted():
     text = decision_table.cases([ACTED, ACTED, ACTED], "Decisions", shown=2)
     assert text.splitlines()[-2:] == ["... and 1 more in table.csv", "All cases: little support"]

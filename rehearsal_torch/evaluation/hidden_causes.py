@@ -1,0 +1,70 @@
+"""What would overturn the recommendations of a run: recorded strengths, and one sentence about all of them.
+
+A recommendation stands against hidden common causes up to its tipping strength (`data.sensitivity`). Over the
+N recommendations of a run, the share that stands at strength Gamma is
+
+    stands(Gamma) = #{i: tipping_i > Gamma} / N,
+
+and the median tipping strength is where it falls to one half. The strongest covariate of a run is the
+strongest of its decisions, which may alter different variables.
+
+Source: ours.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median_low
+
+from rehearsal_torch.data.sensitivity import Sensitivity, factor
+from rehearsal_torch.evaluation.recorded_run import Decided
+
+
+def sensitivity_of(decided: Decided) -> Sensitivity | None:
+    """The recorded sensitivity of a decision; None if there is none, as in records of earlier versions."""
+    found = decided.get("sensitivity")
+    return Sensitivity.of(found) if isinstance(found, Mapping) else None
+
+
+def yardstick(found: Sequence[Sensitivity]) -> tuple[str, float] | None:
+    """The strongest observed covariate and its strength; None if no decision has one."""
+    known = [(each.covariate, each.yardstick) for each in found if each.yardstick is not None]
+    return max(known, key=lambda pair: pair[1]) if known else None
+
+
+def typical(found: Sequence[Sensitivity]) -> int:
+    """The place of the recommendation with the median tipping strength, the lower of two."""
+    return [each.tipping for each in found].index(median_low(each.tipping for each in found))
+
+
+def stands(found: Sequence[Sensitivity], strength: float) -> float:
+    """The share of the recommendations that stand against a hidden cause of some strength."""
+    return sum(each.tipping > strength for each in found) / len(found)
+
+
+def overall(decisions: Sequence[Decided]) -> str:
+    """One sentence on what would overturn the recommendations; empty if none has a sensitivity."""
+    found = [each for each in map(sensitivity_of, decisions) if each is not None]
+    if not found:
+        return ""
+    if len(found) == 1:
+        text = found[0].sentence()
+        return f"{text[0].upper()}{text[1:]}."
+    strengths = [each.tipping for each in found]
+    middle = median_low(strengths)
+    spread = f"{factor(min(strengths))} to {factor(max(strengths))}"
+    if math.isinf(middle):
+        first = f"No hidden common cause can overturn most of the recommendations (strengths {spread})"
+    else:
+        first = (
+            f"A hidden common cause would have to make the action {factor(middle)} times as likely, or as "
+            f"unlikely, to overturn the median recommendation (of {len(found)}: {spread})"
+        )
+    if any(each.basis == "point" for each in found):
+        first += ", by the estimates alone where the method has no interval"
+    strongest = yardstick(found)
+    if strongest is None:
+        notes = [each.note for each in found if each.note]
+        return f"{first}; {notes[0]}." if notes else f"{first}."
+    name, strength = strongest
+    does = "determines it" if math.isinf(strength) else f"does so by {factor(strength)}"
+    return f"{first}; the strongest observed covariate, {name}, {does}."

@@ -1,0 +1,96 @@
+"""Figure: what would overturn the recommendations, as a function of the strength of a hidden common cause.
+
+Left, the recommendation with the median tipping strength: the interval of the probability of a desired
+outcome that a hidden cause of strength Gamma allows, from the interval of the estimate at Gamma = 1; the
+probability with no action; the tipping strength, where the lower end meets it; and the strength of the
+strongest observed covariate. Right, the share of all recommendations that stand against a hidden cause of
+each strength. Strengths are on a logarithmic axis.
+
+Source: `estimators.marginal_sensitivity`; the form of the figure is ours.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from rehearsal_torch.data.sensitivity import Sensitivity, factor
+from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
+from rehearsal_torch.evaluation.hidden_causes import sensitivity_of, stands, typical, yardstick
+from rehearsal_torch.evaluation.recorded_run import Decided, claim
+from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number
+from rehearsal_torch.reporting.style import BLACK, COLOURS, panels
+
+POINTS, LEAST, MOST = 200, 2.0, 100.0
+
+
+def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
+    """Two panels per method, one below the other; to be called within `drawing`.
+
+    Args:
+        groups: Method to its decisions, each with a recorded sensitivity.
+    """
+    figure, grid = panels(len(groups), 2, width=5.2, height=3.8)
+    for index, ((left, right), (name, decided)) in enumerate(zip(grid, groups.items(), strict=True)):
+        found = [each for each in map(sensitivity_of, decided) if each is not None]
+        strengths = np.geomspace(1.0, _furthest(found), POINTS)
+        colour = COLOURS[index % len(COLOURS)]
+        middle = typical(found)
+        _interval(left, decided[middle], found[middle], strengths, colour)
+        left.set_title(f"{name}: case {decided[middle].get('identity', '')}")
+        right.step(
+            strengths, [stands(found, each) for each in strengths], where="post", color=colour, label="stand"
+        )
+        _yardstick(right, yardstick(found), strengths[-1])
+        right.set(ylabel="Share of recommendations", ylim=(-0.02, 1.02))
+        right.set_title(f"{len(found)} recommendations that stand")
+        for axes in (left, right):
+            axes.set_xscale("log")
+            axes.set(xlabel="Strength of a hidden common cause", xlim=(1.0, strengths[-1]))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.xaxis.set_minor_formatter(
+                NullFormatter() if strengths[-1] > 20 else FuncFormatter(lambda value, _: f"{value:g}")
+            )
+        left.legend(loc="best")
+    return figure
+
+
+def _interval(axes: Axes, one: Decided, found: Sensitivity, strengths: np.ndarray, colour: str) -> None:
+    """The interval of one decision against the strength, with its marks."""
+    point = number(claim(one))
+    lower, upper = (point if math.isnan(number(end)) else number(end) for end in interval_of(one))
+    ends = torch.tensor([lower, upper], dtype=torch.float64).clamp(0.0, 1.0)
+    low, high = interval_bounds(ends[0], ends[1], torch.from_numpy(strengths))
+    axes.fill_between(strengths, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.plot(strengths, low, color=colour)
+    axes.plot(strengths, high, color=colour)
+    axes.axhline(
+        number(claim(one, of="baseline")), color=BLACK, linestyle="--", linewidth=1.2, label="no action"
+    )
+    if found.tipping <= strengths[-1]:
+        axes.axvline(
+            found.tipping, color=colour, linestyle=":", label=f"overturned from {factor(found.tipping)}"
+        )
+    known = None if found.yardstick is None else (found.covariate, found.yardstick)
+    _yardstick(axes, known, strengths[-1])
+    axes.set(ylabel="Probability of a desired outcome", ylim=(-0.02, 1.02))
+
+
+def _yardstick(axes: Axes, known: tuple[str, float] | None, furthest: float) -> None:
+    """The strength of the strongest covariate, if it is within the axis."""
+    if known is not None and known[1] <= furthest:
+        axes.axvline(
+            known[1], color=BLACK, linestyle="-.", linewidth=1.2, label=f"{known[0]}: {factor(known[1])}"
+        )
+
+
+def _furthest(found: Sequence[Sensitivity]) -> float:
+    """The right end of the axis: a little beyond the largest finite strength, between 2 and 100."""
+    known = yardstick(found)
+    every = [each.tipping for each in found] + ([] if known is None else [known[1]])
+    finite = [each for each in every if math.isfinite(each)]
+    return min(max([LEAST, *(1.2 * each for each in finite)]), MOST)

@@ -1,0 +1,42 @@
+"""Strengths of a run, from its records."""
+
+import math
+
+from rehearsal_torch.data.sensitivity import Sensitivity
+from rehearsal_torch.evaluation.hidden_causes import overall, sensitivity_of, stands, typical, yardstick
+
+FOUND = [
+    Sensitivity(3.0, "interval", 1.7, "age"),
+    Sensitivity(1.0, "interval", 2.4, "sex"),
+    Sensitivity(1.5, "interval", 1.7, "age"),
+]
+LINES = [{"sensitivity": each.to_dict()} for each in FOUND]
+
+
+def test_the_median_the_share_and_the_strongest_covariate():
+    assert typical(FOUND) == 2
+    assert typical(FOUND[:2]) == 1
+    assert [stands(FOUND, each) for each in (1.0, 1.4, 1.5, 3.0)] == [2 / 3, 2 / 3, 1 / 3, 0.0]
+    assert yardstick(FOUND) == ("sex", 2.4)
+    assert yardstick([Sensitivity(1.0, "point")]) is None
+
+
+def test_records_of_earlier_versions_have_none():
+    assert sensitivity_of({"status": "recommended"}) is None
+    assert sensitivity_of(LINES[0]) == FOUND[0]
+    assert sensitivity_of({"sensitivity": {"tipping": None, "basis": "point"}}).tipping == math.inf
+    assert overall([{}, {}]) == ""
+
+
+def test_one_sentence_about_all():
+    assert overall([{}, *LINES]) == (
+        "A hidden common cause would have to make the action 1.50 times as likely, or as unlikely, to "
+        "overturn the median recommendation (of 3: 1.00 to 3.00); the strongest observed covariate, sex, "
+        "does so by 2.40."
+    )
+    assert overall(LINES[:1]) == f"A{FOUND[0].sentence()[1:]}."
+    never = {"sensitivity": {"tipping": None, "basis": "point", "note": "there is none"}}
+    assert overall([never, never]) == (
+        "No hidden common cause can overturn most of the recommendations (strengths unlimited to unlimited), "
+        "by the estimates alone where the method has no interval; there is none."
+    )

@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from rehearsal_torch.reporting.figures.overturning_strength import draw
+from rehearsal_torch.reporting.style import drawing
+
+
+def line(identity, lower, tipping, yardstick=4.0):
+    return {
+        "identity": identity,
+        "alteration": {"a": 1.0},
+        "estimate": {"point": 0.85, "lower": lower, "upper": 0.9, "level": 0.95},
+        "baseline": {"point": 0.5},
+        "sensitivity": {"tipping": tipping, "basis": "interval", "yardstick": yardstick, "covariate": "age"},
+    }
+
+
+def test_the_interval_widens_to_the_baseline_and_fewer_and_fewer_stand():
+    lines = [line("0", 0.8, 2.5), line("1", 0.4, 1.0), line("2", 0.84, 3.125)]
+    with drawing():
+        left, right = draw({"m": lines}).axes
+    lower, upper, nothing, tipping, mark = left.lines
+    strengths = lower.get_xdata()
+    assert strengths[[0, -1]] == pytest.approx([1.0, 4.8])
+    assert lower.get_ydata()[0] == pytest.approx(0.8)
+    assert upper.get_ydata()[0] == pytest.approx(0.9)
+    assert np.interp(2.5, strengths, lower.get_ydata()) == pytest.approx(0.5, abs=2e-3)
+    assert nothing.get_ydata() == [0.5, 0.5]
+    assert tipping.get_xdata() == [2.5, 2.5]
+    assert mark.get_label() == "age: 4.00"
+    assert left.get_title() == "m: case 0"
+    shares = right.lines[0]
+    assert np.interp([1.01, 2.6, 4.0], shares.get_xdata(), shares.get_ydata()) == pytest.approx(
+        [2 / 3, 1 / 3, 0.0], abs=0.02
+    )
+    assert right.get_xscale() == "log"
+
+
+def test_what_nothing_overturns_and_points_without_an_interval_are_drawn():
+    alone = line("0", None, None, None) | {"estimate": {"point": 0.8}}
+    with drawing():
+        left, right = draw({"m": [alone]}).axes
+    assert left.lines[0].get_ydata()[0] == left.lines[1].get_ydata()[0] == pytest.approx(0.8)
+    assert [each.get_label() for each in left.lines[2:]] == ["no action"]
+    assert right.lines[0].get_ydata().tolist() == [1.0] * 200
