@@ -107,6 +107,13 @@ def world_generator(seed: int, *purpose: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence((seed, *purpose)))
 
 
+def child_generator(stream: np.random.Generator) -> np.random.Generator:
+    """A further generator that leaves the numbers of `stream` as they are, whatever has been drawn from it:
+    the hidden causes of a world's rows. The next call returns another one.
+    """
+    return stream.spawn(1)[0]
+
+
 def patient_generator(seed: int, patient: int) -> np.random.Generator:
     """NumPy's generator for the trajectory of a simulated patient."""
     return np.random.default_rng((seed, patient))

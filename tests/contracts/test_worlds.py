@@ -32,6 +32,9 @@ CHANGED = {
         {"reading": "std", "validation": 0.2, "candidates": [["A1"], ["A1", "A2"]]},
     ),
     "non_syn2, single": ("non_syn2", {"reading": "variance", "candidates": [["A1"], ["A2"]]}),
+    "bank, confounded": ("bank", {"confounding": 3.0}),
+    "lin_syn1, confounded": ("lin_syn1", {"confounding": 2.0, "candidates": [["A1"], ["A1", "A2"]]}),
+    "non_syn2, confounded": ("non_syn2", {"confounding": 2.0, "candidates": [["A1"], ["A1", "A2"]]}),
 }
 
 

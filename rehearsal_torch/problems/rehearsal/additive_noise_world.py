@@ -15,6 +15,9 @@ A distribution maps standard normal numbers to its own by quantiles, so that one
 every distribution, and has nodes for integrals: Gauss-Legendre for distributions on an interval, the
 trapezoidal rule for the normal (which converges faster than any power of the spacing there).
 
+A world may have a hidden common cause h of one action and the outcomes (`problems.rehearsal.hidden_cause`).
+It adds to the f_i of the outcomes, and P is the average over h.
+
 Papers print N(0, 0.1) without saying whether 0.1 is the variance or the standard deviation, and the
 achievable probabilities depend on it. Each world documents its reading.
 
@@ -37,6 +40,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.gaussian_region import between, legendre
+from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.seeding import sobol
@@ -141,6 +145,8 @@ FINE = {0: 1, 1: 192, 2: 64}
 COARSE = {0: 1, 1: 64, 2: 20}
 SOBOL = (2**14, 2**10)
 FAR = torch.tensor([float("inf")], dtype=torch.float64)
+# The name of h among the nodes of an integral: no variable has it.
+HIDDEN = ""
 
 
 class CurvedWorld(RehearsalWorld):
@@ -152,10 +158,11 @@ class CurvedWorld(RehearsalWorld):
         size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
+        hidden: A hidden common cause of an action and outcomes; None for none.
 
     Raises:
-        ValueError: if a variable has no distribution, an outcome's is not normal, an outcome influences
-            another variable, or the region is not axis-aligned.
+        ValueError: if a variable has no distribution, an outcome's or the confounded action's is not normal,
+            an outcome influences another variable, or the region is not axis-aligned.
     """
 
     def __init__(
@@ -165,6 +172,7 @@ class CurvedWorld(RehearsalWorld):
         size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
+        hidden: HiddenCause | None = None,
     ) -> None:
         super().__init__(task, size, seed, validation)
         if set(distributions) != set(task.graph.names):
@@ -178,11 +186,13 @@ class CurvedWorld(RehearsalWorld):
             raise ValueError("expected outcomes with normal noise that influence nothing")
         if not bool(((task.region.normals != 0).sum(-1) == 1).all()):
             raise ValueError("expected a region whose faces bound one outcome each")
-        self.distributions = dict(distributions)
+        if hidden is not None and not isinstance(distributions[hidden.action], Normal):
+            raise ValueError(f"expected normal noise of {hidden.action}, which has a hidden cause")
+        self.distributions, self.hidden = dict(distributions), hidden
         self.facts = {
             "source": self.source(),
             "distributions": {name: str(distribution) for name, distribution in distributions.items()},
-        }
+        } | ({} if hidden is None else {"hidden_cause": hidden.facts()})
 
     @abstractmethod
     def source(self) -> str:
@@ -219,14 +229,25 @@ class CurvedWorld(RehearsalWorld):
     def _rows(self, fixed: Mapping[str, Tensor], count: int, stream: np.random.Generator) -> Tensor:
         order = self.task.graph.names
         normals = torch.from_numpy(stream.standard_normal((count, len(order))))
+        cause = None
+        if self.hidden is not None:
+            cause = self.hidden.drawn(normals[:, order.index(self.hidden.action)], stream)
         found: dict[str, Tensor] = {}
         for name, own in zip(order, normals.T, strict=True):
             found[name] = (
                 fixed[name].to(own).expand(count)
                 if name in fixed
-                else self.mean(name, found) + self.distributions[name].of_normal(own)
+                else self.mean(name, found)
+                + self.distributions[name].of_normal(own)
+                + self._shift(name, cause)
             )
         return torch.stack([found[name] for name in order], -1)
+
+    def _shift(self, name: str, cause: Tensor | None) -> Tensor | float:
+        """What the hidden cause adds to a variable."""
+        if self.hidden is None or cause is None or name not in self.hidden.shifts:
+            return 0.0
+        return self.hidden.shifts[name] * cause
 
     def _integrated(self, contexts: Tensor, names: tuple[str, ...], values: Tensor, *, fine: bool) -> Tensor:
         shape = values.shape[:-1]
@@ -253,7 +274,9 @@ class CurvedWorld(RehearsalWorld):
         for place, name in enumerate(self.task.outcomes):
             distribution, middle = (
                 self.distributions[name],
-                torch.as_tensor(self.mean(name, found), dtype=rows.dtype),
+                torch.as_tensor(
+                    self.mean(name, found) + self._shift(name, noise.get(HIDDEN)), dtype=rows.dtype
+                ),
             )
             assert isinstance(distribution, Normal)
             coefficients = self.task.region.normals[:, place]
@@ -270,12 +293,22 @@ class CurvedWorld(RehearsalWorld):
 
     @lru_cache(maxsize=64)  # noqa: B019  a few rules, as long-lived as the world
     def _nodes(self, names: tuple[str, ...], fine: bool) -> tuple[dict[str, Tensor], Tensor]:
-        """The exogenous variables that influence an outcome, name to (m,), and the weights (m,)."""
+        """The exogenous variables that influence an outcome, name to (m,), and the weights (m,); with a
+        hidden cause, h is one of them.
+        """
+        noise, weights = self._visible_nodes(names, fine)
+        if self.hidden is None:
+            return noise, weights
+        cause, joint = self.hidden.joint(noise.get(self.hidden.action), weights)
+        return {name: each.repeat(2) for name, each in noise.items()} | {HIDDEN: cause}, joint
+
+    def _visible_nodes(self, names: tuple[str, ...], fine: bool) -> tuple[dict[str, Tensor], Tensor]:
         task = self.task
         matter = task.graph.altered(names).ancestors(task.outcomes) - {*task.outcomes, *task.context, *names}
         free = [name for name in task.graph.names if name in matter]
         if len(free) in FINE:
-            rules = [self.distributions[name].nodes((FINE if fine else COARSE)[len(free)]) for name in free]
+            count = (FINE if fine else COARSE)[len(free)]
+            rules = [self._rule(name, count) for name in free]
             points = (
                 torch.cartesian_prod(*[rule[0] for rule in rules]).reshape(-1, len(free))
                 if free
@@ -293,3 +326,9 @@ class CurvedWorld(RehearsalWorld):
             for name, column in zip(free, normals.T, strict=True)
         }
         return noise, torch.full((count,), 1 / count, dtype=torch.float64)
+
+    def _rule(self, name: str, count: int) -> tuple[Tensor, Tensor]:
+        distribution = self.distributions[name]
+        if self.hidden is not None and name == self.hidden.action and isinstance(distribution, Normal):
+            return self.hidden.nodes(distribution.std, count)
+        return distribution.nodes(count)

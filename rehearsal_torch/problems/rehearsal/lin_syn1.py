@@ -8,7 +8,10 @@ A1, A2 in [-3, 3]; the desired region is Y1 and Y2 in [0, 2]. Read as a variance
 and the best probability of the paper's table; as a standard deviation the best would be 1. A1 is correlated
 with X1 so closely that for most contexts few other actions were observed.
 
-Source: Du et al. (2026), App. E.1.
+With `confounding` = Gamma > 1 a hidden common cause h = +-1 of strength Gamma raises A2 and adds .4 h to Y1
+(`problems.rehearsal.hidden_cause`).
+
+Source: Du et al. (2026), App. E.1; the hidden cause is ours.
 """
 
 from collections.abc import Sequence
@@ -18,6 +21,7 @@ import torch
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.additive_noise_world import std
+from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
 from rehearsal_torch.problems.rehearsal.linear_world import LinearEquations, LinearWorld
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
@@ -44,6 +48,7 @@ class LinSyn1(LinearWorld):
         size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
+        confounding: Gamma, the strength of a hidden common cause of A2 and Y1; 1 is none.
     """
 
     def __init__(
@@ -53,8 +58,10 @@ class LinSyn1(LinearWorld):
         size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
+        confounding: float = 1.0,
     ) -> None:
         self.reading = reading
+        hidden = HiddenCause.of_strength("A2", {"Y1": 0.4}, confounding)
         sets = tuple(tuple(names) for names in candidates or (("A1", "A2"),))
         region, box = (
             Polytope.of({"Y1": (0.0, 2.0), "Y2": (0.0, 2.0)}),
@@ -65,7 +72,7 @@ class LinSyn1(LinearWorld):
         system = LinearEquations(
             names, WEIGHTS, std(0.1, reading) ** 2 * torch.eye(len(names), dtype=torch.float64)
         )
-        super().__init__(task, system, size, seed, validation)
+        super().__init__(task, system, size, seed, validation, hidden=hidden)
 
     def source(self) -> str:
         """The paper and how its noise is read."""

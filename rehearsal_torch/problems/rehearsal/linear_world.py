@@ -13,6 +13,9 @@ e the noise of the variables that are neither context nor altered. The context p
 and its noise is independent of the rest, so that conditioning on it does not change the other noises.
 Coefficients may drift from round to round: row i of N belongs to round i + 1 and every case to round N + 1.
 
+A world may have a hidden common cause h of one variable and the outcomes (`problems.rehearsal.hidden_cause`),
+which adds to the noise of the outcomes. It is integrated out together with the noise of that variable.
+
 Given context and alteration the outcomes are normal, so that P(Y in S | x, z) is a difference of normal
 distribution functions or a quadrature over slices of S; unobserved uniform roots are integrated out by
 Gauss-Legendre nodes. P is log-concave in z (Prekopa): with one outcome it increases as the mean approaches
@@ -37,6 +40,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc, interval, legendre, probability_in
+from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
 from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
 from rehearsal_torch.problems.world_size import SampleSize
 
@@ -166,7 +170,7 @@ class LinearEquations:
         return Response(reach[:, observed], reach[:, cut], noise @ intercepts, noise)
 
 
-UNIFORM_NODES = 24
+UNIFORM_NODES, HIDDEN_NODES = 24, 64
 
 
 class LinearWorld(RehearsalWorld):
@@ -179,10 +183,11 @@ class LinearWorld(RehearsalWorld):
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
         disc: The desired region if it is a disc, the task's region being a polygon inside it.
+        hidden: A hidden common cause of an action and outcomes; None for none.
 
     Raises:
-        ValueError: if the equations' variables are not the graph's, or contexts share noise with other
-            variables.
+        ValueError: if the equations' variables are not the graph's, contexts share noise with other
+            variables, or the action of the hidden cause does.
     """
 
     def __init__(
@@ -193,6 +198,7 @@ class LinearWorld(RehearsalWorld):
         seed: int = 0,
         validation: float = 0.0,
         disc: Disc | None = None,
+        hidden: HiddenCause | None = None,
     ) -> None:
         super().__init__(task, size, seed, validation, disc)
         if set(system.names) != set(task.graph.names):
@@ -203,7 +209,11 @@ class LinearWorld(RehearsalWorld):
             raise ValueError(
                 "the noise of context variables must be independent of the noise of the other variables"
             )
-        self.system = system
+        if hidden is not None:
+            (own,) = positions(system.names, [hidden.action])
+            if int((system.covariance[own] != 0).sum()) > 1 or hidden.action in system.uniform:
+                raise ValueError(f"expected normal noise of {hidden.action} that it shares with no other")
+        self.system, self.hidden = system, hidden
         weights = {child: dict(parents) for child, parents in system.weights.items()}
         uniform = {name: list(bounds) for name, bounds in system.uniform.items()}
         variances = dict(zip(system.names, system.covariance.diagonal().tolist(), strict=True))
@@ -225,6 +235,8 @@ class LinearWorld(RehearsalWorld):
         }
         covariances = {"covariances": {pair: value for pair, value in shared.items() if value}}
         self.facts = {"source": self.source(), "equations": {**equations, **noise, **covariances}}
+        if hidden is not None:
+            self.facts["hidden_cause"] = hidden.facts()
 
     @abstractmethod
     def source(self) -> str:
@@ -234,14 +246,15 @@ class LinearWorld(RehearsalWorld):
         """The `count` rows of the last rounds up to N."""
         normals = torch.from_numpy(stream.standard_normal((count, len(self.system.names))))
         rounds = torch.arange(self.size.rows - count + 1, self.size.rows + 1, dtype=torch.float64)
-        return Table.observed(self.system.names, self.system.solve(self.system.noises(normals), {}, rounds))
+        return Table.observed(self.system.names, self.system.solve(self._noises(normals, stream), {}, rounds))
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
         """Rows after an alteration at round N + 1."""
-        normals = torch.from_numpy(self.stream(3).standard_normal((count, len(self.system.names))))
+        stream = self.stream(3)
+        normals = torch.from_numpy(stream.standard_normal((count, len(self.system.names))))
         fixed = dict(zip((*self.task.context, *names), (*context, *values), strict=True))
         rows = self.system.solve(
-            self.system.noises(normals),
+            self._noises(normals, stream),
             fixed,
             torch.full((count,), self.size.rows + 1.0, dtype=torch.float64),
         )
@@ -260,9 +273,9 @@ class LinearWorld(RehearsalWorld):
         return total.clamp(0.0, 1.0)
 
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """In closed form for one outcome, on grids for two."""
+        """In closed form for one outcome without a hidden cause, on grids otherwise."""
         box = self.task.box.only(names)
-        if len(self.task.outcomes) > 1:
+        if len(self.task.outcomes) > 1 or self.hidden is not None:
             return highest(lambda values: self.probability(contexts, names, values), box, len(contexts))
         response = self.response(names)
         shifts, weights = self._shifts(response)
@@ -285,13 +298,30 @@ class LinearWorld(RehearsalWorld):
         """How the outcomes of a case depend on its context and the altered variables."""
         return self.system.response(self.task.context, names, self.task.outcomes, self.size.rows + 1.0)
 
+    def _noises(self, normals: Tensor, stream: np.random.Generator) -> Tensor:
+        """The noise of rows, with what the hidden cause adds, (n, d) -> (n, d)."""
+        noise = self.system.noises(normals)
+        if self.hidden is not None:
+            own = self.system.names.index(self.hidden.action)
+            noise += self.hidden.drawn(noise[:, own], stream).unsqueeze(-1) * self._lifts()
+        return noise
+
+    def _lifts(self) -> Tensor:
+        """What h = 1 adds to the noise of each variable, (d,)."""
+        assert self.hidden is not None
+        shifts = self.hidden.shifts
+        return torch.tensor([shifts.get(name, 0.0) for name in self.system.names], dtype=torch.float64)
+
     def _normal_noise(self, response: Response) -> Tensor:
-        normal = torch.tensor([name not in self.system.uniform for name in self.system.names])
+        apart = {*self.system.uniform, *(() if self.hidden is None else (self.hidden.action,))}
+        normal = torch.tensor([name not in apart for name in self.system.names])
         reach = response.noise * normal
         return reach @ self.system.covariance @ reach.mT
 
     def _shifts(self, response: Response) -> tuple[Tensor, Tensor]:
-        """Contributions of unobserved uniform roots to the outcomes: nodes (n, |Y|) and weights (n,)."""
+        """Contributions to the outcomes of unobserved uniform roots, and of a hidden cause with the noise of
+        its action: nodes (n, |Y|) and weights (n,).
+        """
         shifts, shares = (
             torch.zeros(1, len(response.noise), dtype=torch.float64),
             torch.ones(1, dtype=torch.float64),
@@ -303,4 +333,19 @@ class LinearWorld(RehearsalWorld):
                 added = (low + (high - low) * nodes).unsqueeze(-1) * reach
                 shifts = (shifts.unsqueeze(1) + added).flatten(0, 1)
                 shares = (shares.unsqueeze(1) * weights).flatten()
-        return shifts, shares
+        return (shifts, shares) if self.hidden is None else self._hidden_shifts(response, shifts, shares)
+
+    def _hidden_shifts(self, response: Response, shifts: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+        """The nodes with those of the hidden cause and of its action's noise."""
+        assert self.hidden is not None
+        own = self.system.names.index(self.hidden.action)
+        reach, noise = response.noise[:, own], None
+        weights = torch.ones(1, dtype=torch.float64)
+        moved = torch.zeros(1, len(reach), dtype=torch.float64)
+        if bool((reach != 0).any()):
+            std = float(self.system.covariance[own, own].sqrt())
+            noise, weights = self.hidden.nodes(std, HIDDEN_NODES)
+            moved = noise.unsqueeze(-1) * reach
+        cause, weights = self.hidden.joint(noise, weights)
+        moved = moved.repeat(2, 1) + cause.unsqueeze(-1) * (response.noise @ self._lifts())
+        return (shifts.unsqueeze(1) + moved).flatten(0, 1), (shares.unsqueeze(1) * weights).flatten()

@@ -10,7 +10,11 @@ The rate may be set within [0, 1]; the desired region is Y1 >= .6 and Y2 >= .3. 
 both the observed rate and the repayment: it confounds them. Read as standard deviations, the noise gives the
 paper's no-action and best values; as variances the best would be .57. Observed rates leave [0, 1] at times.
 
-Source: Du et al. (2026), Fig. 1 and App. E.2 (the loan amount A1 is left out there too).
+With `confounding` = Gamma > 1 a hidden common cause h = +-1 of strength Gamma raises the rate and adds .1 h
+to Y1 (`problems.rehearsal.hidden_cause`): good prospects that no column shows go with higher rates.
+
+Source: Du et al. (2026), Fig. 1 and App. E.2 (the loan amount A1 is left out there too); the hidden cause is
+ours.
 """
 
 from collections.abc import Mapping
@@ -27,6 +31,7 @@ from rehearsal_torch.problems.rehearsal.additive_noise_world import (
     Uniform,
     std,
 )
+from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -49,12 +54,19 @@ class Loan(CurvedWorld):
         size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
+        confounding: Gamma, the strength of a hidden common cause of A2 and Y1; 1 is none.
     """
 
     def __init__(
-        self, reading: str = "std", size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0
+        self,
+        reading: str = "std",
+        size: SampleSize = SampleSize(),
+        seed: int = 0,
+        validation: float = 0.0,
+        confounding: float = 1.0,
     ) -> None:
         self.reading = reading
+        hidden = HiddenCause.of_strength("A2", {"Y1": 0.1}, confounding)
         task = RehearsalTask(
             RehearsalGraph.of(PARENTS),
             ("X1", "X2"),
@@ -74,7 +86,7 @@ class Loan(CurvedWorld):
             "Y1": outcome,
             "Y2": outcome,
         }
-        super().__init__(task, distributions, size, seed, validation)
+        super().__init__(task, distributions, size, seed, validation, hidden)
 
     def source(self) -> str:
         """The paper and how its noise is read."""

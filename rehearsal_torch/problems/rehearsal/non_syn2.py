@@ -12,7 +12,10 @@ the sum over pairs of Y1's parents X1, U1, U2, A2, outside the bracket as printe
 [-1, 1]; the desired region is Y1 in [.9, 1.5]. U1 lies between the actions: it transmits A1's influence and
 confounds A2's, so that no single adjustment is valid for both and the sequential formula is needed.
 
-Source: Du et al. (2026), App. E.2 and Fig. 8.
+With `confounding` = Gamma > 1 a hidden common cause h = +-1 of strength Gamma raises A2 and adds .15 h to Y1
+(`problems.rehearsal.hidden_cause`).
+
+Source: Du et al. (2026), App. E.2 and Fig. 8; the hidden cause is ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +25,7 @@ from torch import Tensor
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.additive_noise_world import CurvedWorld, Normal, Uniform, std
+from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -46,6 +50,7 @@ class NonSyn2(CurvedWorld):
         size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
+        confounding: Gamma, the strength of a hidden common cause of A2 and Y1; 1 is none.
     """
 
     def __init__(
@@ -55,8 +60,10 @@ class NonSyn2(CurvedWorld):
         size: SampleSize = SampleSize(),
         seed: int = 0,
         validation: float = 0.0,
+        confounding: float = 1.0,
     ) -> None:
         self.reading = reading
+        hidden = HiddenCause.of_strength("A2", {"Y1": 0.15}, confounding)
         box = Box.of({"A1": (-1.0, 1.0), "A2": (-1.0, 1.0)})
         sets = tuple(tuple(names) for names in candidates or (box.names,))
         task = RehearsalTask(
@@ -65,7 +72,7 @@ class NonSyn2(CurvedWorld):
         distributions = {
             name: Uniform(0.0, 1.0) if name in task.context else Normal(std(0.1, reading)) for name in PARENTS
         }
-        super().__init__(task, distributions, size, seed, validation)
+        super().__init__(task, distributions, size, seed, validation, hidden)
 
     def source(self) -> str:
         """The paper and how its noise is read."""
