@@ -38,11 +38,11 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.overturning import Overturning, for_question
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import paired_seed
+from rehearsal_torch.surrogates.overturning import Overturning, for_question
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit

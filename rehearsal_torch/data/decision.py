@@ -29,6 +29,8 @@ from rehearsal_torch.spaces.box import Alteration, margin
 
 # The fraction of an interval's width by which rounding may carry a value beyond its bounds.
 ROUNDING = 1e-6
+# What the estimate of a rehearsal method is of.
+CHANCE = "probability of a desired outcome"
 
 
 @dataclass(frozen=True)

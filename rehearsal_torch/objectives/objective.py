@@ -23,7 +23,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.decision import CHANCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -93,9 +93,6 @@ class Objective(ABC):
     def trajectory_record(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
         """The effect of a decision step by step, as plain data; empty if there are no steps."""
         return {}
-
-
-CHANCE = "probability of a desired outcome"
 
 
 @dataclass(frozen=True)

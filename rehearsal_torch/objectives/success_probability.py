@@ -12,7 +12,7 @@ Source: Qin et al. (2023), Eq. 5-6 and Sec. 4.2-4.3; the third sample is ours.
 """
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from rehearsal_torch.objectives.information import Entropy, Information
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios, rowwise
 from rehearsal_torch.seeding import generator
+from rehearsal_torch.surrogates.structural.graph_belief import GraphBelief
 from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
 
 TRAINING, VALIDATION, TEST, INFORMATION, STAGES = 0, 1, 2, 3, 8
@@ -38,6 +39,7 @@ class SuccessProbability(CountObjective):
         test_scenarios: Further scenarios, for the reported probability.
         before: The probability of success without an alteration, (B,).
         information: The information that a round would provide.
+        belief: The test scenarios by graph, where there are several; None for one graph.
     """
 
     def __init__(
@@ -49,9 +51,11 @@ class SuccessProbability(CountObjective):
         test_scenarios: Scenarios,
         before: Tensor,
         information: Information,
+        belief: GraphBelief | None = None,
     ) -> None:
         super().__init__(cases, names, search_scenarios, validation_scenarios)
         self.test_scenarios, self.before, self.information = self.counted(test_scenarios), before, information
+        self.belief = belief
 
     @classmethod
     def for_sets(
@@ -95,16 +99,18 @@ class SuccessProbability(CountObjective):
                 (INFORMATION, information_models),
             )
         ]
-        before = scenarios_of(surrogate, models[TEST], contexts, ()).share(
+        unaltered = scenarios_of(surrogate, models[TEST], contexts, ()).desired(
             contexts.new_empty(len(contexts), 0)
         )
+        before, weights = unaltered.double().mean(0), surrogate.graph_weights()
+        belief = GraphBelief(models[TEST].graphs, weights, unaltered) if len(weights) > 1 else None
         found = []
         for names in surrogate.task.candidates:
             search, other, test = (
                 scenarios_of(surrogate, each, contexts, names) for each in models[:INFORMATION]
             )
             information = Information(surrogate, models[INFORMATION], contexts, names, entropy)
-            found.append(cls(cases, names, mixed(search, seed), other, test, before, information))
+            found.append(cls(cases, names, mixed(search, seed), other, test, before, information, belief))
         return found
 
     def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
@@ -115,11 +121,16 @@ class SuccessProbability(CountObjective):
         return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The probability of success, and that without an alteration."""
-        shares = self.test_scenarios.share(actions - self.origin.to(actions)).tolist()
+        """The probability of success, and that without an alteration. Trace: ``graphs``, under which of
+        several graphs the alteration is better than none (`surrogates.structural.graph_belief`).
+        """
+        desired = self.test_scenarios.desired(actions - self.origin.to(actions))
+        by_graph: list[dict[str, Any]] = [{} for _ in self.cases]
+        if self.belief is not None:
+            by_graph = [{"graphs": each} for each in self.belief.judged(desired)]
+        rows = zip(desired.double().mean(0).tolist(), self.before.tolist(), by_graph, strict=True)
         return [
-            Appraisal(chance(estimated), chance(baseline))
-            for estimated, baseline in zip(shares, self.before.tolist(), strict=True)
+            Appraisal(chance(estimated), chance(baseline), trace=trace) for estimated, baseline, trace in rows
         ]
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.evaluation.hidden_causes import sensitivity_of
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
+from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world
 from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv

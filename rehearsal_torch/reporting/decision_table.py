@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rehearsal_torch.data.sensitivity import factor
-from rehearsal_torch.evaluation.hidden_causes import overall, sensitivity_of
+from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number, row, scored_by_world
 from rehearsal_torch.evaluation.summaries import MethodSummary
@@ -79,7 +79,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     more = len(decisions) - len(some)
     below = [f"... and {more} more in table.csv"] if more > 0 else []
     below += [f"All cases: {text}" for text in shared]
-    below += [text for text in [overall(decisions)] if text]
+    below += [text for text in (overall(decisions), graphs_overall(decisions)) if text]
     return "\n".join([title, printed(table), *below])
 
 

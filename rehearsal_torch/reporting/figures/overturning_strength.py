@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
-from rehearsal_torch.evaluation.hidden_causes import sensitivity_of, stands, typical, yardstick
+from rehearsal_torch.evaluation.overturning import sensitivity_of, stands, typical, yardstick
 from rehearsal_torch.evaluation.recorded_run import Decided, claim
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number
 from rehearsal_torch.reporting.style import BLACK, COLOURS, panels

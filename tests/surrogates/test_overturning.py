@@ -11,11 +11,11 @@ from rehearsal_torch.data.question import Columns
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import chance
-from rehearsal_torch.objectives.overturning import FEW_ROWS, NO_COVARIATE, Overturning, for_question
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.overturning import FEW_ROWS, NO_COVARIATE, Overturning, for_question
 
 LOAN = Loan(size=SampleSize(400, 1))
 HALF = chance(0.5)

@@ -1,4 +1,4 @@
-"""What would overturn the recommendations of a run: recorded strengths, and one sentence about all of them.
+"""What would overturn the recommendations of a run: hidden causes and other graphs, in one sentence each.
 
 A recommendation stands against hidden common causes up to its tipping strength (`data.sensitivity`). Over the
 N recommendations of a run, the share that stands at strength Gamma is
@@ -8,15 +8,19 @@ N recommendations of a run, the share that stands at strength Gamma is
 and the median tipping strength is where it falls to one half. The strongest covariate of a run is the
 strongest of its decisions, which may alter different variables.
 
+Methods that weigh several candidate graphs record under what share of the posterior a recommendation is
+better than no action, and its gain under the worst graph (`surrogates.structural.graph_belief`). Over a run,
+the mean and the smallest share are stated, and the smallest gain.
+
 Source: ours.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import median_low
+from statistics import mean, median_low
 
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
-from rehearsal_torch.evaluation.recorded_run import Decided
+from rehearsal_torch.evaluation.recorded_run import Decided, effort
 
 
 def sensitivity_of(decided: Decided) -> Sensitivity | None:
@@ -39,6 +43,29 @@ def typical(found: Sequence[Sensitivity]) -> int:
 def stands(found: Sequence[Sensitivity], strength: float) -> float:
     """The share of the recommendations that stand against a hidden cause of some strength."""
     return sum(each.tipping > strength for each in found) / len(found)
+
+
+def graphs_overall(decisions: Sequence[Decided]) -> str:
+    """One sentence on the candidate graphs under which the recommendations are better than no action; empty
+    if no recommendation was compared graph by graph.
+    """
+    acted = [one for one in decisions if one.get("alteration") is not None]
+    every = [effort(one, "graphs") for one in acted]
+    found = [each for each in every if isinstance(each, Mapping) and "stand" in each]
+    if not found:
+        return ""
+    shares = [float(each["stand"]) for each in found]
+    worst = min(found, key=lambda each: float(each["worst"]))
+    least = f" (least {min(shares):.1%})" if len(found) > 1 else ""
+    judged = min(float(each["judged"]) for each in found)
+    unjudged = (
+        f"; graphs with {1 - judged:.1%} of it have too few scenarios to be judged" if judged < 1 else ""
+    )
+    return (
+        f"Over {found[0]['graphs']} candidate graphs, better than no action under {mean(shares):.1%} of the "
+        f"posterior{least}{unjudged}; under the worst graph, number {worst['worst_graph']} with "
+        f"{float(worst['worst_weight']):.1%} of it, by {float(worst['worst']):+.3f}."
+    )
 
 
 def overall(decisions: Sequence[Decided]) -> str:

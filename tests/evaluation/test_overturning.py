@@ -3,7 +3,14 @@
 import math
 
 from rehearsal_torch.data.sensitivity import Sensitivity
-from rehearsal_torch.evaluation.hidden_causes import overall, sensitivity_of, stands, typical, yardstick
+from rehearsal_torch.evaluation.overturning import (
+    graphs_overall,
+    overall,
+    sensitivity_of,
+    stands,
+    typical,
+    yardstick,
+)
 
 FOUND = [
     Sensitivity(3.0, "interval", 1.7, "age"),
@@ -39,4 +46,27 @@ def test_one_sentence_about_all():
     assert overall([never, never]) == (
         "No hidden common cause can overturn most of the recommendations (strengths unlimited to unlimited), "
         "by the estimates alone where the method has no interval; there is none."
+    )
+
+
+def test_one_sentence_about_the_graphs():
+    def line(stand, worst, judged=1.0, acted=True):
+        found = {"stand": stand, "worst": worst, "worst_graph": 2, "worst_weight": 0.1, "graphs": 3}
+        return {
+            "alteration": {"a": 1.0} if acted else None,
+            "trace": {"graphs": found | {"judged": judged}},
+        }
+
+    assert graphs_overall([line(1.0, 0.2), line(0.9, -0.05, 0.99), line(0.0, -0.9, acted=False)]) == (
+        "Over 3 candidate graphs, better than no action under 95.0% of the posterior (least 90.0%); graphs "
+        "with 1.0% of it have too few scenarios to be judged; under the worst graph, number 2 with 10.0% of "
+        "it, by -0.050."
+    )
+    assert graphs_overall([line(1.0, 0.2)]) == (
+        "Over 3 candidate graphs, better than no action under 100.0% of the posterior; under the worst "
+        "graph, number 2 with 10.0% of it, by +0.200."
+    )
+    assert graphs_overall([{"alteration": {"a": 1.0}, "trace": {}}]) == ""
+    assert (
+        graphs_overall([{"alteration": {"a": 1.0}, "trace": {"graphs": {"judged": 0.0, "graphs": 9}}}]) == ""
     )

@@ -27,7 +27,7 @@ from functools import cached_property
 
 import torch
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import CHANCE, Decision
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sensitivity import Basis, Sensitivity
@@ -35,7 +35,6 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.covariate_strength import Assignment, strengths
 from rehearsal_torch.estimators.marginal_sensitivity import tipping_strength
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.objectives.objective import CHANCE
 
 # More rows add nothing to a 95 % range.
 MOST_ROWS = 20_000
