@@ -47,7 +47,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         )
         _yardstick(right, yardstick(found), strengths[-1])
         right.set(ylabel="Share of recommendations", ylim=(-0.02, 1.02))
-        right.set_title(f"{len(found)} recommendations that stand")
+        right.set_title(f"Of {len(found)} recommendations, the share that stands")
         for axes in (left, right):
             axes.set_xscale("log")
             axes.set(xlabel="Strength of a hidden common cause", xlim=(1.0, strengths[-1]))
