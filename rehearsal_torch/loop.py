@@ -160,7 +160,7 @@ def rounds(
     overturning = (
         None
         if learn or problem.kind != "rehearse"
-        else for_question(problem.question(), problem.observations)
+        else for_question(surrogate.question(), problem.observations)
     )
     method = _Method(problem, surrogate, objective, search, certify, seed, overturning)
     if learn:

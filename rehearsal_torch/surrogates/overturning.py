@@ -127,11 +127,11 @@ class Overturning:
         return {name: each for name, each in strengths(assignments).items() if name not in names}
 
 
-def for_question(question: Question, observations: Callable[[], Table]) -> Overturning | None:
+def for_question(question: Question | None, observations: Callable[[], Table]) -> Overturning | None:
     """The sensitivity of decisions that answer a question; None if it is not a rehearsal task.
 
     Args:
-        question: What a problem asks (`Problem.question`).
+        question: What a surrogate was fitted for (`Surrogate.question`); None if it records nothing.
         observations: See `Overturning`.
     """
     return Overturning(question, observations) if isinstance(question, RehearsalTask) else None

@@ -154,6 +154,9 @@ class World:
     def case(self, index):
         return WORLD.cases(1)[0]
 
+    def observations(self):
+        return WORLD.table(60)
+
     def score(self, one_case, decision):
         return {}
 

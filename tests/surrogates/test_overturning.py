@@ -94,5 +94,6 @@ def test_without_covariates_it_says_so():
 
 
 def test_a_question_without_roles_has_none():
+    assert for_question(None, LOAN.observations) is None
     assert for_question(Columns(("a", "y")), LOAN.observations) is None
     assert for_question(LOAN.task, LOAN.observations).covariates(("A2",)) is not None
