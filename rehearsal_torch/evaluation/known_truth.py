@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.evaluation.claimed_truth import SCORES, counterpart
 from rehearsal_torch.evaluation.noise_recovery import recovery_rows
 from rehearsal_torch.evaluation.truth_panel import truth_rows
 from rehearsal_torch.problems.causal.world import CausalWorld
@@ -45,10 +46,12 @@ def truth_table(
         surrogate, TransitionModel | TransitionEnsemble
     ):
         return []
-    decisions, changes = [], 0
+    decisions, claims, changes = [], [], 0
     for line in lines:
         case = problem.case(line["index"])
         assert isinstance(case, EpisodeCase)
         decisions.append((case, decision_of(line)))
+        asked = counterpart(line["trajectory"], problem.score(*decisions[-1]))
+        claims.append(SCORES[asked] if asked else "reward")
         changes = max(changes, int(line["trajectory"]["changes"]))
-    return [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes)]
+    return [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes, claims=claims)]

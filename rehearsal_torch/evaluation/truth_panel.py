@@ -25,7 +25,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.evaluation.claimed_truth import SCORES, counterpart
+from rehearsal_torch.evaluation.claimed_truth import SCORES
 from rehearsal_torch.evaluation.sepsis_truth import gain_parts, true_return
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
@@ -92,6 +92,7 @@ def truth_rows(
     decisions: Sequence[tuple[EpisodeCase, Decision]],
     changes: int,
     optimum: int | None = 2,
+    claims: Sequence[str] | None = None,
 ) -> Iterator[TruthRow]:
     """Compares a learnt model with the truth, patient by patient.
 
@@ -103,17 +104,19 @@ def truth_rows(
         optimum: Largest k for which the true optimum is computed, by enumeration over the model's dose
             levels; None to never compute it. For 12 steps, a patient takes about 0.1 s at two changes and
             5 s at three.
+        claims: What the decisions claim: "SOFA", "organ SOFA" or "reward" for each; None for SOFA.
 
     Yields:
         Rows, patient by patient.
     """
+    named = iter(["SOFA"] * len(decisions) if claims is None else claims)
     for case, decision in decisions:
         episode = case.episode
         yield from _errors(surrogate, problem, episode, decision, "recommended")
         yield from _errors(
             surrogate, problem, episode, random_change(surrogate, problem, episode), "random change"
         )
-        yield from _gains(surrogate, problem, case, decision, changes, optimum)
+        yield from _gains(surrogate, problem, case, decision, changes, optimum, next(named))
 
 
 def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) -> Decision:
@@ -276,13 +279,13 @@ def _gains(
     decision: Decision,
     changes: int,
     optimum: int | None,
+    claim: str,
 ) -> Iterator[TruthRow]:
     truth = problem.score(case, decision)
     # A refusal recommends nothing, and so claims nothing.
     claimed = 0.0 if decision.status == "refused" else decision.improvement
     row = TruthRow(case.identity, "recommended", "improvement", "SOFA", "claimed", claimed)
-    asked = counterpart(decision.baseline.point, truth) if decision.baseline else "true"
-    yield replace(row, feature=SCORES[asked] if asked else "reward")
+    yield replace(row, feature=claim)
     for name, feature in SCORES.items():
         yield replace(row, feature=feature, estimator="true", value=truth[f"{name}_improvement"])
     parts = gain_parts(problem, case.episode, decision)

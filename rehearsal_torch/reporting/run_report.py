@@ -128,7 +128,7 @@ def _claims(decided: list[Decided]) -> tuple[list[float], list[float]]:
         if isinstance(score, dict):
             # Scores of own worlds may have nothing but the improvement.
             alone = "true_observed" not in score
-            name = "true" if alone else counterpart(trajectory["observed"], score)
+            name = "true" if alone else counterpart(trajectory, score)
             known = finite([score.get(f"{name}_improvement")])
             both += [(float(trajectory["improvement"]), true) for true in known]
     return [claimed for claimed, _ in both], [true for _, true in both]

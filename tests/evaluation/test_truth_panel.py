@@ -166,7 +166,7 @@ def scored(problem: SepsisSimulated) -> list[TruthRow]:
         (case, GreedyChanges()(CounterfactualReturn(model, case, reward, 1)))
         for case in map(problem.case, range(problem.count()))
     ]
-    return list(truth_rows(model, problem, decided, 1))
+    return list(truth_rows(model, problem, decided, 1, claims=["reward"] * len(decided)))
 
 
 def test_a_model_without_sofa_is_scored_by_its_rules(scored: list[TruthRow], rows: list[TruthRow]) -> None:
@@ -213,11 +213,13 @@ def test_a_change_of_the_last_action_is_compared_too(
     assert all(row.value == row.value for row in found if row.estimator != "claimed")
 
 
-def test_a_claim_about_another_reward_is_not_called_one_about_sofa(
-    scored: list[TruthRow], rows: list[TruthRow]
-) -> None:
+def test_a_claim_bears_the_name_that_it_is_given(scored: list[TruthRow], rows: list[TruthRow]) -> None:
     features = [
         {row.feature for row in each if (row.quantity, row.estimator) == ("improvement", "claimed")}
         for each in (scored, rows)
     ]
     assert features == [{"reward"}, {"SOFA"}]
+    assert {row.feature for row in rows if (row.quantity, row.estimator) == ("improvement", "true")} == {
+        "SOFA",
+        "organ SOFA",
+    }

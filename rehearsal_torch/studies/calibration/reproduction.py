@@ -98,7 +98,7 @@ def _episode(run: Run, job: Job, line: Mapping[str, Any]) -> Row:
     case = problem.case(int(line["index"]))
     assert isinstance(case, EpisodeCase)
     trajectory, score = line["trajectory"], line["score"]
-    name = counterpart(trajectory["observed"], score)
+    name = counterpart(trajectory, score)
     best = math.nan
     if name is not None:
         objective = true_return(
