@@ -145,14 +145,19 @@ def method_of(config: DictConfig) -> Method:
 
 
 def suits(method: Method | Run, surrogate: "Surrogate") -> None:
-    """Checks that an objective's settings match a surrogate, fitted or not: the names in a reward's weights,
-    for example.
+    """Checks that an objective's settings match a surrogate, fitted or not (the names in a reward's weights,
+    for example), and that the certificate can be computed from it.
 
     Raises:
         UserError: if they do not.
     """
+    from rehearsal_torch.certificate import Certificate
     from rehearsal_torch.objectives.objective import class_of, settings_of
 
+    certify = method.certify if isinstance(method, Method) else method.certificate
+    if isinstance(certify, Certificate):
+        with as_user_error("certificate"):
+            certify.check(surrogate)
     made = class_of(method.objective)
     if made is not None:
         with as_user_error("objective"):
