@@ -2,7 +2,8 @@
 
 The row of a case holds its context, the alteration, the method's own estimate of the probability of a desired
 outcome (no action -> decision, with its interval), the true ones and the largest possible probability if the
-world knows them, and a note: why nothing is recommended, or warnings.
+world knows them, and a note: why nothing is recommended, or warnings. If a certificate bounds both the
+posterior mean and the true probability, each interval has a column that names what it bounds.
 """
 
 import csv
@@ -17,7 +18,13 @@ from rich.table import Table
 from rich.text import Text
 
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
-from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number, row, scored_by_world
+from rehearsal_torch.evaluation.rehearsal_rows import (
+    interval_of,
+    number,
+    row,
+    scored_by_world,
+    truth_bounds,
+)
 from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.spaces.box import setting_text
 
@@ -36,12 +43,13 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     some, every = decisions[:shown], [_sentences(one) for one in decisions]
     shared = [text for text in every[0] if all(text in each for each in every)] if len(every) > 1 else []
     truth, notes = any(scored_by_world(one) for one in some), any(len(each) > len(shared) for each in every)
+    bounds_truth = any(truth_bounds(one) for one in some)
     table = Table()
     for head in ("case", "context", "alteration"):
         table.add_column(head, overflow="fold")
     for head in (
         "probability,\nclaimed",
-        "interval",
+        *(["interval of the\nposterior mean", "interval of\nthe truth"] if bounds_truth else ["interval"]),
         *(["probability, true\n(best possible)"] if truth else []),
     ):
         table.add_column(head, justify="right", no_wrap=True)
@@ -54,6 +62,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
             change(one),
             _from_to(claim(one, of="baseline"), claim(one) if one.get("alteration") is not None else None),
             interval(one),
+            *([truth_interval(one)] if bounds_truth else []),
         ]
         if truth:
             score = one.get("score") or {}
@@ -93,11 +102,22 @@ def methods(found: Mapping[str, MethodSummary], title: str) -> str:
             ("  share of the possible gain", lambda one: percent(one.share)),
         ]
     lines.append(("probability claimed", lambda one: figure(one.claimed)))
+    both = any(one.truth.intervals for one in found.values())
     if any(one.intervals for one in found.values()):
+        which = "intervals of the posterior mean" if both else "intervals"
         lines.append(
-            ("  intervals that contain the truth", lambda one: f"{percent(one.covered)} of {one.intervals}")
+            (f"  {which} that contain the truth", lambda one: f"{percent(one.covered)} of {one.intervals}")
         )
         lines.append(("  their mean width", lambda one: figure(one.width)))
+    if both:
+        lines += [
+            (
+                "  intervals of the truth that contain it",
+                lambda one: f"{percent(one.truth.covered)} of {one.truth.intervals}",
+            ),
+            ("  their mean width", lambda one: figure(one.truth.width)),
+            ("  one-sided lower bounds that it reaches", lambda one: percent(one.truth.least)),
+        ]
     lines.append(
         ("median seconds per decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}")
     )
@@ -124,6 +144,7 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
         }
         lines.append(
             base
+            | truth_bounds(one)
             | own
             | given
             | setting
@@ -166,6 +187,14 @@ def interval(one: Decided) -> str:
     if one.get("alteration") is None or lower is None or upper is None:
         return "-"
     return f"{figure(lower)} to {figure(upper)}"
+
+
+def truth_interval(one: Decided) -> str:
+    """The interval for the true probability; a dash without one."""
+    found = truth_bounds(one)
+    if not found or math.isnan(found["truth_lower"]):
+        return "-"
+    return f"{figure(found['truth_lower'])} to {figure(found['truth_upper'])}"
 
 
 def note(one: Decided) -> str:
