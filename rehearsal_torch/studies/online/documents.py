@@ -15,7 +15,8 @@ from rehearsal_torch.evaluation.summaries import LAST, OnlineSummary, grouped, o
 from rehearsal_torch.reporting.decision_table import figure, percent
 from rehearsal_torch.reporting.figures import online_panels
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.studies.online.reproduction import AGENTS, ROUNDS, agents_in, record_in
+from rehearsal_torch.studies.online.reproduction import AGENTS, BOUNDS, ROUNDS, agents_in, record_in
+from rehearsal_torch.studies.online.truth import truth
 from rehearsal_torch.studies.provenance import caution, minutes, origin
 from rehearsal_torch.studies.readme import Block, Section, write_readme
 from rehearsal_torch.studies.record import Record
@@ -58,7 +59,9 @@ def _parts(out: RunFolder) -> Iterator[Block | Section]:
     yield table1(rows, _agent_rows(out.path, int(STUDY.facts["rounds"])))
     for rounds in _other_numbers_of_rounds(out.path):
         yield longer(_agent_rows(out.path, rounds), rounds)
-    for section in (fig4, policies, counterparts, changing):
+    yield fig4(rows)
+    yield truth(_by_world(online_typed(record.rows(BOUNDS))))
+    for section in (policies, counterparts, changing):
         yield section(rows)
     yield _speed(record)
     yield _missing_repeats(record)
