@@ -114,8 +114,10 @@ class Certificate(ABC):
         """
 
     @abstractmethod
-    def __call__(self, surrogate: Any, objective: Candidates[Any], decision: Decision) -> Mapping[str, float]:
-        """The bounds, name to number.
+    def __call__(
+        self, surrogate: Any, objective: Candidates[Any], decision: Decision
+    ) -> Mapping[str, float | str]:
+        """The bounds, name to number, and texts that say what is bounded.
 
         Raises:
             ValueError: if the objective covers several cases, so that the decision cannot be assigned to one,

@@ -97,10 +97,11 @@ class CredibleBound(Certificate):
     @torch.no_grad()
     def __call__(
         self, surrogate: RehearsalSurrogate, objective: Candidates[Any], decision: Decision
-    ) -> Mapping[str, float]:
+    ) -> Mapping[str, float | str]:
         """Of the true probability: the interval ``truth_lower``, ``truth_upper``, the one-sided bound
         ``truth_least``, ``truth_median`` and ``truth_std``, ``models`` and ``level``. Of the posterior mean:
-        everything that `PacBound` returns, if the surrogate draws scenarios.
+        everything that `PacBound` returns, if the surrogate draws scenarios. ``truth_of`` and ``of`` say
+        which is which.
 
         Raises:
             ValueError: see `decided`; or if the surrogate has no posterior over models with normal outcomes.
@@ -116,7 +117,8 @@ class CredibleBound(Certificate):
         lower, least, median, upper = quantiles(
             drawn, drawn.new_tensor([half, 2 * half, 0.5, 1 - half])
         ).tolist()
-        truth = {
+        truth: dict[str, float | str] = {
+            "truth_of": "true probability of a desired outcome, if the model is right",
             "truth_lower": lower,
             "truth_upper": upper,
             "truth_least": least,
@@ -127,7 +129,8 @@ class CredibleBound(Certificate):
         }
         if not isinstance(surrogate, ScenarioModel):
             return truth
-        return {**self.mean_bound(surrogate, objective, decision), **truth}
+        of_mean = self.mean_bound(surrogate, objective, decision)
+        return {"of": "posterior mean of the probability of a desired outcome", **of_mean, **truth}
 
 
 def _no_posterior(surrogate: Surrogate) -> ValueError:

@@ -156,6 +156,8 @@ def test_the_bound_of_the_posterior_mean_stands_beside_it_and_is_that_of_pac_bou
     alone = PacBound(n=500, delta=0.1, seed=4)(surrogate, only(surrogate, case), decision)
     assert {key: said[key] for key in alone} == alone
     assert set(said) - set(alone) == {
+        "of",
+        "truth_of",
         "truth_lower",
         "truth_upper",
         "truth_least",
@@ -164,7 +166,9 @@ def test_the_bound_of_the_posterior_mean_stands_beside_it_and_is_that_of_pac_bou
         "models",
         "level",
     }
-    assert {type(value) for value in said.values()} <= {float, int}
+    assert said["of"].startswith("posterior mean")
+    assert said["truth_of"].startswith("true probability")
+    assert {type(value) for key, value in said.items() if not key.endswith("of")} <= {float, int}
     assert said["truth_upper"] - said["truth_lower"] > said["upper"] - said["lower"], "few rows"
 
 

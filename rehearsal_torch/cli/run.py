@@ -83,6 +83,11 @@ class Run:
     kind: "Kind"
     config: Mapping[str, Any]
 
+    @property
+    def certify(self) -> "Certify | None":
+        """The certificate, under the name that it has in a `Method`."""
+        return self.certificate
+
 
 def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
     """Seeds all random states, builds the parts of a configuration, and checks that they are compatible:
@@ -154,10 +159,9 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
     from rehearsal_torch.certificate import Certificate
     from rehearsal_torch.objectives.objective import class_of, settings_of
 
-    certify = method.certify if isinstance(method, Method) else method.certificate
-    if isinstance(certify, Certificate):
+    if isinstance(method.certify, Certificate):
         with as_user_error("certificate"):
-            certify.check(surrogate)
+            method.certify.check(surrogate)
     made = class_of(method.objective)
     if made is not None:
         with as_user_error("objective"):
