@@ -3,7 +3,7 @@
 The row of a case holds its context, the alteration, the method's own estimate of the probability of a desired
 outcome (no action -> decision, with its interval), the true ones and the largest possible probability if the
 world knows them, and a note: why nothing is recommended, or warnings. If a certificate bounds both the
-posterior mean and the true probability, each interval has a column that names what it bounds.
+posterior mean and the true probability, the two intervals stand below each other, and the head names both.
 """
 
 import csv
@@ -49,7 +49,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
         table.add_column(head, overflow="fold")
     for head in (
         "probability,\nclaimed",
-        *(["interval of the\nposterior mean", "interval of\nthe truth"] if bounds_truth else ["interval"]),
+        "intervals:\nposterior mean,\ntruth" if bounds_truth else "interval",
         *(["probability, true\n(best possible)"] if truth else []),
     ):
         table.add_column(head, justify="right", no_wrap=True)
@@ -61,8 +61,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
             known(one),
             change(one),
             _from_to(claim(one, of="baseline"), claim(one) if one.get("alteration") is not None else None),
-            interval(one),
-            *([truth_interval(one)] if bounds_truth else []),
+            "\n".join([interval(one), *([truth_interval(one)] if bounds_truth else [])]),
         ]
         if truth:
             score = one.get("score") or {}

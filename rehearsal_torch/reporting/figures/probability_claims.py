@@ -48,7 +48,8 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
         axes.hlines(
             true[bounded], lower[bounded], upper[bounded], color=colour, alpha=0.35, linewidth=thickness
         )
-        axes.hlines(wide[:, 2], wide[:, 0], wide[:, 1], color=colour, alpha=0.35, linewidth=0.8)
+        if len(wide):
+            axes.hlines(wide[:, 2], wide[:, 0], wide[:, 1], color=colour, alpha=0.35, linewidth=0.8)
         axes.plot(claimed[known], true[known], marker, color=colour, markersize=4, alpha=0.8)
         held = (lower[bounded] <= true[bounded]) & (true[bounded] <= upper[bounded])
         title = (
