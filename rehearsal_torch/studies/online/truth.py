@@ -22,7 +22,7 @@ TEXTS = texts("online")
 PARTS = ((1, 20), (21, 50), (51, 100))
 # The rule: least share inside, least share of lower bounds reached, largest mean width after round 50.
 INSIDE, REACHED, WIDTH, LATE = 0.92, 0.95, 0.16, 51
-LABEL = "both bounds"
+LABEL = "tau = 0.7"
 
 _QUANTITIES: Mapping[str, Callable[[Row], float]] = {
     "truth inside the bound of the mean": lambda row: row["lower"] <= row["p_true"] <= row["upper"],
