@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rehearsal_torch.certificate import PacBound, pac_bound
     from rehearsal_torch.checkpoint import card, load, save
+    from rehearsal_torch.credible_bound import CredibleBound
     from rehearsal_torch.data.causal_task import CausalTask
     from rehearsal_torch.data.decision import Decision, EpisodeCase, Estimate, RehearsalCase
     from rehearsal_torch.data.episode import Episode, transitions
@@ -53,6 +54,7 @@ __version__ = "0.2.0"
 _HOME = {
     "PacBound": "certificate",
     "pac_bound": "certificate",
+    "CredibleBound": "credible_bound",
     "card": "checkpoint",
     "load": "checkpoint",
     "save": "checkpoint",
@@ -114,6 +116,7 @@ __all__ = [
     "CausalTask",
     "ConfidenceBound",
     "CounterfactualReturn",
+    "CredibleBound",
     "Decision",
     "Episode",
     "EpisodeCase",

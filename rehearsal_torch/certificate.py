@@ -22,16 +22,20 @@ Source: Qin et al. (2023), Thm. 7 and its proof (App. D).
 
 import math
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from scipy.stats import beta
+from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability, fresh
 from rehearsal_torch.surrogates.structural.sampled_models import ScenarioModel
+from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,56 @@ def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
     return Bound(share, max(low, hoeffding[0]), min(high, hoeffding[1]), hoeffding, (low, high))
 
 
-class PacBound:
+class Certificate(ABC):
+    """Bounds on the probability of success of a decision. If nothing is recommended, they are those of no
+    action.
+    """
+
+    @abstractmethod
+    def check(self, surrogate: Surrogate) -> None:
+        """Checks, before anything is fitted, that decisions of a surrogate can be certified.
+
+        Raises:
+            ValueError: if they cannot.
+        """
+
+    @abstractmethod
+    def __call__(
+        self, surrogate: Any, objective: Candidates[Any], decision: Decision
+    ) -> Mapping[str, float | str]:
+        """The bounds, name to number, and texts that say what is bounded.
+
+        Raises:
+            ValueError: if the objective covers several cases, so that the decision cannot be assigned to one,
+                or the decision sets a variable that may not be set in the case.
+        """
+
+
+def decided(objective: Candidates[Any], decision: Decision) -> tuple[RehearsalCase, tuple[str, ...], Tensor]:
+    """The one case of an objective, with the names and values (k,) that a decision sets in it.
+
+    Raises:
+        ValueError: if the objective covers several cases, so that the decision cannot be assigned to one, or
+            the decision sets a variable that may not be set in the case.
+    """
+    if len(objective.cases) != 1:
+        raise ValueError(
+            f"expected one case; got {len(objective.cases)}: let the search decide one at a "
+            "time, search.batch_size=1"
+        )
+    (case,) = objective.cases
+    case.check(decision.alteration)
+    if decision.alteration is None:
+        return case, (), torch.zeros(0, dtype=torch.float64)
+    return case, tuple(decision.alteration.names), decision.alteration.values
+
+
+def sample_seed(seed: int, case: RehearsalCase) -> int:
+    """The seed of the samples for a case: it differs between seeds and between identities."""
+    return 2**32 * seed + zlib.crc32(case.identity.encode())
+
+
+class PacBound(Certificate):
     """The bound for a decision, from scenarios that were used neither to select nor to evaluate it.
 
     If nothing is recommended, the bound is that of no action.
@@ -114,6 +167,18 @@ class PacBound:
         pac_bound(0, n, delta)
         self.n, self.delta, self.seed = n, delta, seed
 
+    def check(self, surrogate: Surrogate) -> None:
+        """Checks that scenarios can be drawn.
+
+        Raises:
+            ValueError: if the surrogate is not a posterior over rehearsal models.
+        """
+        if not isinstance(surrogate, ScenarioModel):
+            raise ValueError(
+                f"expected a surrogate that draws scenarios; got {type(surrogate).__name__}: choose "
+                "surrogate=structural_posterior, or leave certificate=pac_bound out"
+            )
+
     @torch.no_grad()
     def __call__(
         self, surrogate: ScenarioModel, objective: Candidates[SuccessProbability], decision: Decision
@@ -121,23 +186,11 @@ class PacBound:
         """``lower``, ``upper``, ``share``, the ends of both intervals, ``failures``, ``n`` and ``delta``.
 
         Raises:
-            ValueError: if the objective covers several cases, so that the decision cannot be assigned to one,
-                or the decision sets a variable that may not be set in the case.
+            ValueError: see `decided`.
         """
-        if len(objective.cases) != 1:
-            raise ValueError(
-                f"expected one case; got {len(objective.cases)}: let the search decide one at a "
-                "time, search.batch_size=1"
-            )
-        (case,) = objective.cases
-        case.check(decision.alteration)
-        names = () if decision.alteration is None else decision.alteration.names
-        values = (
-            torch.zeros(0, dtype=torch.float64) if decision.alteration is None else decision.alteration.values
-        )
-        seed = 2**32 * self.seed + zlib.crc32(case.identity.encode())
-        desired = fresh(surrogate, [case], names, self.n, seed).desired(values.reshape(1, -1))
-        failures = int((~desired).sum())
+        case, names, values = decided(objective, decision)
+        scenarios = fresh(surrogate, [case], names, self.n, sample_seed(self.seed, case))
+        failures = int((~scenarios.desired(values.reshape(1, -1))).sum())
         return {
             **pac_bound(failures, self.n, self.delta).to_dict(),
             "failures": failures,

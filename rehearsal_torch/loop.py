@@ -48,7 +48,7 @@ from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.workers import end_with
 
-Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float]]
+Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float | str]]
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ def rounds(
         indices: Which cases, in which order; None for all.
         learn: Runs online: queries the world after each decision, and refits the surrogate.
         trainer: How parts without a closed-form fit are refitted.
-        certify: Returns a certificate for (surrogate, objective, decision), name to number; None for no
-            certificates.
+        certify: Returns a certificate for (surrogate, objective, decision), name to number or text; None for
+            no certificates.
         seed: Determines all random draws, together with the case's index.
         workers: Processes that share the rounds, each with one thread.
         begin: The number of leading `indices` to skip, which an earlier run has decided. The batches stay

@@ -23,7 +23,8 @@ class Round:
         index: The index of the case in its problem.
         case: The information given before the decision.
         decision: The decision.
-        certificate: Certified bounds, name to number; None without a certificate.
+        certificate: Certified bounds, name to number, and what they bound, as text; None without a
+            certificate.
         score: The problem's own metrics of the decision, name to number.
         answer: The world's response in an online run, one or more rows; None otherwise.
         success: Whether the response is a success; None without a response, or if the world does not define
@@ -38,7 +39,7 @@ class Round:
     index: int
     case: "DecisionContext"
     decision: "Decision"
-    certificate: Mapping[str, float] | None
+    certificate: Mapping[str, float | str] | None
     score: Mapping[str, float]
     answer: "Table | None" = None
     success: bool | None = None

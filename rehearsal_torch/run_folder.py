@@ -70,7 +70,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "trace": "a mapping",
         "trajectory": "a mapping",
         "score": "a mapping of numbers",
-        "certificate": "a mapping of numbers",
+        "certificate": "a mapping",
         "alteration": "a mapping of numbers or null",
         "success": "true, false or null",
         "reward": "a number or null",

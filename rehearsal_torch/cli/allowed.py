@@ -28,7 +28,7 @@ ROOMS = {
     "surrogate": ("surrogates", "estimators", "mechanisms"),
     "objective": ("objectives",),
     "search": ("search",),
-    "certificate": ("certificate",),
+    "certificate": ("certificate", "credible_bound"),
     "trainer": ("training.descent", "training.callbacks"),
 }
 _INSTRUCTIONS = ("_target_", "_partial_", "_convert_", "_recursive_")

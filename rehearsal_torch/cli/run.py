@@ -83,6 +83,11 @@ class Run:
     kind: "Kind"
     config: Mapping[str, Any]
 
+    @property
+    def certify(self) -> "Certify | None":
+        """The certificate, under the name that it has in a `Method`."""
+        return self.certificate
+
 
 def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
     """Seeds all random states, builds the parts of a configuration, and checks that they are compatible:
@@ -145,14 +150,18 @@ def method_of(config: DictConfig) -> Method:
 
 
 def suits(method: Method | Run, surrogate: "Surrogate") -> None:
-    """Checks that an objective's settings match a surrogate, fitted or not: the names in a reward's weights,
-    for example.
+    """Checks that an objective's settings match a surrogate, fitted or not (the names in a reward's weights,
+    for example), and that the certificate can be computed from it.
 
     Raises:
         UserError: if they do not.
     """
+    from rehearsal_torch.certificate import Certificate
     from rehearsal_torch.objectives.objective import class_of, settings_of
 
+    if isinstance(method.certify, Certificate):
+        with as_user_error("certificate"):
+            method.certify.check(surrogate)
     made = class_of(method.objective)
     if made is not None:
         with as_user_error("objective"):

@@ -40,7 +40,7 @@ def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
     """
     if not any((Path(job["folder"]) / "decisions.jsonl").is_file() for job in jobs if job["state"] == "ok"):
         return ""
-    from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, written
+    from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, with_truth, written
     from rehearsal_torch.reporting import cross_table
     from rehearsal_torch.reporting.style import drawing, save
 
@@ -49,7 +49,7 @@ def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
         return _trials(out, jobs)
     found = cross_table.cells(rows)
     folder = RunFolder(out)
-    folder.write("table1.csv", written(rows, COLUMNS))
+    folder.write("table1.csv", written(rows, with_truth(COLUMNS, rows)))
     folder.write("table1.md", "\n".join(cross_table.markdown(found)) + "\n")
     with drawing():
         save(cross_table.draw(found), out / "figures", "table1")
@@ -88,12 +88,16 @@ def _trials(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
 
 def judged_rows(jobs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of all successful jobs, sorted by world, method and seed."""
-    from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world
+    from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds
 
     found = []
     for run, world, method, seed in _named(jobs):
         if run.kind == "rehearse":
-            found += [row(world, method, seed, one) for one in run.decisions if scored_by_world(one)]
+            found += [
+                row(world, method, seed, one) | truth_bounds(one)
+                for one in run.decisions
+                if scored_by_world(one)
+            ]
     worlds, methods = (list(dict.fromkeys(each[key] for each in found)) for key in ("dataset", "method"))
     return sorted(
         found, key=lambda each: (worlds.index(each["dataset"]), methods.index(each["method"]), each["seed"])

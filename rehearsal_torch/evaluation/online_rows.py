@@ -5,7 +5,8 @@ observed outcome was desired (``success``, 0 or 1), the true probability of that
 possible one (``oracle``), the expected information gain of the round (``information``, in nats; empty if the
 method does not compute it), the bounds on the probability (``lower``, ``upper``), and the processor time of
 the whole round in seconds. The names of several altered variables are joined with a plus sign. In a round
-without an alteration, target, value, information and bounds are empty.
+without an alteration, target, value, information and bounds are empty. Rows may hold bounds on the truth as
+well (`rehearsal_rows.TRUTH`).
 
 Source: Qin et al. (2023), Sec. 6 and Fig. 4.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
-from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, number
 from rehearsal_torch.spaces.box import setting_text
 
 COLUMNS = (
@@ -92,7 +93,7 @@ def online_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
             **line,
             "repeat": int(line["repeat"]),
             "round": int(line["round"]),
-            **{key: number(line[key]) for key in NUMBERS},
+            **{key: number(line[key]) for key in (*NUMBERS, *TRUTH) if key in line or key in NUMBERS},
         }
         for line in rows
     ]

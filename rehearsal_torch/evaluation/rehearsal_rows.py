@@ -5,6 +5,9 @@ A row holds, for one method in one context, the true probability of a desired ou
 own estimate (``estimate``) with its interval (``lower``, ``upper``); and the seconds of the decision. A
 decision without an alteration, refused or by choice, has no interval; its estimate is the one for no action.
 
+Where a certificate bounds the true probability as well (`credible_bound`), ``lower`` and ``upper`` are those
+of the estimate or of the posterior mean, and the bounds on the truth have columns of their own (`TRUTH`).
+
 Source: Du et al. (2026), Sec. 4.1 (AUF probability) and Tab. 1.
 """
 
@@ -30,6 +33,8 @@ COLUMNS = (
     "seconds",
 )
 NUMBERS = COLUMNS[4:]
+# The interval for the true probability, and its one-sided lower bound.
+TRUTH = ("truth_lower", "truth_upper", "truth_least")
 Row = dict[str, Any]
 
 
@@ -78,6 +83,19 @@ def interval_of(decided: Decided) -> tuple[Any, Any]:
     certificate = decided.get("certificate") or {}
     lower, upper = claim(decided, "lower"), claim(decided, "upper")
     return (certificate.get("lower"), certificate.get("upper")) if lower is None else (lower, upper)
+
+
+def truth_bounds(decided: Decided) -> dict[str, float]:
+    """The certificate's bounds on the true probability, `TRUTH` to number; NaN without an alteration, empty
+    if the certificate has none.
+    """
+    certificate, acted = decided.get("certificate") or {}, bool(decided.get("alteration"))
+    return {key: number(certificate[key] if acted else None) for key in TRUTH if key in certificate}
+
+
+def with_truth(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> tuple[str, ...]:
+    """The columns, followed by those of the bounds on the truth that a row has."""
+    return (*columns, *(key for key in TRUTH if any(key in row for row in rows)))
 
 
 def number(value: object) -> float:

@@ -5,6 +5,7 @@ Rehearsal decisions (`MethodSummary`):
     share of the gain = (mean auf - mean no_action) / (mean oracle - mean no_action)
     coverage          = share of the altered contexts whose true probability lies in the claimed interval
     excess            = mean (estimate - auf), that is, over-confidence
+    truth             = the coverage of the bounds on the true probability, where a certificate has them
 
 The share is a ratio of means: the mean of a ratio for each context would be dominated by contexts with next
 to no possible gain. The interval of the mean is over seeds if there are several (contexts of one seed share a
@@ -44,8 +45,41 @@ from dataclasses import dataclass
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.online_rows import by_repeat
-from rehearsal_torch.evaluation.rehearsal_rows import Row
+from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, Row
 from rehearsal_torch.evaluation.trial_rows import by_seed
+
+
+@dataclass(frozen=True)
+class TruthSummary:
+    """How often bounds on the true probability hold (`credible_bound`).
+
+    Attributes:
+        intervals: Number of bounds with a known truth.
+        covered: Share of the intervals that contain the true probability; NaN if there are none.
+        least: Share of the one-sided lower bounds that the true probability reaches.
+        width: Mean width of the intervals.
+    """
+
+    intervals: int = 0
+    covered: float = math.nan
+    least: float = math.nan
+    width: float = math.nan
+
+
+def truth_summary(rows: Sequence[Row], true: str = "auf") -> TruthSummary:
+    """Summarises the bounds on the truth in rows; those without a bound or a truth are left out.
+
+    Args:
+        rows: Rows with the columns `TRUTH`, or without them.
+        true: The column of the true probability.
+    """
+    some = [row for row in rows if not any(math.isnan(row.get(key, math.nan)) for key in (*TRUTH, true))]
+    return TruthSummary(
+        intervals=len(some),
+        covered=mean([float(row["truth_lower"] <= row[true] <= row["truth_upper"]) for row in some]),
+        least=mean([float(row["truth_least"] <= row[true]) for row in some]),
+        width=mean([row["truth_upper"] - row["truth_lower"] for row in some]),
+    )
 
 
 @dataclass(frozen=True)
@@ -66,6 +100,7 @@ class MethodSummary:
         width: Mean width of the intervals.
         excess: Mean of estimate minus true probability, over the decisions that have both.
         seconds: Median seconds of a decision.
+        truth: The bounds on the true probability.
     """
 
     count: int
@@ -81,6 +116,7 @@ class MethodSummary:
     width: float
     excess: float
     seconds: float
+    truth: TruthSummary = TruthSummary()
 
     @property
     def share(self) -> float:
@@ -119,6 +155,7 @@ def summed(rows: Sequence[Row], no_action_count: int) -> MethodSummary:
         width=mean([row["upper"] - row["lower"] for row in bounded]),
         excess=mean(claims),
         seconds=median([row["seconds"] for row in rows]),
+        truth=truth_summary(rows),
     )
 
 

@@ -26,6 +26,8 @@ from rehearsal_torch.surrogates.structural.graph_belief import GraphBelief
 from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
 
 TRAINING, VALIDATION, TEST, INFORMATION, STAGES = 0, 1, 2, 3, 8
+# Stages of samples that are drawn for a certificate, after the decision.
+MODELS, FRESH = STAGES - 2, STAGES - 1
 
 
 class SuccessProbability(CountObjective):
@@ -164,7 +166,7 @@ def fresh(
     """
     return scenarios_of(
         surrogate,
-        surrogate.sampled(count, STAGES * seed + STAGES - 1),
+        surrogate.sampled(count, STAGES * seed + FRESH),
         surrogate.task.given(cases),
         names,
     )

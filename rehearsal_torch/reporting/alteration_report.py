@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
-from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world
+from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth
 from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
 from rehearsal_torch.reporting import decision_table
@@ -57,7 +57,7 @@ def written(run: Recorded) -> list[Path]:
     rounds = [one for rows in learnt(run).values() for one in rows]
     if rounds:
         files.append(run.path / "rounds.csv")
-        files[-1].write_text(as_csv(rounds, COLUMNS), encoding="utf-8")
+        files[-1].write_text(as_csv(rounds, with_truth(COLUMNS, rounds)), encoding="utf-8")
     return files
 
 
@@ -79,6 +79,7 @@ def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
             "coverage": one.covered,
             "intervals": one.intervals,
             "interval_width": one.width,
+            **_of_truth(one),
             "seconds_median": one.seconds,
         }
         for name, one in summaries(run).items()
@@ -103,7 +104,9 @@ def figures(run: Recorded) -> dict[str, Figure]:
     found["probability"] = true_probability.draw(scored)
     rows = {
         name: [
-            row(_dataset(run), name, _seed(run), one) for one in decided if one.get("alteration") is not None
+            row(_dataset(run), name, _seed(run), one) | truth_bounds(one)
+            for one in decided
+            if one.get("alteration") is not None
         ]
         for name, decided in scored.items()
     }
@@ -122,7 +125,7 @@ def summaries(run: Recorded) -> dict[str, MethodSummary]:
     """Method to its summary."""
     return {
         name: summed(
-            [row(_dataset(run), name, _seed(run), one) for one in decided],
+            [row(_dataset(run), name, _seed(run), one) | truth_bounds(one) for one in decided],
             sum(one.get("alteration") is None for one in decided),
         )
         for name, decided in _groups(run).items()
@@ -133,10 +136,26 @@ def learnt(run: Recorded) -> dict[str, list[Row]]:
     """Method to the rows of its rounds, for online runs; empty otherwise."""
     tau = str(run.config.get("search", {}).get("tau", ""))
     found = {
-        name: [online_row(_dataset(run), name, tau, _seed(run), one) for one in decided if online(one)]
+        name: [
+            online_row(_dataset(run), name, tau, _seed(run), one) | truth_bounds(one)
+            for one in decided
+            if online(one)
+        ]
         for name, decided in _groups(run).items()
     }
     return {name: rows for name, rows in found.items() if rows}
+
+
+def _of_truth(one: MethodSummary) -> dict[str, float | int | str]:
+    """The columns of the bounds on the true probability; empty if there are none."""
+    found = one.truth
+    if not found.intervals:
+        return {}
+    return {
+        "truth_coverage": found.covered,
+        "truth_least_coverage": found.least,
+        "truth_interval_width": found.width,
+    }
 
 
 def _groups(run: Recorded) -> dict[str, list[Decided]]:

@@ -3,7 +3,8 @@
 The row of a case holds its context, the alteration, the method's own estimate of the probability of a desired
 outcome (no action -> decision, with its interval), the strength of a hidden common cause that would overturn
 it, the true probabilities and the largest possible one if the world knows them, and a note: why nothing is
-recommended, or warnings.
+recommended, or warnings. If a certificate bounds both the posterior mean and the true probability, the two
+intervals stand below each other, and the head names both.
 """
 
 import csv
@@ -20,7 +21,13 @@ from rich.text import Text
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
-from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number, row, scored_by_world
+from rehearsal_torch.evaluation.rehearsal_rows import (
+    interval_of,
+    number,
+    row,
+    scored_by_world,
+    truth_bounds,
+)
 from rehearsal_torch.evaluation.summaries import MethodSummary
 from rehearsal_torch.spaces.box import setting_text
 
@@ -40,12 +47,13 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     shared = [text for text in every[0] if all(text in each for each in every)] if len(every) > 1 else []
     weighed = any(sensitivity_of(one) for one in some)
     truth, notes = any(scored_by_world(one) for one in some), any(len(each) > len(shared) for each in every)
+    bounds_truth = any(truth_bounds(one) for one in some)
     table = Table()
     for head in ("case", "context", "alteration"):
         table.add_column(head, overflow="fold")
     for head in (
         "probability,\nclaimed",
-        "interval",
+        "intervals:\nposterior mean,\ntruth" if bounds_truth else "interval",
         *(["hidden cause\nto overturn"] if weighed else []),
         *(["probability, true\n(best possible)"] if truth else []),
     ):
@@ -58,7 +66,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
             known(one),
             change(one),
             _from_to(claim(one, of="baseline"), claim(one) if one.get("alteration") is not None else None),
-            interval(one),
+            "\n".join([interval(one), *([truth_interval(one)] if bounds_truth else [])]),
             *([tipping(one)] if weighed else []),
         ]
         if truth:
@@ -100,11 +108,22 @@ def methods(found: Mapping[str, MethodSummary], title: str) -> str:
             ("  share of the possible gain", lambda one: percent(one.share)),
         ]
     lines.append(("probability claimed", lambda one: figure(one.claimed)))
+    both = any(one.truth.intervals for one in found.values())
     if any(one.intervals for one in found.values()):
+        which = "intervals of the posterior mean" if both else "intervals"
         lines.append(
-            ("  intervals that contain the truth", lambda one: f"{percent(one.covered)} of {one.intervals}")
+            (f"  {which} that contain the truth", lambda one: f"{percent(one.covered)} of {one.intervals}")
         )
         lines.append(("  their mean width", lambda one: figure(one.width)))
+    if both:
+        lines += [
+            (
+                "  intervals of the truth that contain it",
+                lambda one: f"{percent(one.truth.covered)} of {one.truth.intervals}",
+            ),
+            ("  their mean width", lambda one: figure(one.truth.width)),
+            ("  one-sided lower bounds that it reaches", lambda one: percent(one.truth.least)),
+        ]
     lines.append(
         ("median seconds per decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}")
     )
@@ -135,6 +154,7 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
             own |= {} if weighed.yardstick is None else {"yardstick": weighed.yardstick}
         lines.append(
             base
+            | truth_bounds(one)
             | own
             | given
             | setting
@@ -183,6 +203,14 @@ def tipping(one: Decided) -> str:
     """The strength of a hidden common cause that would overturn the decision; a dash if it is not known."""
     found = sensitivity_of(one)
     return "-" if found is None else factor(found.tipping)
+
+
+def truth_interval(one: Decided) -> str:
+    """The interval for the true probability; a dash without one."""
+    found = truth_bounds(one)
+    if not found or math.isnan(found["truth_lower"]):
+        return "-"
+    return f"{figure(found['truth_lower'])} to {figure(found['truth_upper'])}"
 
 
 def note(one: Decided) -> str:

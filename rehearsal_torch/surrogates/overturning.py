@@ -6,8 +6,8 @@ and l the lower end of its interval,
     Gamma* = max(l / b, (1 - b) / (1 - l))            (1 where l <= b)
 
 is the strength that a hidden common cause of action and outcome would need (`estimators.marginal_sensitivity`
-). Where the estimate has no interval, l is the lower end of the certificate, and without one the estimate
-itself. b is used as estimated: its own error is not part of l.
+). Where the estimate has no interval, l is the lower bound of the truth in the certificate, and without one
+the estimate itself. b is used as estimated: its own error is not part of l.
 
 Beside it stands the strength of the strongest covariate (`estimators.covariate_strength`) among those that
 the graph says to adjust for: the context, the variables before the alteration, and those between two
@@ -72,12 +72,13 @@ class Overturning:
             self._known[names] = self._strengths(names)
         return self._known[names]
 
-    def with_sensitivity(self, decision: Decision, certificate: Mapping[str, float] | None) -> Decision:
+    def with_sensitivity(self, decision: Decision, certificate: Mapping[str, float | str] | None) -> Decision:
         """The decision with its sensitivity, or unchanged where that does not apply.
 
         Args:
             decision: A decision for a case of the task.
-            certificate: Its certificate, whose ``lower`` is used where the estimate has no interval.
+            certificate: Its certificate, whose ``truth_lower`` is used where the estimate has no interval; a
+                bound of the posterior mean alone says nothing about the truth.
         """
         estimate, baseline = decision.estimate, decision.baseline
         if decision.alteration is None or estimate is None or baseline is None:
@@ -97,12 +98,15 @@ class Overturning:
             sensitivity=Sensitivity(_rounded(tipping), basis, _rounded(yardstick), covariate),
         )
 
-    def _lower(self, decision: Decision, certificate: Mapping[str, float] | None) -> tuple[float, Basis]:
+    def _lower(
+        self, decision: Decision, certificate: Mapping[str, float | str] | None
+    ) -> tuple[float, Basis]:
         assert decision.estimate is not None
         if decision.estimate.lower is not None:
             return decision.estimate.lower, "interval"
-        if certificate is not None and "lower" in certificate:
-            return certificate["lower"], "certificate"
+        bound = None if certificate is None else certificate.get("truth_lower")
+        if isinstance(bound, float):
+            return bound, "certificate"
         return decision.estimate.point, "point"
 
     def _strengths(self, names: tuple[str, ...]) -> Mapping[str, float] | None:

@@ -14,6 +14,7 @@ from rehearsal_torch.data.question import Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.surrogates.overlap import Overlap
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
@@ -25,9 +26,13 @@ class RehearsalSurrogate(Surrogate, ABC):
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
         graphs: The candidate graphs; None for the task's own.
+
+    Attributes:
+        has_responses: Whether `responses` draws from a posterior; known before anything is fitted.
     """
 
     kind: Kind | None = "rehearse"
+    has_responses: bool = False
 
     def __init__(
         self, task: Mapping[str, Any] | RehearsalTask, graphs: Sequence[RehearsalGraph] | None = None
@@ -45,6 +50,23 @@ class RehearsalSurrogate(Surrogate, ABC):
         decision is made.
         """
         return ("graph", "actions", "context", "outcomes")
+
+    def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:  # noqa: ARG002
+        """The outcomes' response to context, action and noise under models drawn from the posterior.
+
+        Args:
+            altered: The k variables that are set; may be empty.
+            count: Number of models.
+            seed: Determines the models; no other random state is used or changed.
+
+        Returns:
+            `count` equally likely responses in a leading dimension; None if the surrogate has no posterior
+            over models with normal outcomes.
+
+        Raises:
+            ValueError: if a variable may not be altered.
+        """
+        return None
 
     def _take(self, question: Question) -> None:
         self.task = RehearsalTask.of(question)  # type: ignore[arg-type]

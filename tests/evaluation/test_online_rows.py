@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from rehearsal_torch.evaluation.online_rows import COLUMNS, online, online_row, online_typed
-from rehearsal_torch.evaluation.rehearsal_rows import written
+from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, with_truth, written
 from rehearsal_torch.files.rows import read_rows
-from tests.toys.online_rows import rows
+from tests.toys.online_rows import bounded, rows
 
 DECIDED = {
     "index": 4,
@@ -66,3 +66,13 @@ def test_rows_come_back_from_csv(tmp_path):
     found = online_typed(read_rows(tmp_path / "rounds.csv"))
     assert [row["round"] for row in found] == [row["round"] for row in rows()]
     np.testing.assert_allclose([row["p_true"] for row in found], [row["p_true"] for row in rows()], rtol=1e-5)
+
+
+def test_rows_of_earlier_runs_have_no_bounds_on_the_truth_and_those_of_later_ones_do(tmp_path):
+    (tmp_path / "old.csv").write_text(written(rows(), COLUMNS))
+    assert all(TRUTH[0] not in row for row in online_typed(read_rows(tmp_path / "old.csv")))
+    made = bounded(rows())
+    (tmp_path / "new.csv").write_text(written(made, with_truth(COLUMNS, made)))
+    found = online_typed(read_rows(tmp_path / "new.csv"))
+    for key in TRUTH:
+        np.testing.assert_allclose([row[key] for row in found], [row[key] for row in made], rtol=1e-5)

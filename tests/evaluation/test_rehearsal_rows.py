@@ -11,7 +11,9 @@ from rehearsal_torch.evaluation.rehearsal_rows import (
     number,
     row,
     scored_by_world,
+    truth_bounds,
     typed,
+    with_truth,
     written,
 )
 
@@ -44,6 +46,20 @@ def test_a_certificate_bounds_where_the_estimate_does_not():
     assert interval_of(certified) == (0.5, 0.95)
     assert interval_of(certified | DECIDED) == (0.7, 0.9)
     assert interval_of({}) == (None, None)
+
+
+def test_bounds_on_the_truth_have_columns_of_their_own_where_a_certificate_has_them():
+    ends = {"truth_lower": 0.4, "truth_upper": 0.9, "truth_least": 0.45}
+    one = DECIDED | {"certificate": {"lower": 0.5, "upper": 0.6, **ends, "models": 400}}
+    assert truth_bounds(one) == ends
+    assert all(math.isnan(each) for each in truth_bounds(one | {"alteration": None}).values())
+    for old in (DECIDED, DECIDED | {"certificate": {"lower": 0.5, "upper": 0.6}}, {"certificate": None}):
+        assert truth_bounds(old) == {}
+    some = [row("w", "m", 2, DECIDED), row("w", "m", 2, one) | truth_bounds(one)]
+    assert with_truth(COLUMNS, some[:1]) == COLUMNS
+    assert with_truth(COLUMNS, some) == (*COLUMNS, *ends)
+    lines = written(some, with_truth(COLUMNS, some)).splitlines()
+    assert [line.split(",")[-3:] for line in lines[1:]] == [["", "", ""], ["0.4", "0.9", "0.45"]]
 
 
 def test_only_what_a_world_scores_beside_its_best_is_judged():

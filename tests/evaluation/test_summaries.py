@@ -5,8 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from rehearsal_torch.evaluation.summaries import grouped, mean, median, online_summary, summed, trial_summary
-from tests.toys.online_rows import rows
+from rehearsal_torch.evaluation.summaries import (
+    TruthSummary,
+    grouped,
+    mean,
+    median,
+    online_summary,
+    summed,
+    trial_summary,
+    truth_summary,
+)
+from tests.toys.online_rows import bounded, rows
 from tests.toys.trial_lines import rows as trials
 
 
@@ -52,6 +61,19 @@ def test_a_method_is_summed_up_over_seeds():
     assert one.share == pytest.approx(0.5 / 0.8)
     assert math.isnan(summed([judged(0, math.nan, 0.5)], 0).auf.mean)
     assert math.isnan(summed(rows[:2], 0).std)
+
+
+def test_bounds_on_the_truth_are_counted_apart_from_those_of_the_claim():
+    one = truth_summary(bounded(rows(), reach=0.2), "p_true")
+    assert (one.intervals, one.covered, one.least) == (90, 0.5, 1.0)
+    assert one.width == pytest.approx(0.4)
+    assert truth_summary(bounded(rows(), reach=-0.05), "p_true").least == 0.5
+    lines = [judged(0, 0.4, 0.5, 0.45, 0.6) | {"truth_lower": 0.3, "truth_upper": 0.7, "truth_least": 0.45}]
+    both = summed([*lines, judged(0, 0.6, 0.5, 0.4, 0.55)], 0)
+    assert (both.covered, both.intervals) == (0.0, 2)
+    assert both.truth == TruthSummary(1, 1.0, 0.0, pytest.approx(0.4))
+    assert math.isnan(truth_summary(rows(), "p_true").covered)
+    assert summed([judged(0, 0.6, 0.5)], 0).truth.intervals == 0
 
 
 def test_means_and_medians_leave_out_what_is_no_number():

@@ -18,7 +18,7 @@ LAYERS = (
     {"surrogates"},
     {"objectives"},
     {"search"},
-    {"training", "certificate"},
+    {"training", "certificate", "credible_bound"},
     {"checkpoint", "round_line", "run_folder", "workers", "loop", "adapters"},
     {"evaluation"},
     {"reporting"},
@@ -38,6 +38,7 @@ METHODS = (
     "objectives",
     "search",
     "certificate",
+    "credible_bound",
 )
 MOST_FILES = 20
 

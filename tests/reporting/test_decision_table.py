@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rehearsal_torch.evaluation.rehearsal_rows import row
+from rehearsal_torch.evaluation.rehearsal_rows import row, truth_bounds
 from rehearsal_torch.evaluation.summaries import summed
 from rehearsal_torch.reporting import decision_table
 
@@ -62,6 +62,45 @@ def test_what_would_overturn_a_case_stands_beside_it_and_below():
     first, second = decision_table.per_decision([known, REFUSED], "bank", "cme", 0)
     assert (first["tipping"], first["yardstick"]) == (1.5, 1.7)
     assert "tipping" not in second
+
+
+BOTH = ACTED | {
+    "estimate": {"point": 0.8},
+    "certificate": {
+        "lower": 0.75,
+        "upper": 0.85,
+        "truth_lower": 0.5,
+        "truth_upper": 0.95,
+        "truth_least": 0.55,
+    },
+}
+
+
+def test_each_interval_names_what_it_bounds():
+    text = decision_table.cases([BOTH, REFUSED], "Decisions")
+    column = [line.strip("│┃").replace("┃", "│").split("│")[4:5] for line in text.splitlines()]
+    assert [cell.strip() for cells in column for cell in cells if cell.strip()][:7] == [
+        "intervals:",
+        "posterior mean,",
+        "truth",
+        "0.750 to 0.850",
+        "0.500 to 0.950",
+        "-",
+        "-",
+    ]
+    assert "intervals:" not in decision_table.cases([ACTED], "Decisions")
+    rows = [row("w", "m", 0, BOTH) | truth_bounds(BOTH)]
+    summary = decision_table.methods({"m": summed(rows, 0)}, "Methods")
+    found = {
+        cells[1].strip(): cells[2].strip()
+        for cells in (line.split("│") for line in summary.splitlines())
+        if len(cells) == 4
+    }
+    assert found["intervals of the posterior mean that contain the truth"] == "100% of 1"
+    assert found["intervals of the truth that contain it"] == "100% of 1"
+    assert found["one-sided lower bounds that it reaches"] == "100%"
+    (line,) = decision_table.per_decision([BOTH], "w", "m", 0)
+    assert [line[key] for key in ("lower", "truth_lower", "truth_upper")] == [0.75, 0.5, 0.95]
 
 
 def test_what_every_case_says_is_said_once_and_the_rest_is_counted():

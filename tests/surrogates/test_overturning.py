@@ -33,9 +33,9 @@ def weighed(estimate, baseline=HALF, certificate=None, world=LOAN, names=("A2",)
 
 
 def test_it_starts_from_the_lower_end_that_there_is():
-    interval = weighed(chance(0.85, 0.8, 0.9), certificate={"lower": 0.1})
+    interval = weighed(chance(0.85, 0.8, 0.9), certificate={"truth_lower": 0.1})
     assert (interval.tipping, interval.basis) == (2.5, "interval")
-    certified = weighed(chance(0.85), certificate={"lower": 0.6, "n": 10})
+    certified = weighed(chance(0.85), certificate={"lower": 0.7, "truth_lower": 0.6, "n": 10})
     assert (certified.tipping, certified.basis) == (1.25, "certificate")
     alone = weighed(chance(0.8))
     assert (alone.tipping, alone.basis) == (2.5, "point")

@@ -14,6 +14,7 @@ from scipy.stats import norm
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.sampled_models import AffineScenarios, SampledModels, ScenarioModel
 
 NAMES = ("x", "a", "y")
@@ -50,6 +51,19 @@ class ToyModels(SampledModels):
             offset[..., 2] = self.state_scale * self.error[0] + self.error[1]
         return AffineScenarios(NAMES, tuple(altered), offset, state_scale)
 
+    def responses(self, altered):
+        slope = self.state_scale
+        own, zero = torch.full_like(slope, self.noise), torch.zeros_like(slope)
+        through = zero if altered else slope * self.noise
+        noise = torch.stack([zero, through, own], -1).unsqueeze(-2)
+        return AffineResponse(
+            zero[:, None, None],
+            slope[:, None, None].expand(-1, 1, len(altered)),
+            zero.unsqueeze(-1),
+            noise,
+            noise @ noise.mT,
+        )
+
     def log_density(self, rows, altered):
         of_y = -0.5 * ((rows[..., 2, None] - rows[..., 1, None] * self.state_scale) / self.noise) ** 2
         of_a = 0 if altered else -0.5 * (rows[..., 1, None] / self.noise) ** 2
@@ -64,6 +78,8 @@ class ToyModels(SampledModels):
 
 class Toy(ScenarioModel):
     """Hypotheses with a weight, a slope and its deviation each; a may be set within [-3, 3]."""
+
+    has_responses = True
 
     def __init__(self, weights=(1.0,), coefficients=(1.0,), stds=(0.5,), noise=1.0, wanted=(0.5, 2.5)):
         task = {
@@ -89,6 +105,9 @@ class Toy(ScenarioModel):
 
     def sampled(self, count, seed=0):
         return ToyModels(self, count, seed)
+
+    def responses(self, altered, count, seed=0):
+        return self.sampled(count, seed).responses(altered)
 
     def laws(self, z):
         """Weight, mean and deviation of y under each hypothesis."""

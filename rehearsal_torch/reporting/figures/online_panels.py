@@ -1,6 +1,8 @@
 """Figure of online runs, round by round: successes, true probability, information gain and bounds.
 
 A line is the mean over repeats, its band one standard deviation to either side. A single repeat has no band.
+The last panel shows the mean ends of the bounds: that of the posterior mean and, if the certificate has it,
+the wider one of the truth.
 
 Source: Qin et al. (2023), Fig. 4.
 """
@@ -103,8 +105,15 @@ def _bounds(axes: Axes, groups: Groups, bounded: str | None) -> None:
         return
     rows = groups[name]
     rounds, true, _ = by_round(rows, "p_true")
-    lower, upper = by_round(rows, "lower")[1], by_round(rows, "upper")[1]
-    axes.fill_between(rounds, lower, upper, color=COLOURS[0], alpha=0.25, linewidth=0, label="bound")
+    bands = {("lower", "upper"): ("bound", COLOURS[0])}
+    if all("truth_lower" in row for row in rows):
+        bands = {
+            ("truth_lower", "truth_upper"): ("bound of the truth", COLOURS[2]),
+            ("lower", "upper"): ("bound of the posterior mean", COLOURS[0]),
+        }
+    for ends, (label, colour) in bands.items():
+        lower, upper = (by_round(rows, end)[1] for end in ends)
+        axes.fill_between(rounds, lower, upper, color=colour, alpha=0.25, linewidth=0, label=label)
     axes.plot(rounds, true, color=COLOURS[1], label="truth")
     axes.set(xlabel="Round", ylabel="Probability of success", ylim=(-0.02, 1.02), title=f"Bounds, {name}")
     axes.legend(loc="lower right")

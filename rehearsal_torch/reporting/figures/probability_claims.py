@@ -1,7 +1,8 @@
 """Figure: claimed against true probabilities of a desired outcome (calibration).
 
 One point per decision; the horizontal bar is the claimed interval. Points below the diagonal are
-over-confident. An interval contains the truth where its bar meets the diagonal.
+over-confident. An interval contains the truth where its bar meets the diagonal. If a certificate bounds the
+posterior mean and the truth, the thin bar is the interval of the truth, the thick one that of the mean.
 
 Source: calibration of probability forecasts, Dawid (1982).
 """
@@ -35,10 +36,20 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
             .reshape(-1, 4)
             .T
         )
+        wide = np.array(
+            [[row.get(key, np.nan) for key in ("truth_lower", "truth_upper", "auf")] for row in rows],
+            dtype=float,
+        ).reshape(-1, 3)
+        wide = wide[~np.isnan(wide).any(1)]
         known, bounded = ~np.isnan(claimed + true), ~np.isnan(lower + upper + true + claimed)
         colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
         # An interval need not contain the estimate: the bar is drawn as it is, not around the point.
-        axes.hlines(true[bounded], lower[bounded], upper[bounded], color=colour, alpha=0.35, linewidth=1.2)
+        thickness = 2.4 if len(wide) else 1.2
+        axes.hlines(
+            true[bounded], lower[bounded], upper[bounded], color=colour, alpha=0.35, linewidth=thickness
+        )
+        if len(wide):
+            axes.hlines(wide[:, 2], wide[:, 0], wide[:, 1], color=colour, alpha=0.35, linewidth=0.8)
         axes.plot(claimed[known], true[known], marker, color=colour, markersize=4, alpha=0.8)
         held = (lower[bounded] <= true[bounded]) & (true[bounded] <= upper[bounded])
         title = (
@@ -49,6 +60,14 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
         axes.set(
             xlabel="Claimed probability", ylabel="True probability", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02)
         )
-        axes.set_title(title + (f"; interval holds for {100 * held.mean():.0f}%" if bounded.any() else ""))
+        within = (wide[:, 0] <= wide[:, 2]) & (wide[:, 2] <= wide[:, 1])
+        if bounded.any() and len(wide):
+            title += (
+                f"\ntruth inside the interval of the posterior mean {100 * held.mean():.0f}%,"
+                f"\nof the truth {100 * within.mean():.0f}%"
+            )
+        elif bounded.any():
+            title += f"; interval holds for {100 * held.mean():.0f}%"
+        axes.set_title(title)
         diagonal(axes, "claim = truth")
     return figure

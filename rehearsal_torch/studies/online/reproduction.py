@@ -2,8 +2,9 @@
 learning, through all rounds of a world.
 
 ``rounds.csv`` has one row per round of a method, and ``jobs.csv`` one line per repeat; the repeat's number is
-its seed. Agents have files of their own without a log: ``rl.csv``, or ``rl_T.csv`` for T rounds if T differs
-from the paper's number. An agent's repeat is finished when the file has all its rounds.
+its seed. ``truth.csv`` has the rows of the method with bounds for the truth, on seeds of its own. Agents have
+files of their own without a log: ``rl.csv``, or ``rl_T.csv`` for T rounds if T differs from the paper's
+number. An agent's repeat is finished when the file has all its rounds.
 
 Source: Qin et al. (2023), Sec. 6, Fig. 4 and Tab. 1.
 """
@@ -19,6 +20,7 @@ from omegaconf import DictConfig
 from rehearsal_torch.cli.build import problem_of, seed_and_use_one_thread
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.evaluation.online_rows import COLUMNS, KEY, NUMBERS, WHOLE, Row, online_row
+from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, truth_bounds
 from rehearsal_torch.problems.problem import RehearsalProblem
 from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_rounds
 from rehearsal_torch.studies.online.agent_rounds import rl_rows
@@ -29,13 +31,18 @@ from rehearsal_torch.studies.request import Request
 from rehearsal_torch.studies.runner import Reproduction, Work
 from rehearsal_torch.studies.study_files import study
 
-# The two stages: rehearsal methods and agents.
-ROUNDS, AGENTS = "rounds", "rl"
+# The stages: rehearsal methods, the bounds for the truth, and agents.
+ROUNDS, BOUNDS, AGENTS = "rounds", "truth", "rl"
 LOG = Log(KEY, ("rounds", "seconds"))
 # The record of the methods in a folder.
 record_in = partial(
     Record,
-    layouts={ROUNDS: Layout(study("online").stages[ROUNDS].file, KEY, COLUMNS, NUMBERS, WHOLE)},
+    layouts={
+        ROUNDS: Layout(study("online").stages[ROUNDS].file, KEY, COLUMNS, NUMBERS, WHOLE),
+        BOUNDS: Layout(
+            study("online").stages[BOUNDS].file, KEY, (*COLUMNS, *TRUTH), (*NUMBERS, *TRUTH), WHOLE
+        ),
+    },
     log=LOG,
 )
 
@@ -72,7 +79,11 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
         raise TypeError(f"expected a rehearsal world; got a {type(problem).__name__}: choose another dataset")
     set_hypotheses(config, problem, study("online").methods[job.method].counterpart)
     rounds = decided_rounds(config, problem)
-    return [online_row(job.world, job.method, job.setting, job.seed, each) for each in rounds], {}
+    rows = []
+    for each in rounds:
+        row = online_row(job.world, job.method, job.setting, job.seed, each)
+        rows.append(row | truth_bounds(each) if job.stage == BOUNDS else row)
+    return rows, {}
 
 
 def agent_outcome(rounds: int, job: Job) -> Outcome[Job]:
@@ -142,7 +153,7 @@ def repeats_of(request: Request, stage: str) -> list[Job]:
 
     Args:
         request: What the user asked for.
-        stage: One of the two stages.
+        stage: One of the stages.
     """
     methods = request.study.groups["agents" if stage == AGENTS else "ours"]
     typed = tuple(name for name in request.names.get("methods", ()) if name in methods)
@@ -160,10 +171,11 @@ class OnlineRehearsal(Reproduction):
     def works(self) -> Iterator[Work]:
         """See `Reproduction.works`."""
         folder, rounds = self.out.path, self.request.options["rounds"]
-        if ROUNDS in self.request.working:
-            compute, protocol = partial(attempted, rows_of), Protocol.of(self.request)
-            repeats = repeats_of(self.request, ROUNDS)
-            yield Work(ROUNDS, record_in(folder), repeats, compute, protocol, _reached)
+        for stage in (ROUNDS, BOUNDS):
+            if stage in self.request.working:
+                compute, protocol = partial(attempted, rows_of), Protocol.of(self.request)
+                repeats = repeats_of(self.request, stage)
+                yield Work(stage, record_in(folder), repeats, compute, protocol, _reached)
         if AGENTS in self.request.working:
             repeats = repeats_of(self.request, AGENTS)
             yield Work(AGENTS, agents_in(folder, rounds), repeats, agent_outcome, rounds, _mean)

@@ -45,6 +45,7 @@ from rehearsal_torch.estimators.conjugate_regression import ConjugateRegression
 from rehearsal_torch.estimators.evidence_ridge import EvidenceRidge
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import paired_generator
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import Equation
 from rehearsal_torch.surrogates.structural.sampled_models import (
     AffineScenarios,
@@ -176,6 +177,36 @@ class PosteriorModels(SampledModels):
                     reached |= set(equation.members)
         return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), gain.permute(2, 0, 1))
 
+    def responses(self, altered: Sequence[str]) -> AffineResponse:
+        """The outcomes of each model as a function of context, altered variables and standard normal noise.
+
+        The same recursion as in `scenarios`, with the coefficients of all of them instead of one sample of
+        the noise.
+        """
+        self._check(altered)
+        place, seen, size = self._place, len(self.task.context), len(self.task.graph.names)
+        free = seen + len(altered)
+        # Columns: context, altered variables, noise of every variable, constant.
+        whole = self._noise.new_zeros(size, free + size + 1, self.count)
+        for column, name in enumerate((*self.task.context, *altered)):
+            whole[place[name], column] = 1.0
+        for index, start, end in self.blocks:
+            for equation in self.hypotheses[index].under(altered):
+                drawn = self.equation_draws(index, equation)
+                own = [place[name] for name in equation.members]
+                above = whole[[place[name] for name in equation.parents], :, start:end]
+                for row, to in enumerate(own):
+                    value = whole[to, :, start:end]
+                    value += torch.einsum("pcn,np->cn", above, drawn.weights[:, :, row])
+                    value[-1] += drawn.intercept[:, row]
+                    for column in range(row + 1):
+                        value[free + own[column]] += drawn.root[:, row, column]
+        found = whole[[place[name] for name in self.task.outcomes]].permute(2, 0, 1)
+        noise = found[..., free:-1]
+        return AffineResponse(
+            found[..., :seen], found[..., seen:free], found[..., -1], noise, noise @ noise.mT
+        )
+
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
         """See `SampledModels.log_density`."""
         self._check(altered)
@@ -250,6 +281,8 @@ class StructuralPosterior(ScenarioModel):
     Raises:
         ValueError: if the weights do not match the hypotheses, or a number or name is out of range.
     """
+
+    has_responses = True
 
     def __init__(
         self,
@@ -348,6 +381,10 @@ class StructuralPosterior(ScenarioModel):
         return PosteriorModels(
             self.task, self.hypotheses, self.graph_weights(), count, draw, paired_generator(seed, 0)
         )
+
+    def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
+        """See `RehearsalSurrogate.responses`."""
+        return self.sampled(count, seed).responses(altered)
 
     def _typed(self, regression: nn.Module) -> BayesianRegression:
         if not isinstance(regression, BayesianRegression):

@@ -225,6 +225,8 @@ class LinearStructural(LinearSurrogate):
         ValueError: if the number of draws is negative.
     """
 
+    has_responses = True
+
     def __init__(self, task: RehearsalTask, draws: int = 48, seed: int = 0) -> None:
         super().__init__(task)
         if draws < 0:
@@ -265,3 +267,12 @@ class LinearStructural(LinearSurrogate):
             return None
         stream = spaced_generator(self.seed, self.equations.index(equation))
         return self.mechanism(equation).posterior(self.draws, stream)
+
+    def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
+        """See `RehearsalSurrogate.responses`; independent of `draws`."""
+        self.require_fitted()
+        drawn = [
+            self.mechanism(each).posterior(count, spaced_generator(seed, self.equations.index(each)))
+            for each in self.under(altered)
+        ]
+        return self._assembled(altered, drawn).response(self.task.context, self.task.outcomes)

@@ -77,6 +77,17 @@ def test_costs_of_variables_that_may_not_be_altered_are_refused():
         )
 
 
+def test_a_certificate_that_the_surrogate_cannot_give_is_refused_before_the_fit():
+    task = Loan(size=SampleSize(rows=30)).task
+    chosen = method("dataset=bank", "decision=care", "certificate=credible_bound")
+    with pytest.raises(UserError, match="certificate: expected a posterior from which models") as refused:
+        suits(chosen, built("nested_ridge", task))
+    assert "\n" not in str(refused.value)
+    suits(chosen, built("linear_structural", task))
+    with pytest.raises(UserError, match="certificate: expected a surrogate that draws scenarios"):
+        suits(method("dataset=bank", "decision=care", "certificate=pac_bound"), built("nested_ridge", task))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "weights", ["1", "{}", "{SOFA: null}", "{SOFA: .inf}", "{SOFA: true}", "{SOFA: much}"]

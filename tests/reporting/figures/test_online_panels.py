@@ -7,7 +7,7 @@ import pytest
 
 from rehearsal_torch.reporting.figures.online_panels import by_round, draw
 from rehearsal_torch.reporting.style import drawing
-from tests.toys.online_rows import rows
+from tests.toys.online_rows import bounded, rows
 
 
 def test_curves_are_means_with_deviations():
@@ -31,3 +31,17 @@ def test_a_figure_has_a_line_of_panels_a_world():
     assert seen == [True, True, True, True, True, True, False, False], "nothing is drawn of what nobody told"
     assert [len(axes.lines) for axes in figure.axes[:4]] == [3, 3, 1, 1]
     assert figure.axes[3].get_title() == "Bounds, m"
+
+
+def test_the_last_panel_has_both_bounds_and_the_truth():
+    with drawing():
+        one = draw({"w": {"m": rows()}}).axes[3]
+        both = draw({"w": {"m": bounded(rows(bound=0.05), reach=0.2)}}).axes[3]
+    assert one.get_legend_handles_labels()[1] == ["bound", "truth"]
+    assert both.get_legend_handles_labels()[1] == [
+        "bound of the truth",
+        "bound of the posterior mean",
+        "truth",
+    ]
+    wide, narrow = (each.get_paths()[0].get_extents().height for each in both.collections)
+    assert wide > narrow

@@ -32,3 +32,17 @@ def test_a_method_without_claims_says_so_and_places_without_a_method_are_hidden(
         axes = draw({name: [row(math.nan, 0.5)] for name in "abcd"}).axes
     assert [each.get_visible() for each in axes] == [True] * 4 + [False] * 2
     assert axes[0].get_title() == "a\nno claims"
+
+
+def test_both_intervals_are_drawn_and_counted_apart():
+    ends = {"truth_lower": 0.3, "truth_upper": 0.8}
+    rows = [row(0.6, 0.5, 0.55, 0.7) | ends, row(0.8, 0.9, 0.7, 0.95) | ends]
+    with drawing():
+        (axes,) = draw({"m": rows}).axes
+    narrow, wide = axes.collections
+    assert narrow.get_linewidths()[0] > wide.get_linewidths()[0]
+    assert [segment[:, 0].tolist() for segment in wide.get_segments()] == [[0.3, 0.8]] * 2
+    assert axes.get_title().splitlines()[2:] == [
+        "truth inside the interval of the posterior mean 50%,",
+        "of the truth 50%",
+    ]

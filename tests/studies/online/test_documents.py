@@ -73,7 +73,19 @@ def test_counterparts_stand_on_the_same_repeats():
         assert documents.policies(some) == Section(), "a single method is no comparison"
     assert set(section.figures) == {"counterparts"}
     assert section.blocks[1].startswith("The same repeats for all methods.")
-    assert sum(line.startswith("| bermuda") for line in section.blocks[2]) == 3
+    assert section.blocks[2] == ["- bermuda: `qwz23` minus `causal` +0.250 [+0.250, +0.250], 2 repeats."]
+    assert sum(line.startswith("| bermuda") for line in section.blocks[3]) == 3
+
+
+def test_a_tie_is_called_one():
+    mine, theirs = rows("qwz23", "0.7", 0.75), rows("causal", "0.7", 0.75)
+    for row in mine:
+        row["p_true"] += 0.01 * (-1) ** row["repeat"]
+    (item,) = documents.differences([*mine, *theirs])
+    assert item == (
+        "- bermuda: `qwz23` minus `causal` +0.000 [-0.010, +0.010], 2 repeats; no difference is shown."
+    )
+    assert documents.differences(mine) == []
 
 
 def test_rounds_of_each_tau_are_in_rising_order():

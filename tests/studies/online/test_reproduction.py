@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.evaluation.online_rows import COLUMNS
+from rehearsal_torch.evaluation.rehearsal_rows import TRUTH
 from rehearsal_torch.studies.committed import unpack
 from rehearsal_torch.studies.job import Protocol
 from rehearsal_torch.studies.online import reproduction
@@ -79,7 +80,7 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_documents(tmp_path, mon
         "## Fig. 4",
         "| 0.3 |",
         "## Policies",
-        "## When modelling influence pays",
+        "## Without bi-directional edges, and without a graph",
         "## Speed",
         "## Missing repeats",
     ):
@@ -120,6 +121,27 @@ def test_a_world_that_changes_has_a_section_of_its_own(tmp_path):
     assert "## A world that changes" in text
     assert "| `forgetting` |" in text
     assert "## Table 1" not in text, "the paper has no such world"
+
+
+@pytest.mark.slow
+def test_the_bounds_have_rows_and_a_section_of_their_own(tmp_path):
+    assert run(tmp_path, "truth", "figures", rounds=2, more=["certificate.models=40"]) == 0
+    assert not (tmp_path / "rounds.csv").exists()
+    made = rows(tmp_path / "truth.csv")
+    assert tuple(made[0]) == (*COLUMNS, *TRUTH)
+    for row in made:
+        lower, upper, least = (float(row[key]) for key in TRUTH)
+        assert row["method"] == "qwz23_bounds"
+        assert 0 <= lower <= least <= upper <= 1
+        assert float(row["upper"]) - float(row["lower"]) < 0.1
+    assert "## Bounds for the mean and for the truth" in (tmp_path / "README.md").read_text()
+    assert (tmp_path / "figures/truth.svg").is_file()
+
+
+def test_the_seeds_of_the_bounds_are_those_that_nothing_else_uses():
+    planned = jobs(study("online"), "truth")
+    assert [job.seed for job in planned[::2]] == list(range(300, 320))
+    assert not {job.seed for job in planned} & set(study("online").stages["rounds"].seeds)
 
 
 def test_other_protocols_and_slips_are_refused(tmp_path, capsys):
@@ -222,7 +244,7 @@ def test_what_is_committed_is_not_done_again(tmp_path):
     unpack(out)
     online, record = study("online"), record_in(out)
     record.mend()
-    assert len(record.lines) == 153
+    assert len(record.lines) == 193
     assert record.todo(jobs(online, "rounds", methods=["qwz23"], seeds=range(10))) == []
     agents = agents_in(out, 100)
     assert agents.todo(jobs(online, "rl", methods=["ddpg", "uniform_joint"])) == []
