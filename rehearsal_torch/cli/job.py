@@ -32,6 +32,8 @@ from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder, State
 from rehearsal_torch.workers import end_with
 
+# Committed results, relative to the checkout: data that is written, not code that writes it.
+RESULTS = Path("docs/results")
 PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "scipy", "pandas")
 
 
@@ -60,14 +62,16 @@ def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, A
 
 
 def commit() -> str | None:
-    """The commit of this working copy, with "+changes" if tracked files differ; None if there is none."""
+    """The commit of this working copy, with "+changes" if tracked files other than results differ; None if
+    there is none.
+    """
     root = checkout()
     if root is None or not (root / ".git").exists():
         return None
     found = _git(root, "rev-parse", "HEAD")
     if found is None:
         return None
-    return found + ("+changes" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+    return found + ("+changes" if changed_files(root, RESULTS) else "")
 
 
 def changed_files(root: Path, besides: Path) -> list[str]:

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.installation import checkout
-from rehearsal_torch.cli.job import changed_files
+from rehearsal_torch.cli.job import RESULTS, changed_files
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.rows import BYTES
 from rehearsal_torch.files.writing import write_bytes
 
-RESULTS = Path("docs/results")
 # Files with more bytes are compressed.
 LARGE = 100_000
 # Suffix of a commit whose checkout had uncommitted changes.

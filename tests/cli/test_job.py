@@ -46,6 +46,16 @@ def test_the_commit_says_whether_tracked_files_differ(checkout):
     assert commit() == f"{clean}+changes"
 
 
+def test_results_that_are_being_written_are_no_change_of_the_code(checkout):
+    (checkout / "docs/results").mkdir()
+    (checkout / "docs/results/run.json").write_text("{}\n")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-qm", "Keep results")
+    clean = commit()
+    (checkout / "docs/results/run.json").write_text('{"more": 1}\n')
+    assert commit() == clean
+
+
 def test_changed_files_leave_a_folder_out(checkout):
     (checkout / "docs/page.md").write_text("two\n")
     (checkout / "notes.txt").write_text("untracked")

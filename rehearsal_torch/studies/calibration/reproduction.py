@@ -57,7 +57,7 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
     """
     options = protocol.options
     size = (
-        f"limit={options['patients']}"
+        f"+dataset.limit={options['patients']}"
         if job.stage in EPISODES
         else f"dataset.size.contexts={options['contexts']}"
     )
