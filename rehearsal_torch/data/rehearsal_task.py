@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.task_file import built, rehearsal_parts
+from rehearsal_torch.data.task_file import NO_VARIABLE, built, rehearsal_parts
 from rehearsal_torch.files.schema import LARGEST, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
@@ -37,6 +37,9 @@ class RehearsalTask:
         region: The desired region of the outcomes.
         candidates: Sets of variables that may be set jointly; one set is selected. If empty, each actionable
             variable is a set of its own.
+        unit: The column of a table that says which rows belong together (a patient, a store), so that folds,
+            held-out rows and intervals keep them together; no variable of the graph. None if every row stands
+            alone.
 
     Raises:
         ValueError: if a name is not in the graph or has two roles, a context variable is a descendant of an
@@ -48,6 +51,7 @@ class RehearsalTask:
     box: Box
     region: Polytope
     candidates: tuple[tuple[str, ...], ...] = ()
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -67,6 +71,8 @@ class RehearsalTask:
             if unknown := [name for name in names if name not in known]:
                 yield f"{part} variables {unknown} are not in the graph; it has {list(self.graph.names)}"
         counts = Counter(name for names in parts.values() for name in names)
+        if self.unit in known:
+            yield f"unit: {self.unit!r} is a variable of the graph; {NO_VARIABLE}"
         if twice := sorted(name for name, count in counts.items() if count > 1):
             yield f"{twice} have two roles: a variable is context, actionable or an outcome"
         for names in self.candidates:
@@ -164,6 +170,7 @@ class RehearsalTask:
                 "offsets": self.region.offsets.tolist(),
             },
             "candidates": [list(names) for names in self.candidates],
+            **({} if self.unit is None else {"unit": self.unit}),
         }
 
     @classmethod
@@ -177,7 +184,7 @@ class RehearsalTask:
 
         Args:
             plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces),
-                and optionally candidates.
+                and optionally candidates and unit.
             source: Its name in messages.
             columns: The columns of the table; every variable must be one of them. None skips this check.
 

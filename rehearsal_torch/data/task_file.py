@@ -1,7 +1,7 @@
 """Task files: the strict reader of rehearsal tasks and tasks of causal Bayesian optimisation.
 
     rehearsal    graph, context, box, region, candidates    the observed context, the actionable variables,
-                                                            and the desired region of the outcomes
+                 and unit                                   and the desired region of the outcomes
     causal       graph, actions, reward, limits             the settings of an experiment, and the reward to
                                                             maximise
 
@@ -158,6 +158,7 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
     return sets
 
 
+NO_VARIABLE = "expected a column that only says which rows belong together: take it out of one of the two"
 NODE, OTHER = form("node"), form("reward")
 REWARD = "a node's name, {weights: {node: weight}} or {targets: {node: target}, mean: true}"
 BOX, REGION = (
@@ -183,6 +184,7 @@ class RehearsalTaskFile(Schema):
     candidates: Annotated[
         list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)
     ] = Field(default_factory=list)
+    unit: Name | None = Field(default=None, description="the column that says which rows belong together")
 
 
 class CausalTaskFile(Schema):
@@ -245,7 +247,7 @@ def task_content(
 def rehearsal_parts(
     plain: Mapping[str, Any], source: str = "the task", columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """The parts of a rehearsal task: graph, context, box, region and candidates, each built.
+    """The parts of a rehearsal task: graph, context, box, region, candidates and unit, each built.
 
     Args:
         plain: The task's content.
@@ -280,6 +282,9 @@ def rehearsal_parts(
             ]
             unknown |= odd
     wanted = list(dict.fromkeys([*named, *(name for names in parts.values() for name in names)]))
+    unit = found.get("unit")
+    if unit is not None and unit in named:
+        faults.append(f"unit: {unit!r} is a variable of the graph; {NO_VARIABLE}")
     if columns is not None:
         offered = set(columns)
         faults += [
@@ -290,13 +295,8 @@ def rehearsal_parts(
     if faults:
         raise TaskError(source, faults, wanted)
     candidates = tuple(map(tuple, found.get("candidates", [])))
-    return {
-        "graph": graph,
-        "context": tuple(found["context"]),
-        "box": box,
-        "region": region,
-        "candidates": candidates,
-    }
+    made = {"graph": graph, "context": tuple(found["context"]), "box": box, "region": region}
+    return made | {"candidates": candidates, "unit": unit}
 
 
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:

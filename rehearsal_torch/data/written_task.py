@@ -7,6 +7,7 @@
     box: {rate: [0, 1]}           # actionable variables with bounds
     region: {repaid: [0.6, null]} # desired outcomes; null leaves a side open
     candidates: [[rate]]          # optional: sets of variables that may be set jointly (default: each alone)
+    unit: shop                    # optional: the column that says which rows belong together; no variable
 
 The region may also be faces, {names: [...], normals: [[...]], offsets: [...]}, for M y <= d.
 

@@ -5,7 +5,12 @@ means of resampled episodes, corrected for the bias and the skewness that the re
 (improvements, seconds) are why Student's t interval is not used. The resamples come from a fixed seed, so
 equal values have equal intervals.
 
-Source: Efron (1987), Better bootstrap confidence intervals, Sec. 3-4.
+Values of one unit (a patient, a store) are not independent of each other. With units, whole units are
+resampled: the mean is the ratio of the sums and the counts of the units, and the resamples and the jackknife
+leave units in or out.
+
+Source: Efron (1987), Better bootstrap confidence intervals, Sec. 3-4; Davison and Hinkley (1997), Sec. 3.8
+(resampling of clusters).
 """
 
 import math
@@ -13,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
 from rehearsal_torch.seeding import numpy_generator
@@ -43,17 +49,25 @@ class Interval:
         return f"{self.mean:.3g}{ends}"
 
 
-def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int = 2000) -> Interval:
+def mean_interval(
+    values: Sequence[float],
+    level: float = 0.95,
+    resamples: int = 2000,
+    units: Sequence[str] | None = None,
+) -> Interval:
     """The mean with its bootstrap interval.
 
     Args:
-        values: (n,), one value per episode.
+        values: (n,), one value per episode or row.
         level: Confidence level.
         resamples: Number of bootstrap resamples.
+        units: The unit of each value, which are resampled as a whole; None if every value is independent.
 
     Raises:
-        ValueError: if a value is not finite.
+        ValueError: if a value is not finite, or there is not one unit for each value.
     """
+    if units is not None and len(units) != len(values):
+        raise ValueError(f"expected a unit for each of {len(values)} values; got {len(units)}")
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(
@@ -69,12 +83,37 @@ def mean_interval(values: Sequence[float], level: float = 0.95, resamples: int =
     # For values that differ only by rounding error, BCa divides zero by zero.
     if float(np.ptp(numbers)) <= 1e-12 * max(abs(mean), 1e-300):
         return Interval(mean, mean, mean, count)
+    if units is not None and len(set(units)) < count:
+        sums, sizes = _by_unit(numbers, units)
+        if len(sums) == 1:
+            return Interval(mean, math.nan, math.nan, count)
+        if float(np.ptp(sums / sizes)) <= 1e-12 * max(abs(mean), 1e-300):
+            return Interval(mean, mean, mean, count)
+        sample: tuple[NDArray[np.float64], ...] = (sums, sizes)
+    else:
+        sample = (numbers,)
     found = bootstrap(
-        (numbers,),
-        np.mean,
+        sample,
+        np.mean if len(sample) == 1 else _ratio,
+        paired=len(sample) > 1,
         confidence_level=level,
         n_resamples=resamples,
         method="BCa",
         rng=numpy_generator(0),
     ).confidence_interval
     return Interval(mean, float(found.low), float(found.high), count)
+
+
+def _by_unit(
+    numbers: NDArray[np.float64], units: Sequence[str]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The sum of the values of each unit and their number."""
+    _, place = np.unique(np.asarray(units, dtype=str), return_inverse=True)
+    sums = np.bincount(place, weights=numbers).astype(np.float64)
+    return sums, np.bincount(place).astype(np.float64)
+
+
+def _ratio(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    """The mean over all values of the units."""
+    mean: NDArray[np.float64] = sums.sum(axis) / sizes.sum(axis)
+    return mean

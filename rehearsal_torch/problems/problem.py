@@ -46,6 +46,12 @@ class Problem(ABC):
     def held_out(self) -> Table:
         """Observations for early stopping and held-out likelihoods; not used for fitting."""
 
+    def units(self) -> Sequence[str] | None:
+        """The unit (a patient, a store) of each row of the observations; None, the default, if every row is a
+        unit of its own.
+        """
+        return None
+
     def question(self) -> Question:
         """What a surrogate must have been fitted for to decide here; by default the columns of the
         observations.

@@ -10,8 +10,7 @@ and a further term, -log(v_i + 1), for each log-transformed variable. A constant
 remains (the choice of units), on which percentages of a log-likelihood depend; `scaled`, the density under
 one fixed scaling, is therefore reported as well, for the percentages of the paper's Fig. 6.
 
-Rows of one patient are correlated: with folds of single transitions, neighbouring steps of a patient fall on
-both sides, and held-out likelihoods are optimistic. Folds by patient hold out whole patients.
+Folds by patient (`training.folds`) hold out whole patients.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition) and
 Fig. 6.
@@ -27,78 +26,13 @@ from torch import Tensor
 from rehearsal_torch.data.episode import Episode, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.seeding import fold_seed, generator
+from rehearsal_torch.seeding import fold_seed
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-
-
-@dataclass(frozen=True)
-class Fold:
-    """A split of the rows into training and held-out rows.
-
-    Attributes:
-        index: The fold's number, 0 ... count - 1.
-        train: Training rows in ascending order, (n - m,) long.
-        held_out: Held-out rows in ascending order, (m,) long.
-    """
-
-    index: int
-    train: Tensor
-    held_out: Tensor
-
-
-def patient_folds(identities: Sequence[str], count: int = 5, seed: int = 0) -> list[Fold]:
-    """Folds that keep each patient's rows together.
-
-    Patients, not rows, are distributed evenly, in an order that depends on the seed and the set of identities
-    but not on the order of the rows.
-
-    Args:
-        identities: The patient of each row.
-        count: The number of folds.
-        seed: Determines the assignment.
-
-    Raises:
-        ValueError: if there are fewer than two folds, or fewer patients than folds.
-    """
-    patients = sorted(set(identities))
-    place = dict(zip(patients, _deal(len(patients), count, seed, "patients").tolist(), strict=True))
-    return _folds(torch.tensor([place[identity] for identity in identities]), count)
-
-
-def transition_folds(rows: int, count: int = 5, seed: int = 0) -> list[Fold]:
-    """Folds of single rows, regardless of the patient: only for comparison with results obtained that way.
-
-    Args:
-        rows: n, the number of rows.
-        count: The number of folds.
-        seed: Determines the assignment.
-
-    Raises:
-        ValueError: if there are fewer than two folds, or fewer rows than folds.
-    """
-    return _folds(_deal(rows, count, seed, "rows"), count)
-
-
-def _deal(items: int, count: int, seed: int, what: str) -> Tensor:
-    if count < 2 or items < count:
-        raise ValueError(
-            f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: use fewer "
-            "folds or more data"
-        )
-    dealt = torch.empty(items, dtype=torch.long)
-    dealt[torch.randperm(items, generator=generator(seed))] = torch.arange(items) % count
-    return dealt
-
-
-def _folds(place: Tensor, count: int) -> list[Fold]:
-    return [
-        Fold(index, (place != index).nonzero()[:, 0], (place == index).nonzero()[:, 0])
-        for index in range(count)
-    ]
+from rehearsal_torch.training.folds import Fold, row_folds, unit_folds
 
 
 @dataclass(frozen=True)
@@ -199,9 +133,9 @@ def cross_validate_rows(
     if len(identities) != len(table):
         raise ValueError(f"expected one identity for each of the {len(table)} rows; got {len(identities)}")
     if by == "patient":
-        folds = patient_folds(identities, count, seed)
+        folds = unit_folds(identities, count, seed)
     elif by == "transition":
-        folds = transition_folds(len(table), count, seed)
+        folds = row_folds(len(table), count, seed)
     else:
         raise ValueError(f"expected by=patient or by=transition; got {by!r}")
     return CrossValidation(by, tuple(_score(table, fold, surrogate, trainer, seed) for fold in folds))

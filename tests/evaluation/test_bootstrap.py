@@ -43,3 +43,22 @@ def test_the_same_values_have_the_same_interval_and_missing_ones_are_refused():
 
 def test_another_unit_keeps_each_end_where_it_is():
     assert Interval(1.0, 0.5, 2.0, 4).times(60.0) == Interval(60.0, 30.0, 120.0, 4)
+
+
+def test_repeated_measurements_of_a_unit_do_not_narrow_the_interval():
+    draws = np.random.default_rng(4).normal(size=40)
+    alone, repeated = mean_interval(draws), np.repeat(draws, 5)
+    units = [f"u{place // 5}" for place in range(200)]
+    by_unit = mean_interval(repeated, units=units)
+    assert by_unit.mean == pytest.approx(alone.mean)
+    assert by_unit.high - by_unit.low == pytest.approx(alone.high - alone.low, rel=0.05)
+    assert by_unit.high - by_unit.low > 2 * (mean_interval(repeated).high - mean_interval(repeated).low)
+    assert mean_interval(draws, units=[str(place) for place in range(40)]) == alone
+
+
+def test_a_single_unit_has_no_interval_and_each_value_needs_a_unit():
+    assert math.isnan(mean_interval([1.0, 2.0], units=["a", "a"]).low)
+    same = mean_interval([1.0, 3.0, 1.0, 3.0], units=["a", "a", "b", "b"])
+    assert (same.low, same.high) == (2.0, 2.0)
+    with pytest.raises(ValueError, match="a unit for each of 2 values; got 1"):
+        mean_interval([1.0, 2.0], units=["a"])

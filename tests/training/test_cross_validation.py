@@ -1,18 +1,13 @@
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.cross_validation import (
-    Fold,
     clinical_log_likelihood,
     cross_validate,
     cross_validate_rows,
-    patient_folds,
     percentage_decrease,
-    transition_folds,
 )
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -115,65 +110,3 @@ def test_a_steep_world_is_worse_served_by_a_flat_model():
         ).scaled
 
     assert percentage_decrease(made(0.02), made(None)) > percentage_decrease(made(1.0), made(None)) + 5
-
-
-def parted(folds: list[Fold], rows: int) -> None:
-    assert torch.equal(torch.cat([fold.held_out for fold in folds]).sort().values, torch.arange(rows))
-    for fold in folds:
-        assert torch.equal(torch.cat([fold.train, fold.held_out]).sort().values, torch.arange(rows))
-
-
-@given(
-    owners=st.lists(st.integers(0, 12), min_size=20, max_size=60),
-    count=st.integers(2, 5),
-    seed=st.integers(0, 100),
-)
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_no_patient_stands_on_both_sides(owners: list[int], count: int, seed: int):
-    identities = [f"p{owner}" for owner in [*range(5), *owners]]
-    folds = patient_folds(identities, count, seed)
-    parted(folds, len(identities))
-    held = [{identities[row] for row in fold.held_out.tolist()} for fold in folds]
-    for fold, outside in zip(folds, held, strict=True):
-        assert outside.isdisjoint(identities[row] for row in fold.train.tolist())
-    assert max(map(len, held)) - min(map(len, held)) <= 1
-
-
-def test_a_patients_fold_does_not_depend_on_the_rows_order():
-    identities = [f"p{row % 7}" for row in range(50)]
-    shuffled = torch.randperm(50, generator=torch.Generator().manual_seed(0)).tolist()
-    straight = {
-        identities[row]: fold.index
-        for fold in patient_folds(identities, 3, 1)
-        for row in fold.held_out.tolist()
-    }
-    mixed = [identities[row] for row in shuffled]
-    again = {mixed[row]: fold.index for fold in patient_folds(mixed, 3, 1) for row in fold.held_out.tolist()}
-    assert straight == again
-
-
-@given(rows=st.integers(5, 60), count=st.integers(2, 5), seed=st.integers(0, 100))
-@settings(max_examples=30, deadline=None, derandomize=True)
-def test_transition_folds_part_the_rows_evenly(rows: int, count: int, seed: int):
-    folds = transition_folds(rows, count, seed)
-    parted(folds, rows)
-    sizes = [len(fold.held_out) for fold in folds]
-    assert max(sizes) - min(sizes) <= 1
-
-
-def test_equal_seeds_give_equal_folds_and_others_do_not():
-    assert all(
-        torch.equal(one.held_out, two.held_out)
-        for one, two in zip(transition_folds(50, 5, 1), transition_folds(50, 5, 1), strict=True)
-    )
-    assert any(
-        not torch.equal(one.held_out, two.held_out)
-        for one, two in zip(transition_folds(50, 5, 1), transition_folds(50, 5, 2), strict=True)
-    )
-
-
-def test_too_few_to_part_is_refused():
-    with pytest.raises(ValueError, match="2 patients"):
-        patient_folds(["a", "a", "b"], 3)
-    with pytest.raises(ValueError, match="at least 2 folds"):
-        transition_folds(10, 1)

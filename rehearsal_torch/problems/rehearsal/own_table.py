@@ -5,10 +5,14 @@ context is needed, or held-out rows of the table. What another action would have
 decision cannot be scored. For a held-out row one comparison is possible: whether the predicted probability of
 a desired outcome under no action, which methods report as well, agrees with the recorded outcome.
 
+Rows that belong together (``unit`` of the task: a patient, a store) are held out together, so that a held-out
+row has no relative among the rows to learn from.
+
 Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,7 @@ from rehearsal_torch.data.rehearsal_task import MIN_ROWS
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
-from rehearsal_torch.files.schema import listed
+from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.problems.problem import RehearsalProblem
 from rehearsal_torch.seeding import world_generator
 
@@ -43,7 +47,8 @@ class RehearsalTable(RehearsalProblem):
     Args:
         path: The observations: a file (.csv or .csv.gz), a data frame, or a table in which nothing was
             altered; columns that the task does not name are ignored.
-        task: The roles of the variables: a YAML file, or its content.
+        task: The roles of the variables: a YAML file, or its content; its `unit` names a column, of numbers
+            or texts, whose equal values mark rows that belong together.
         contexts: The cases, in the same forms, one per row, with the context's columns; None decides on the
             held-out rows.
         identity: A column of the cases' file with their names; None takes the row's line in the file.
@@ -84,10 +89,14 @@ class RehearsalTable(RehearsalProblem):
                 raise
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
+        faults += _unit_faults(frame, self.task.unit)
         if faults := [*faults, *number_faults(frame, names, MIN_ROWS, varying=True)]:
             raise TableError(listed(where, faults))
-        aside = _aside(len(frame), validation, kept, seed, contexts is not None)
+        units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
+        aside = _aside(len(frame), validation, kept, seed, contexts is not None, units)
         past = sorted(set(range(len(frame))) - set(aside))
+        self.past_units = None if units is None else tuple(units[place] for place in past)
+        self.aside_units = None if units is None else tuple(units[place] for place in aside)
         self.past = Table.observed(
             names,
             number_columns(frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past),
@@ -127,6 +136,10 @@ class RehearsalTable(RehearsalProblem):
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
         return self.past
+
+    def units(self) -> Sequence[str] | None:
+        """The unit of each row to learn from, from the column that the task names."""
+        return self.past_units
 
     def held_out(self) -> Table:
         """The held-out rows; if there are none, the rows to learn from, so that trained parts then have no
@@ -192,6 +205,7 @@ class RehearsalTable(RehearsalProblem):
             "source": self.source,
             "rows": len(table),
             "kept_aside": 0 if self.aside is None else len(self.aside),
+            **({} if self.past_units is None else {"units": len(set(self.past_units))}),
             "cases": self.count(),
             "desired": round(desired, 4),
             **self.task.to_plain(),
@@ -228,16 +242,52 @@ def _frame(
     return given.set_axis(names, axis=1).reset_index(drop=True), called
 
 
-def _aside(rows: int, validation: float | None, kept: str, seed: int, elsewhere: bool) -> list[int]:
-    """Positions of the held-out rows, in the file's order."""
+def _unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:
+    """The faults of the column that says which rows belong together."""
+    if unit is None:
+        return []
+    if unit not in frame.columns:
+        return [f"unit: no column {unit!r}; {meant(unit, [str(name) for name in frame.columns])}"]
+    column = frame[unit]
+    if empty := column.index[column.isna()].tolist():
+        return [f"unit: {unit!r} is missing in line {empty[0] + 2}: name the unit of every row"]
+    if (count := column.nunique()) < 2:
+        return [f"unit: {unit!r} is the same in all rows; expected at least 2 units, got {count}"]
+    return []
+
+
+def _aside(
+    rows: int,
+    validation: float | None,
+    kept: str,
+    seed: int,
+    elsewhere: bool,
+    units: Sequence[str] | None,
+) -> list[int]:
+    """Positions of the held-out rows, in the file's order; units are held out as a whole, as few as make up
+    the share.
+    """
     count = int((validation or 0.0) * rows)
     if validation is None and not elsewhere:
         count = max(int(SHARE * rows), MIN_ROWS)
-    if count and (count < MIN_ROWS or rows - count < MIN_ROWS):
-        raise ValueError(
-            f"{rows} rows: {count} held out and {rows - count} to learn from; expected at least {MIN_ROWS} "
-            "of each: name the cases in a second file with dataset.contexts=FILE and dataset.validation=0, "
-            "or add rows"
-        )
+    if not count:
+        return []
     order = np.arange(rows) if kept == "last" else world_generator(seed, rows).permutation(rows)
-    return sorted(int(place) for place in order[rows - count :])
+    found = [int(place) for place in order[rows - count :]]
+    if units is not None:
+        # The units of the rows that would be held out, from the end, until there are enough.
+        size = Counter(units)
+        chosen: dict[str, None] = {}
+        for place in order[::-1]:
+            if sum(size[unit] for unit in chosen) >= count:
+                break
+            chosen[units[int(place)]] = None
+        found = [place for place, unit in enumerate(units) if unit in chosen]
+    if len(found) < MIN_ROWS or rows - len(found) < MIN_ROWS:
+        what = "" if units is None else f" in {len(set(units))} units, which are held out as a whole"
+        raise ValueError(
+            f"{rows} rows{what}: {len(found)} held out and {rows - len(found)} to learn from; expected at "
+            f"least {MIN_ROWS} of each: name the cases in a second file with dataset.contexts=FILE and "
+            "dataset.validation=0, or add rows"
+        )
+    return sorted(found)

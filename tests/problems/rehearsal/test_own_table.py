@@ -175,3 +175,33 @@ def test_other_slips_are_told(tmp_path, file, frame):
         RehearsalTable(file, TASK, written(tmp_path, frame), identity="name")
     with pytest.raises(ValueError, match="more than once"):
         RehearsalTable(file, TASK, written(tmp_path, frame.assign(who="ann")), identity="who")
+
+
+@pytest.mark.parametrize("kept", ["random", "last"])
+def test_rows_of_a_unit_are_held_out_together(frame, kept):
+    frame["shop"] = [f"shop {row % 10}" for row in range(60)]
+    problem = RehearsalTable(frame, {**TASK, "unit": "shop"}, kept=kept, seed=3)
+    units = problem.units()
+    assert units is not None
+    assert (len(units), len(problem.observations()), len(problem.held_out())) == (48, 48, 12)
+    assert problem.aside_units is not None
+    assert set(units).isdisjoint(problem.aside_units)
+    assert "shop" not in problem.observations().names
+    assert problem.card()["units"] == 8
+    assert problem.task.to_plain()["unit"] == "shop"
+    assert RehearsalTable(frame, TASK).units() is None
+
+
+def test_a_unit_that_is_none_is_told(frame):
+    with pytest.raises(TableError, match="no column 'shpo'; did you mean 'shop'"):
+        RehearsalTable(frame.assign(shop="a"), {**TASK, "unit": "shpo"})
+    with pytest.raises(TableError, match="'shop' is the same in all rows; expected at least 2 units"):
+        RehearsalTable(frame.assign(shop="a"), {**TASK, "unit": "shop"})
+    some = frame.assign(shop=["a", None] + ["b"] * 58)
+    with pytest.raises(TableError, match="'shop' is missing in line 3"):
+        RehearsalTable(some, {**TASK, "unit": "shop"})
+    with pytest.raises(TaskError, match="unit: 'X1' is a variable of the graph"):
+        RehearsalTable(frame, {**TASK, "unit": "X1"})
+    large = frame.assign(shop=["a"] * 55 + ["b"] * 5)
+    with pytest.raises(ValueError, match="60 rows in 2 units, which are held out as a whole"):
+        RehearsalTable(large, {**TASK, "unit": "shop"})
