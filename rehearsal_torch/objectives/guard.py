@@ -4,8 +4,10 @@
                 graph, setting them has no effect
     no_action   the method's own estimate is not above its estimate for no action
     warned      a context variable or an action lies outside its observed range; the decision is farther from
-                the observations than 99 % of them are from each other (`surrogates.overlap`); the
+                the observations than 97.5 % of them are from each other (`surrogates.overlap`); the
                 observations contradict the graph
+
+The distance of every alteration to its 5th nearest observation is in the trace, as ``distance``.
 
 An objective applies the rule to the decisions that a search found for it (`Objective.guarded`). For an
 episode, it replays the proposed sequence: if its return does not exceed the observed one, the decision
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.surrogates.overlap import SHARE
 
 if TYPE_CHECKING:
     from rehearsal_torch.objectives.candidates import Candidates
@@ -141,6 +144,7 @@ def _within(objective: "Candidates[AlterationObjective]", index: int, decision: 
         return decision
     task, case = known.task, objective.cases[index]
     contexts = task.given([case])
+    measured: float | None = None
     found = known.overlap.outside(task.context, contexts[0].tolist()) + known.overlap.contradictions()
     if decision.alteration is not None and set(decision.alteration.names) <= set(task.box.names):
         names, values = decision.alteration.names, decision.alteration.values
@@ -157,19 +161,24 @@ def _within(objective: "Candidates[AlterationObjective]", index: int, decision: 
                 float(known.overlap.distance(names, contexts, values.unsqueeze(0))[0]),
                 known.overlap.limit(names),
             )
+            measured = far
             if far > limit + 1e-9:
                 found.append(
                     f"support: the 5th nearest observation is {far:.2f} standard deviations away in context "
                     "and action; "
                     + (
-                        f"for 99 % of the observations it is within {limit:.2f}: the answer is an "
+                        f"for {SHARE:.1%} of the observations it is within {limit:.2f}: the answer is an "
                         "extrapolation"
                         if limit > 0
                         else "the observations repeat the same few values, and this is not one of them: the "
                         "answer is an interpolation between observed values"
                     )
                 )
-    return _warned(decision, found)
+    return _warned(decision, found) if measured is None else _measured(_warned(decision, found), measured)
+
+
+def _measured(decision: Decision, distance: float) -> Decision:
+    return replace(decision, trace=decision.trace | {"distance": round(distance, 4)})
 
 
 def declined(decision: Decision, status: Literal["no_action", "refused"], reason: str) -> Decision:

@@ -147,6 +147,7 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
             "before": number(claim(one, of="baseline")),
             "share": number((one.get("score") or {}).get("share")),
             "support": number(effort(one, "support")),
+            "distance": number(effort(one, "distance")),
         }
         weighed = sensitivity_of(one)
         if weighed is not None:

@@ -57,8 +57,12 @@ NOTHING = Decision(None, 0.0, status="no_action", reason="nothing helps")
 def test_what_is_above_doing_nothing_and_among_the_observations_is_left_as_it_is():
     decision = setting()
     for declines in (True, False):
-        (kept,) = guarded(objective(), [decision], declines)
-        assert kept.to_dict() == decision.to_dict()
+        searched = objective()
+        (kept,) = guarded(searched, [decision], declines)
+        distance = kept.trace["distance"]
+        assert kept.to_dict() == decision.to_dict() | {"trace": {"search": "test", "distance": distance}}
+        assert searched.surrogate is not None
+        assert 0 < distance <= searched.surrogate.overlap.limit(("a",))
 
 
 @pytest.mark.parametrize("declines", [True, False])

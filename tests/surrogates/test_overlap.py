@@ -27,7 +27,7 @@ def test_distances_are_those_of_scikit_learn():
     for names, columns in ((("a",), [0, 1]), (("m",), [0, 2]), (("a", "m"), [0, 1, 2])):
         nearest = NearestNeighbors(n_neighbors=6).fit(shown[:, columns])
         own = nearest.kneighbors(shown[:, columns])[0][:, 5]
-        assert made.limit(names) == pytest.approx(float(np.quantile(own, 0.99)), rel=1e-6)
+        assert made.limit(names) == pytest.approx(float(np.quantile(own, 0.975)), rel=1e-6)
         points = torch.tensor([[0.3, *[0.2] * len(names)], [9.0, *[-4.0] * len(names)]], dtype=torch.float64)
         expected = nearest.kneighbors((points.numpy() - values.mean(0)[columns]) / values.std(0)[columns], 5)[
             0
@@ -40,7 +40,7 @@ def test_distances_are_those_of_scikit_learn():
 def test_rows_of_the_same_law_are_rarely_far_and_others_are():
     made, fresh = seen(WORLD.table(400)), WORLD.table(2000, seed=9)
     far = made.distance(("a",), fresh.columns(("x",)), fresh.columns(("a",))) > made.limit(("a",))
-    assert 0.002 <= float(far.double().mean()) <= 0.03
+    assert 0.01 <= float(far.double().mean()) <= 0.05
     assert bool(
         (made.distance(("a",), torch.zeros(1, 1), torch.full((1, 1), 6.0)) > made.limit(("a",))).all()
     )
