@@ -41,6 +41,7 @@ class RehearsalCase:
         identity: The name of the case in its data set.
         given: Observed variables, name to value (...).
         feasible: Variables that may be set, name to (lower, upper).
+        unit: The unit (a patient, a store) of which the case is one row; None if none is known.
 
     Raises:
         ValueError: if a given value is not finite, or a variable has an empty range.
@@ -49,6 +50,7 @@ class RehearsalCase:
     identity: str
     given: dict[str, Tensor]
     feasible: dict[str, tuple[float, float]]
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
@@ -94,9 +96,12 @@ class RehearsalCase:
                 )
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that identifies the case to readers: its identity, and the given values."""
+        """Plain data that identifies the case to readers: its identity, its unit if it has one, and the given
+        values.
+        """
         return {
             "identity": self.identity,
+            **({} if self.unit is None else {"unit": self.unit}),
             "given": {name: value.tolist() for name, value in self.given.items()},
         }
 

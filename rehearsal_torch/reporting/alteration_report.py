@@ -10,7 +10,7 @@ from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth
 from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
-from rehearsal_torch.reporting import decision_table
+from rehearsal_torch.reporting import decision_table, untouched_score
 from rehearsal_torch.reporting.figures import (
     online_panels,
     overturning_strength,
@@ -39,6 +39,8 @@ def tables(run: Recorded) -> str:
             f"{one.late + one.left:.3f}"
         )
         lines.append(f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; {late}")
+    if score := untouched_score.line(run):
+        lines.append(score)
     return "\n".join(lines)
 
 

@@ -101,6 +101,7 @@ class RehearsalTable(RehearsalProblem):
             names,
             number_columns(frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past),
         )
+        self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())
         self.aside: Table | None = None
         if aside:
             self.aside = Table.observed(
@@ -159,11 +160,14 @@ class RehearsalTable(RehearsalProblem):
             self.identities[index],
             dict(zip(self.task.context, self.given[index], strict=True)),
             self.task.box.bounds(),
+            self.aside_units[index] if self.recorded and self.aside_units is not None else None,
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """For a held-out row under no action: whether its outcome was desired (``desired_no_action``), the
-        predicted probability (``predicted_no_action``), and the squared difference (``brier_no_action``).
+        predicted probability (``predicted_no_action``), and the squared difference (``brier_no_action``); and
+        the share of desired rows among those to learn from (``constant_no_action``), as a constant to compare
+        with.
 
         Empty for a case of a second file. The alteration itself is never scored: its outcome is unknown.
         """
@@ -175,13 +179,14 @@ class RehearsalTable(RehearsalProblem):
         return {
             "desired_no_action": desired,
             "predicted_no_action": predicted,
+            "constant_no_action": self.share,
             "brier_no_action": (predicted - desired) ** 2,
         }
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the share of desired outcomes, cautions and the fingerprint."""
         table = self.past
-        desired = float(self.task.region.contains(table.columns(self.task.outcomes)).double().mean())
+        desired = self.share
         ranges = {
             name: [float(column.min()), float(column.max())]
             for name, column in zip(table.names, table.values.T, strict=True)

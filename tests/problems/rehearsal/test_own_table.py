@@ -88,6 +88,7 @@ def test_the_prediction_without_an_alteration_is_compared_with_the_record(file, 
     assert problem.score(case, decision) == {
         "desired_no_action": desired,
         "predicted_no_action": 0.25,
+        "constant_no_action": problem.share,
         "brier_no_action": (0.25 - desired) ** 2,
     }
     assert problem.score(case, Decision(None, 0.0, status="no_action")) == {}
@@ -188,6 +189,8 @@ def test_rows_of_a_unit_are_held_out_together(frame, kept):
     assert set(units).isdisjoint(problem.aside_units)
     assert "shop" not in problem.observations().names
     assert problem.card()["units"] == 8
+    assert [problem.case(index).unit for index in range(12)] == list(problem.aside_units)
+    assert problem.case(0).facts()["unit"] == problem.aside_units[0]
     assert problem.task.to_plain()["unit"] == "shop"
     assert RehearsalTable(frame, TASK).units() is None
 

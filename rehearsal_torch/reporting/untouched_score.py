@@ -1,0 +1,105 @@
+"""The held-out score of the untouched rows: how well a method predicts the outcome where nothing is altered.
+
+No table knows what an alteration would have brought. Whether the outcome of a row that nobody altered is
+desired, it does know, and a method predicts that too. The Brier score is the mean of (predicted - desired)^2
+over rows that the method has not seen, beside that of a constant, the share of desired rows among those that
+it has seen. A method that does not beat the constant has learnt nothing about the outcome.
+
+The rows are the held-out ones for which a run decided, or, with ``claims=cross_fitted``, all rows, each
+predicted by the model of the folds that has not seen it. Intervals are by unit where rows belong together.
+
+Source: Brier (1950), Verification of forecasts expressed in terms of probability.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
+from rehearsal_torch.evaluation.recorded_run import Recorded
+from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.files.rows import read_rows
+
+FILE, NUMBERS = "untouched.csv", ("desired", "predicted", "constant")
+NEEDED = ("desired_no_action", "predicted_no_action", "constant_no_action")
+NONE = (
+    "Held-out score of the untouched rows: none, as no row was held out (dataset.validation=0.2 without "
+    "dataset.contexts=FILE holds some out; claims=cross_fitted scores all rows)"
+)
+
+
+@dataclass(frozen=True)
+class UntouchedScore:
+    """Brier scores of the untouched rows.
+
+    Attributes:
+        rows: The number of rows.
+        own: The method's score.
+        constant: The constant's score.
+        gain: The constant's score minus the method's, paired.
+    """
+
+    rows: int
+    own: Interval
+    constant: Interval
+    gain: Interval
+
+    def line(self) -> str:
+        """One sentence with both scores, and which is better."""
+        better = (
+            "better than the constant"
+            if self.gain.low > 0
+            else "worse than the constant"
+            if self.gain.high < 0
+            else "not told apart from the constant"
+        )
+        return (
+            f"Held-out score of {self.rows} untouched rows (Brier, lower is better): {self.own}; a constant "
+            f"{self.constant}; difference {self.gain}: {better}"
+        )
+
+
+def scored(run: Recorded) -> UntouchedScore | None:
+    """The score of a run; None if no row was held out.
+
+    Raises:
+        PlainFileError: if the file of the rows is damaged.
+    """
+    kept = read_rows(run.path / FILE, ("unit", *NUMBERS), NUMBERS)
+    if kept:
+        rows = [_Row(each["unit"], *(number(each[name]) for name in NUMBERS)) for each in kept]
+    else:
+        rows = [
+            _Row(
+                str(one.get("unit", one.get("identity", ""))),
+                *(number(one["score"][name]) for name in NEEDED),
+            )
+            for one in run.decisions
+            if set(NEEDED) <= set(one.get("score") or {})
+        ]
+    rows = [each for each in rows if all(map(math.isfinite, (each.desired, each.predicted, each.constant)))]
+    return _score(rows) if rows else None
+
+
+def line(run: Recorded) -> str:
+    """One sentence about the score of a run of an own table; empty for other runs."""
+    if run.choices.get("dataset") != "table":
+        return ""
+    found = scored(run)
+    return NONE if found is None else found.line()
+
+
+@dataclass(frozen=True)
+class _Row:
+    unit: str
+    desired: float
+    predicted: float
+    constant: float
+
+
+def _score(rows: Sequence[_Row]) -> UntouchedScore:
+    units = [each.unit for each in rows]
+    own = [(each.predicted - each.desired) ** 2 for each in rows]
+    constant = [(each.constant - each.desired) ** 2 for each in rows]
+    gain = [two - one for one, two in zip(own, constant, strict=True)]
+    return UntouchedScore(len(rows), *(mean_interval(each, units=units) for each in (own, constant, gain)))
