@@ -49,6 +49,7 @@ from rehearsal_torch.training.fit import fit
 from rehearsal_torch.workers import end_with
 
 Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float | str]]
+Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class _Method:
     certify: Certify | None
     seed: int
     overturning: Overturning | None
+    claims: Claims | None = None
 
     def rounds(self, indices: Sequence[int]) -> list[Round]:
         """The rounds of one batch of cases; the same at every call and in every process."""
@@ -84,6 +86,8 @@ class _Method:
                     case.check(decision.alteration)
             # A user-supplied search may not have applied the guard.
             decisions = objective.guarded(decisions, self.search.declines)
+            if self.claims is not None:
+                decisions = self.claims(cases, decisions)
             trajectories = [objective.trajectory_record(decision) for decision in decisions]
             certificates = [
                 None if self.certify is None else self.certify(self.surrogate, objective, decision)
@@ -119,6 +123,7 @@ def rounds(
     learn: bool = False,
     trainer: Descent | None = None,
     certify: Certify | None = None,
+    claims: Claims | None = None,
     seed: int = 0,
     workers: int = 1,
     begin: int = 0,
@@ -137,6 +142,8 @@ def rounds(
         trainer: How parts without a closed-form fit are refitted.
         certify: Returns a certificate for (surrogate, objective, decision), name to number or text; None for
             no certificates.
+        claims: Replaces the claims of the decisions for some cases, and no action (`claims`); None keeps the
+            method's own.
         seed: Determines all random draws, together with the case's index.
         workers: Processes that share the rounds, each with one thread.
         begin: The number of leading `indices` to skip, which an earlier run has decided. The batches stay
@@ -162,7 +169,7 @@ def rounds(
         if learn or problem.kind != "rehearse"
         else for_question(surrogate.question(), problem.observations)
     )
-    method = _Method(problem, surrogate, objective, search, certify, seed, overturning)
+    method = _Method(problem, surrogate, objective, search, certify, seed, overturning, claims)
     if learn:
         if workers > 1 or begin != len(answers):
             message = (

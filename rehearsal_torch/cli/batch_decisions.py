@@ -8,12 +8,14 @@ progress of trials is shown as one line per round.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rehearsal_torch.cli.build import seed_and_use_one_thread
+from rehearsal_torch.cli.cross_fitting import claimed
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Method, Run, learning, method_of, suits
 from rehearsal_torch.round_line import Round, answered
@@ -21,6 +23,7 @@ from rehearsal_torch.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.loop import Claims
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
@@ -85,6 +88,7 @@ def played(
     surrogate: "Surrogate",
     indices: Sequence[int] | None = None,
     *,
+    claims: "Claims | None" = None,
     begin: int = 0,
     answers: "Sequence[Table]" = (),
     workers: int = 1,
@@ -95,6 +99,7 @@ def played(
         run: The run.
         surrogate: The fitted surrogate; refitted in place in an online run.
         indices: The cases; None for all.
+        claims: Replaces the claims of the decisions; None keeps the method's own.
         begin: The number of leading cases to skip.
         answers: The responses of the skipped rounds, for an online run.
         workers: The number of processes that share the rounds.
@@ -109,6 +114,7 @@ def played(
         run.search,
         indices,
         certify=run.certificate,
+        claims=claims,
         seed=run.seed,
         learn=run.learn,
         trainer=run.trainer(None) if run.learn else None,
@@ -153,11 +159,13 @@ def decide(
             str(folder.path),
             "Choose another out=",
         )
+    claims = claimed(run, folder, told=None if sweep else partial(print, flush=True)) if planned else None
     with as_user_error("deciding"):
         made = played(
             run,
             surrogate,
             planned,
+            claims=claims,
             begin=len(done),
             answers=[answered(decision) for decision in before] if run.learn else (),
             workers=1 if run.learn else processes(run.config["workers"], sweep),

@@ -47,6 +47,7 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
             "by",
             "Choose by=patient, unless a comparison requires the other",
         )
+    _claims(config)
     _whole("shards", config.shards, 1, optional=False)
     _whole("shard", config.shard, 0, optional=False)
     shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {
@@ -117,6 +118,31 @@ def _whole(key: str, value: object, minimum: int, *, optional: bool) -> None:
         raise UserError(
             f"expected a whole number of at least {minimum}{', or null' if optional else ''}; got {value}",
             key,
+        )
+
+
+def _claims(config: DictConfig) -> None:
+    """Checks where claims come from; a folder of an earlier version names nothing."""
+    claims = config.get("claims", "in_sample")
+    if claims not in ("in_sample", "cross_fitted"):
+        raise UserError(
+            f"expected in_sample or cross_fitted; got {claims}",
+            "claims",
+            did_you_mean(str(claims), ["in_sample", "cross_fitted"]),
+        )
+    if claims == "in_sample":
+        return
+    if config.learn:
+        raise UserError(
+            "an online run fits again after each round, so that its claims have no fixed rows",
+            "claims=cross_fitted",
+            "Leave one of claims= and learn= out",
+        )
+    if config.checkpoint is not None:
+        raise UserError(
+            "cross-fitted claims need fits to parts of the rows, and a checkpoint holds one fit",
+            "claims=cross_fitted",
+            "Leave checkpoint= out, so that the surrogate is fitted here",
         )
 
 

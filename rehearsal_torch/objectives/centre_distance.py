@@ -288,6 +288,7 @@ class CentreDistance(AlterationObjective):
                 chance(achieved),
                 chance(baseline_share),
                 declined=no_improvement(achieved, baseline_share) if achieved < baseline_share else "",
+                draws=len(next(iter(self.pushforward[TEST].noise.values()), ())) or None,
             )
             for achieved, baseline_share in rows
         ]

@@ -107,6 +107,7 @@ class Appraisal:
             not.
         declined: Why no action is better by the method's own rule; empty if it is not.
         trace: Further trace entries (plain numbers and texts).
+        draws: How many independent draws the estimate is a share of; None if it is none.
     """
 
     estimate: Estimate | None
@@ -115,6 +116,7 @@ class Appraisal:
     refused: str = ""
     declined: str = ""
     trace: dict[str, Any] = field(default_factory=dict)
+    draws: int | None = None
 
 
 def chance(

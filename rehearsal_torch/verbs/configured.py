@@ -9,6 +9,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -20,14 +21,17 @@ from omegaconf import DictConfig, open_dict
 
 from rehearsal_torch.cli.batch_decisions import Method, method_of, suits
 from rehearsal_torch.cli.build import plain, seed_and_use_one_thread, tasked
+from rehearsal_torch.cli.cross_fitting import cross_fitted_claims
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.cli.verbs.fitting import fitted
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.verbs.methods import RequestError
 
 if TYPE_CHECKING:
+    from rehearsal_torch.claims import CrossFittedClaims
     from rehearsal_torch.data.decision import Decision
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -37,6 +41,7 @@ __all__ = [
     "configuration",
     "decisions",
     "in_words",
+    "judged",
     "learnt",
     "method_of",
     "plain",
@@ -147,8 +152,28 @@ def learnt(config: DictConfig, problem: "Problem", method: Method) -> "Surrogate
         return fitted(config, RunFolder(folder), problem, method)
 
 
+def judged(config: DictConfig, problem: "Problem", method: Method) -> "CrossFittedClaims":
+    """Claims from rows that did not choose, exactly as ``rehearsal decide claims=cross_fitted`` makes them.
+
+    Args:
+        config: The configuration, as `learnt` left it.
+        problem: The problem with the observations.
+        method: The method that decides.
+
+    Raises:
+        UserError: if a fold cannot be fitted to.
+    """
+    run = build(config, problem)
+    return cross_fitted_claims(replace(run, objective=method.objective, search=method.search))
+
+
 def decisions(
-    problem: "Problem", surrogate: "Surrogate", method: Method, seed: int, workers: int = 1
+    problem: "Problem",
+    surrogate: "Surrogate",
+    method: Method,
+    seed: int,
+    workers: int = 1,
+    claims: "CrossFittedClaims | None" = None,
 ) -> "list[Decision]":
     """A decision for each case of a problem, in order.
 
@@ -158,6 +183,7 @@ def decisions(
         method: The objective and search to use.
         seed: Determines all random draws.
         workers: The number of processes that share the cases.
+        claims: Replaces the claims of the decisions; None keeps the method's own.
 
     Raises:
         UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
@@ -167,5 +193,7 @@ def decisions(
     suits(method, surrogate)
     seed_and_use_one_thread(seed)
     with as_user_error("deciding"):
-        found = rounds(problem, surrogate, method.objective, method.search, seed=seed, workers=workers)
+        found = rounds(
+            problem, surrogate, method.objective, method.search, claims=claims, seed=seed, workers=workers
+        )
         return [each.decision for each in found]

@@ -23,6 +23,7 @@ from rehearsal_torch.verbs.configured import (
     configuration,
     decisions,
     in_words,
+    judged,
     learnt,
     method_of,
     undisturbed,
@@ -52,6 +53,7 @@ def rehearse(
     method: str = "cme",
     seed: int = 0,
     workers: int = 1,
+    claims: str = "in_sample",
     **settings: object,
 ) -> "list[Decision]":
     """Decides which alteration to make in each case.
@@ -66,6 +68,9 @@ def rehearse(
         method: The name of a file in ``conf/decision``, such as "cme" (the default), "care" or "none".
         seed: Determines all random draws.
         workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
+        claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
+            from rows that did not choose them (ten more fits). The trace then holds ``brier``, the held-out
+            score of the rows without an alteration, and ``brier_constant``, that of a constant.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
 
@@ -85,6 +90,8 @@ def rehearse(
         raise RequestError(f"workers: expected a whole number of at least 1; got {workers!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise RequestError(f"seed: expected a whole number of at least 0; got {seed!r}")
+    if claims not in ("in_sample", "cross_fitted"):
+        raise RequestError(f"claims: expected 'in_sample' or 'cross_fitted'; got {claims!r}")
     for key, argument in _TAKEN.items():
         if key in settings:
             raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
@@ -108,7 +115,9 @@ def rehearse(
             config.dataset.kept,
             seed,
         )
-        return decisions(problem, learnt(config, problem, chosen), chosen, seed, workers)
+        surrogate = learnt(config, problem, chosen)
+        others = judged(config, problem, chosen) if claims == "cross_fitted" else None
+        return decisions(problem, surrogate, chosen, seed, workers, others)
 
 
 def _rows(given: Any, role: str) -> "pd.DataFrame | Table | str | Path":

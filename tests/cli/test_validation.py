@@ -100,3 +100,17 @@ def test_a_checkpoint_is_for_deciding_and_brings_its_own_surrogate(tmp_path):
     checked(*given, script="decide")
     said = refused(*given, "surrogate.count=3", script="decide")
     assert "a checkpoint brings its own surrogate, so surrogate.count=3 would change nothing" in said
+
+
+def test_cross_fitted_claims_need_fits_of_their_own(tmp_path):
+    decide = {"script": "decide"}
+    words = refused("+experiment=auf", "claims=cross_fited", **decide)
+    assert "claims: expected in_sample or cross_fitted; got cross_fited" in words
+    assert "Did you mean cross_fitted" in words
+    words = refused("+experiment=auf", "claims=cross_fitted", "learn=true", **decide)
+    assert "claims=cross_fitted: an online run fits again after each round" in words
+    (tmp_path / "config.yaml").write_text("_target_: x\n")
+    (tmp_path / "weights.safetensors").write_text("")
+    words = refused("+experiment=auf", "claims=cross_fitted", f"checkpoint={tmp_path}", **decide)
+    assert "a checkpoint holds one fit" in words
+    checked("+experiment=auf", "claims=cross_fitted", **decide)

@@ -65,6 +65,22 @@ def test_decisions_are_those_of_the_command_to_the_last_bit(folder, method, sett
 
 
 @pytest.mark.slow
+def test_claims_from_other_rows_are_those_of_the_command_and_change_no_action(folder):
+    own = rt.rehearse("table.csv", "task.yaml", "cases.csv", **SMALL)
+    found = rt.rehearse("table.csv", "task.yaml", "cases.csv", claims="cross_fitted", **SMALL)
+    assert plain(found) == commanded(folder, "cme", SMALL | {"claims": "cross_fitted"})
+    assert [each.alteration.values.tolist() for each in found] == [
+        each.alteration.values.tolist() for each in own
+    ]
+    for one, other in zip(own, found, strict=True):
+        assert other.trace["claimed_in_sample"] == one.estimate.point
+        assert other.estimate.point == pytest.approx(one.estimate.point - other.trace["optimism"], abs=2e-6)
+        assert other.estimate.lower < other.estimate.point < other.estimate.upper
+    assert len((folder / "cme-0" / "untouched.csv").read_text().splitlines()) == 81
+    assert json.loads((folder / "cme-0" / "claims.json").read_text())["folds"] == 5
+
+
+@pytest.mark.slow
 def test_what_holds_table_task_and_cases_makes_no_difference(folder):
     frame = pd.read_csv("table.csv")
     table = rt.Table.observed(tuple(frame.columns), torch.from_numpy(frame.to_numpy().copy()))
@@ -117,6 +133,7 @@ def test_nothing_global_is_changed(folder):
         ({"cases": [{"X1": 0.3}]}, "the cases: (?s:.*)no column 'X2'"),
         ({"method": "greedy"}, "'greedy' decides for episodes"),
         ({"workers": 0}, "workers: expected a whole number of at least 1"),
+        ({"claims": "honest"}, "claims: expected 'in_sample' or 'cross_fitted'; got 'honest'"),
         ({"seed": -1}, "seed: expected a whole number of at least 0"),
         ({"dataset.task": "task.yaml"}, "'dataset.task' is the argument `task`"),
         ({"checkpoint": "run"}, "'checkpoint' cannot be set here: expected settings of surrogate, objective"),

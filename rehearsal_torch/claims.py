@@ -1,0 +1,364 @@
+"""Claims of chosen actions, judged by models that were fitted to rows that did not choose.
+
+The action a(x) that a search finds is the best one under a model; the largest of many uncertain values is
+likely to be large by chance, so that the model's claim c(x, a(x)) is too high on average: the optimism of the
+choice, s(n) for a model of n rows. Rows that did not choose show it. With K folds of the rows (whole units,
+where rows belong together), for each k a model C_k of all other rows and a model F_k of fold k choose for the
+same reference cases, and each judges the other's choice:
+
+    e_k = mean [c_C(a_C) - c_F(a_C)] + mean [c_F(a_F) - c_C(a_F)] = s(n - n/K) + s(n/K).
+
+A model of fewer rows is smoother, which lowers what it says of any good action; in the sum this difference of
+the two models cancels. As s falls with the root of the number of rows,
+
+    s(n) = mean_k e_k / (sqrt(K / (K - 1)) + sqrt(K)),         at least 0.
+
+The claim for a case is the model's own claim for its chosen action a without the optimism, c = c(a) - s, at
+least 0. With f = mean_k c_{F_k}(a), what models of few rows say of that action, its variance is the sum of
+
+    (K - 1) / K sum_k (c_{C_k}(a) - mean)^2    the rows and the hyper-parameters (jackknife of the folds)
+    var_k c_{F_k}(a) / K                       disagreement of the fits of the folds
+    var_k e_k / (K scale^2)                    error of the optimism, scale as in s(n)
+    (c - f)^2                                  what more rows than n/K have changed (smoothing)
+    c (1 - c) / draws                          counting error of an estimate that is a share
+
+and the interval is normal, within [0, 1]. What remains is a bias that all fits share: where no row is near,
+or the model is wrong in the same way for every part of the rows, a claim from other rows is wrong as well.
+The actions are those of the model of all rows.
+
+As a by-product each row is predicted, under no action, by a model that has not seen it: a held-out score of
+the untouched rows.
+
+Source: Chernozhukov et al. (2018) and Zenati et al. (2025) for cross-fitting; Efron and Stein (1981) for
+the jackknife; the symmetric optimism, its rate and the terms of the variance are ours, chosen on simulated
+worlds.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
+from rehearsal_torch.search.search import BatchSearch, Search
+from rehearsal_torch.seeding import generator
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.training.folds import Fold, folds_of
+
+NORMAL = 1.959964
+LEVEL = 0.95
+AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Untouched:
+    """The rows under no action, each predicted by a model that has not seen it.
+
+    Attributes:
+        rows: Number of each row in the observations, (n,).
+        desired: Whether its outcome is desired, (n,), 0 or 1.
+        predicted: Predicted probability of a desired outcome, (n,).
+        constant: The share of desired rows among those that the model has seen, (n,).
+    """
+
+    rows: Tensor
+    desired: Tensor
+    predicted: Tensor
+    constant: Tensor
+
+    def brier(self) -> tuple[float, float]:
+        """Mean squared difference of prediction and outcome, and that of the constant."""
+        own, constant = (
+            float((each - self.desired).square().mean()) for each in (self.predicted, self.constant)
+        )
+        return own, constant
+
+
+class CrossFittedClaims:
+    """Replaces the claims of decisions by cross-fitted ones.
+
+    Args:
+        complements: The models C_k, each fitted to all rows but those of fold k.
+        folds: The models F_k, each fitted to the rows of fold k.
+        objective: Builds the objective of the decisions (`objectives.objective.objective_for`).
+        excess: e_k, (K,).
+        untouched: The rows under no action.
+    """
+
+    def __init__(
+        self,
+        complements: Sequence[Surrogate],
+        folds: Sequence[Surrogate],
+        objective: Callable[..., Any],
+        excess: Tensor,
+        untouched: Untouched | None = None,
+    ) -> None:
+        self.complements, self.folds, self.objective = tuple(complements), tuple(folds), objective
+        count = len(self.folds)
+        rates = excess / (math.sqrt(count / (count - 1)) + math.sqrt(count))
+        self.optimism = max(float(rates.mean()), 0.0)
+        self.error = float(rates.std() / math.sqrt(count))
+        self.untouched = untouched
+        self.score: dict[str, float] = {}
+        if untouched is not None:
+            own, constant = untouched.brier()
+            self.score = {"brier": round(own, 6), "brier_constant": round(constant, 6)}
+
+    def __call__(self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions with cross-fitted estimates; where nothing is altered, or the method has no estimate,
+        the estimate stays.
+
+        Trace: ``claimed_in_sample``, the estimate that is replaced, and ``optimism``; ``brier``, the held-out
+        score of the untouched rows, and ``brier_constant``, that of the constant. A claim that is not
+        above the one for no action gets a warning; the action stays.
+        """
+        (complements, _), (folds, draws) = (
+            self._estimates(models, cases, decisions) for models in (self.complements, self.folds)
+        )
+        count = len(self.folds)
+        judged = folds.mean(0)
+        varying = (
+            (complements - complements.mean(0)).square().sum(0) * (count - 1) / count
+            + folds.var(0) / count
+            + self.error**2
+        )
+        found = []
+        for index, each in enumerate(decisions):
+            if each.alteration is None or each.estimate is None or not bool(varying[index].isfinite()):
+                found.append(replace(each, trace=each.trace | self.score))
+                continue
+            point = max(each.estimate.point - self.optimism, 0.0)
+            counting = 0.0 if draws[index] is None else point * (1 - point) / max(int(draws[index] or 1), 1)
+            changed = (point - float(judged[index])) ** 2
+            half = NORMAL * math.sqrt(float(varying[index]) + changed + counting)
+            found.append(self._replaced(each, point, half))
+        return found
+
+    def _replaced(self, decision: Decision, point: float, half: float) -> Decision:
+        assert decision.estimate is not None
+        point = round(point, 6)
+        lower, upper = round(max(point - half, 0.0), 6), round(min(point + half, 1.0), 6)
+        estimate = Estimate(point, decision.estimate.of, min(lower, point), max(upper, point), LEVEL)
+        trace = decision.trace | {
+            "claimed_in_sample": decision.estimate.point,
+            "optimism": round(self.optimism, 6),
+            **self.score,
+        }
+        warnings = decision.warnings
+        if decision.baseline is not None and point <= decision.baseline.point:
+            warnings = (
+                *warnings,
+                f"claim: judged by rows that did not choose, no better than doing nothing ({point:.3f} "
+                f"against {decision.baseline.point:.3f})",
+            )
+        return replace(decision, estimate=estimate, trace=trace, warnings=warnings)
+
+    def _estimates(
+        self, models: Sequence[Surrogate], cases: Sequence[RehearsalCase], decisions: Sequence[Decision]
+    ) -> tuple[Tensor, list[int | None]]:
+        """What models say of the decisions, (K, B), and the number of draws of each estimate."""
+        found: list[Tensor] = []
+        draws: list[int | None] = []
+        for model in models:
+            points, draws = estimates(_objective(self.objective, model, cases), decisions)
+            found.append(points)
+        return torch.stack(found), draws
+
+
+def estimates(
+    objective: Candidates[AlterationObjective], decisions: Sequence[Decision]
+) -> tuple[Tensor, list[int | None]]:
+    """The objective's estimates for given decisions, (B,), NaN where nothing is altered, and how many draws
+    each is a share of.
+    """
+    points = torch.full((len(decisions),), math.nan, dtype=torch.float64)
+    draws: list[int | None] = [None] * len(decisions)
+    for one in objective.sets:
+        mine = [
+            index
+            for index, each in enumerate(decisions)
+            if each.alteration is not None and each.alteration.names == one.names
+        ]
+        if not mine:
+            continue
+        actions = one.starts(1)[0].to(torch.float64).clone()
+        for index in mine:
+            alteration = decisions[index].alteration
+            assert alteration is not None
+            actions[index] = alteration.values.to(actions)
+        appraised = one.appraise(actions)
+        for index in mine:
+            estimate = appraised[index].estimate
+            if estimate is not None:
+                points[index], draws[index] = estimate.point, appraised[index].draws
+    return points, draws
+
+
+def cross_fitted(
+    table: Table,
+    units: Sequence[str] | None,
+    task: RehearsalTask,
+    fitted: Callable[[Table], Surrogate],
+    objective: Callable[..., Any],
+    search: Search[Any],
+    count: int = 5,
+    reference: int = 20,
+    seed: int = 0,
+    told: Callable[[str], None] | None = None,
+) -> CrossFittedClaims:
+    """Fits the models of the folds, and estimates the optimism of the choice.
+
+    The work is bounded: 2 K fits, and 2 K searches for the reference cases.
+
+    Args:
+        table: The observations.
+        units: The unit of each row, whose rows stay in one fold; None if every row is a unit of its own.
+        task: The roles of the variables.
+        fitted: Returns a new model, fitted to some rows.
+        objective: Builds the objective of the decisions.
+        search: Finds the actions.
+        count: K, the number of folds.
+        reference: Number of rows whose contexts are the reference cases.
+        seed: Seed of the folds, the reference cases and the searches.
+        told: Is told of the progress, one line per fold; None for silence.
+
+    Raises:
+        ValueError: if there are too few rows or units for the folds, or a fold cannot be fitted to.
+    """
+    folds = _parted(table, units, count, seed)
+    places = torch.randperm(len(table), generator=generator(seed))[:reference]
+    cases = _cases(table, task, places)
+    eager = copy(search)
+    eager.declines = False
+    complements, others, excess, parts = [], [], [], []
+    for fold in folds:
+        if told is not None:
+            told(f"claims: fold {fold.index + 1} of {count}, two fits and two searches")
+        try:
+            most, few = (fitted(_rows(table, rows)) for rows in (fold.train, fold.held_out))
+        except ValueError as error:
+            raise ValueError(
+                f"claims=cross_fitted: fold {fold.index + 1} of {count} ({len(fold.held_out)} rows) cannot "
+                f"be fitted to: {error}. Use claims=in_sample, or more rows"
+            ) from error
+        with in_numbers("the models of the folds"), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            excess.append(
+                _excess(most, few, objective, eager, cases) + _excess(few, most, objective, eager, cases)
+            )
+            parts.append(_untouched(most, objective, table, task, fold))
+        complements.append(most)
+        others.append(few)
+    whole = [torch.cat(each) for each in zip(*parts, strict=True)]
+    order = whole[0].argsort()
+    untouched = Untouched(*(each[order] for each in whole))
+    return CrossFittedClaims(
+        complements,
+        others,
+        objective,
+        torch.tensor(excess, dtype=torch.float64),
+        untouched if bool(untouched.predicted.isfinite().all()) else None,
+    )
+
+
+def _parted(table: Table, units: Sequence[str] | None, count: int, seed: int) -> list[Fold]:
+    """The folds.
+
+    Raises:
+        ValueError: if there are too few units or rows.
+    """
+    try:
+        folds = folds_of(len(table), units, count, seed)
+    except ValueError as error:
+        raise ValueError(f"claims=cross_fitted: {error}, or claims=in_sample") from error
+    fewest = min(len(fold.held_out) for fold in folds)
+    if fewest < MIN_ROWS:
+        raise ValueError(
+            f"claims=cross_fitted: each of {count} folds is fitted to by itself, with at least {MIN_ROWS} "
+            f"rows; got a fold of {fewest} (of {len(table)} rows): use claims=in_sample, or more rows"
+        )
+    return folds
+
+
+def _rows(table: Table, rows: Tensor) -> Table:
+    return Table(table.names, table.values[rows], table.altered[rows])
+
+
+def _cases(table: Table, task: RehearsalTask, rows: Tensor) -> list[RehearsalCase]:
+    """Rows as cases: their contexts, and the actions of the task."""
+    contexts = table.columns(task.context)[rows]
+    return [
+        RehearsalCase(
+            f"row {int(row)}", dict(zip(task.context, context.unbind(), strict=True)), task.box.bounds()
+        )
+        for row, context in zip(rows.tolist(), contexts, strict=True)
+    ]
+
+
+def _objective(
+    objective: Callable[..., Any], model: Surrogate, cases: Sequence[RehearsalCase]
+) -> Candidates[AlterationObjective]:
+    """The objective of a batch of cases under one of the models.
+
+    Raises:
+        TypeError: if it cannot appraise a given action.
+    """
+    made = objective_for(objective, model, cases)
+    if not isinstance(made, Candidates):
+        raise TypeError(
+            f"claims=cross_fitted needs an objective that appraises given actions (an AlterationObjective); "
+            f"got {type(made).__name__}: use claims=in_sample"
+        )
+    return made
+
+
+def _excess(
+    chooser: Surrogate,
+    judge: Surrogate,
+    objective: Callable[..., Any],
+    search: Search[Any],
+    cases: Sequence[RehearsalCase],
+) -> float:
+    """By how much the chooser's claims for its choices exceed the judge's, on average over the cases; 0 if no
+    case has an estimate.
+    """
+    size = search.batch_size if isinstance(search, BatchSearch) else 1
+    found = []
+    for batch in _batches(cases, size):
+        own = _objective(objective, chooser, batch)
+        decisions = search.batch_search(own) if isinstance(search, BatchSearch) else [search(own)]
+        found.append(
+            estimates(own, decisions)[0] - estimates(_objective(objective, judge, batch), decisions)[0]
+        )
+    return float(torch.cat(found).nanmean().nan_to_num(0.0))
+
+
+def _untouched(
+    model: Surrogate, objective: Callable[..., Any], table: Table, task: RehearsalTask, fold: Fold
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """See `Untouched`, for the held-out rows of a fold."""
+    desired = task.region.contains(table.columns(task.outcomes)).to(torch.float64)
+    predicted = []
+    for batch in _batches(_cases(table, task, fold.held_out), AT_ONCE):
+        one = _objective(objective, model, batch).sets[0]
+        baselines = [each.baseline for each in one.appraise(one.starts(1)[0])]
+        predicted += [math.nan if each is None else each.point for each in baselines]
+    return (
+        fold.held_out,
+        desired[fold.held_out],
+        torch.tensor(predicted, dtype=torch.float64),
+        desired[fold.train].mean().expand(len(fold.held_out)),
+    )
+
+
+def _batches(cases: Sequence[RehearsalCase], size: int) -> Iterator[Sequence[RehearsalCase]]:
+    return (cases[start : start + size] for start in range(0, len(cases), size))

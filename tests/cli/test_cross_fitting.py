@@ -1,0 +1,65 @@
+"""Cross-fitted claims of a run: where they come from, and what is written of them."""
+
+import json
+
+import pytest
+
+from rehearsal_torch.cli.cross_fitting import claimed, cross_fitted_claims
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.run import build
+from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.run_folder import RunFolder
+
+
+def run_of(*typed):
+    config, _ = composed(CONF, list(typed), multirun=False)
+    return build(config)
+
+
+def test_a_run_keeps_its_own_claims_unless_it_asks_for_others(tmp_path):
+    assert claimed(run_of("+experiment=auf", "decision=care"), RunFolder(tmp_path)) is None
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_what_was_found_is_written_into_the_run_folder(tmp_path):
+    typed = ("+experiment=auf", "decision=care", "dataset.size.rows=100", "claims=cross_fitted", "seed=3")
+    lines: list[str] = []
+    found = claimed(run_of(*typed), RunFolder(tmp_path), lines.append)
+    assert found is not None
+    facts = json.loads((tmp_path / "claims.json").read_text())
+    assert facts == {"folds": 5, "optimism": found.optimism, "error": found.error}
+    assert 0 <= found.optimism < 0.1
+    rows = (tmp_path / "untouched.csv").read_text().splitlines()
+    assert rows[0] == "unit,desired,predicted,constant"
+    assert [row.split(",")[0] for row in rows[1:]] == [str(row) for row in range(100)]
+    assert len(lines) == 5
+    again = cross_fitted_claims(run_of(*typed))
+    assert (again.optimism, again.error) == (found.optimism, found.error)
+
+
+@pytest.mark.slow
+def test_methods_without_an_interval_get_one():
+    typed = ("+experiment=auf", "decision=grad_rh", "dataset.size.rows=150", "trainer.max_epochs=2")
+    run = run_of(*typed, "objective.draws=100", "objective.evaluation_draws=200", "search.steps=5")
+    from rehearsal_torch.loop import rounds
+    from rehearsal_torch.training.fit import fit
+
+    surrogate = fit(run.surrogate(), run.problem.observations(), run.trainer(None), run.problem.held_out())
+    claims = cross_fitted_claims(run)
+    each = next(rounds(run.problem, surrogate, run.objective, run.search, [0], claims=claims))
+    estimate = each.decision.estimate
+    assert estimate is not None
+    assert estimate.lower is not None
+    assert estimate.upper is not None
+    assert estimate.lower < estimate.point < estimate.upper
+    # The counting error alone is 1.96 sqrt(p (1 - p) / 200) on either side.
+    half = 1.95 * (estimate.point * (1 - estimate.point) / 200) ** 0.5
+    assert estimate.upper - estimate.lower >= min(half, 1 - estimate.point) + min(half, estimate.point)
+    assert each.decision.baseline is not None
+
+
+def test_other_problems_have_no_such_claims():
+    with pytest.raises(UserError, match="claims=cross_fitted: these claims are those of alterations"):
+        cross_fitted_claims(run_of("+experiment=sepsis", "dataset.patients=20"))

@@ -1,0 +1,231 @@
+"""Claims of chosen actions: judged by rows that did not choose."""
+
+import math
+
+import pytest
+import torch
+
+from rehearsal_torch.claims import CrossFittedClaims, Untouched, cross_fitted, estimates
+from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.search import BatchSearch, chosen
+from rehearsal_torch.spaces.box import Alteration, Box
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+
+LEVELS = 10
+TASK = RehearsalTask(
+    RehearsalGraph.of({"x": (), "a": (), "y": ("a",)}),
+    ("x",),
+    Box.of({"a": (0.0, LEVELS - 1.0)}),
+    Polytope.of({"y": (0.5, None)}),
+)
+
+
+class Shares(RehearsalSurrogate):
+    """The share of desired rows for each whole-numbered action: the simplest model that a choice exploits."""
+
+    def __init__(self):
+        super().__init__(TASK)
+        self.shares = torch.zeros(LEVELS, dtype=torch.float64)
+
+    def parts(self, table):
+        desired = (table.columns(("y",))[:, 0] >= 0.5).double()
+        level = table.columns(("a",))[:, 0].long()
+        count = torch.bincount(level, minlength=LEVELS)
+        self.shares = torch.bincount(level, weights=desired, minlength=LEVELS) / count.clamp_min(1)
+        self.whole = float(desired.mean())
+        return iter(())
+
+
+class Share(AlterationObjective):
+    def __init__(self, surrogate, cases, names, draws=None):
+        super().__init__(cases, names)
+        self.model, self.draws = surrogate, draws
+
+    def __call__(self, actions):
+        return self.model.shares[actions[..., 0].round().long()]
+
+    def starts(self, count):
+        return torch.arange(LEVELS, dtype=torch.float64)[:count, None, None].expand(-1, len(self.cases), 1)
+
+    def appraise(self, actions):
+        return [
+            Appraisal(chance(value), chance(self.model.whole), draws=self.draws)
+            for value in self(actions).tolist()
+        ]
+
+
+class Best(BatchSearch):
+    kind = "rehearse"
+    batch_size = 7
+
+    def batch_search(self, objective):
+        (one,) = objective.sets
+        actions = one.starts(LEVELS)
+        values = one(actions)
+        best = actions[values.argmax(0), torch.arange(len(objective.cases))]
+        return chosen(objective, [best], values.amax(0)[None], "best", Budget(None), declines=self.declines)
+
+
+def rows(count, seed, chance_of=0.5):
+    stream = torch.Generator().manual_seed(seed)
+    values = torch.rand(count, 3, generator=stream, dtype=torch.float64)
+    values[:, 1] = torch.randint(LEVELS, (count,), generator=stream).double()
+    values[:, 2] = (values[:, 2] < chance_of).double()
+    return Table.observed(("x", "a", "y"), values)
+
+
+def fitted(table):
+    made = Shares()
+    for _ in made.parts(table):
+        pass
+    return made
+
+
+def claims(table, **settings):
+    return cross_fitted(table, None, TASK, fitted, Share, Best(), **settings)
+
+
+def cases(count=3):
+    return [
+        RehearsalCase(str(index), {"x": torch.tensor(0.5, dtype=torch.float64)}, TASK.box.bounds())
+        for index in range(count)
+    ]
+
+
+@pytest.mark.slow
+def test_the_optimism_of_a_choice_among_equals_is_taken_off():
+    # Every action succeeds with probability .5: whatever exceeds it is chance.
+    own, corrected, held = [], [], []
+    for seed in range(40):
+        table = rows(400, seed)
+        objective = Share.for_cases(fitted(table), cases(1))
+        decisions = Best().batch_search(objective)
+        (found,) = claims(table, seed=seed)(objective.cases, decisions)
+        assert decisions[0].estimate is not None
+        assert found.estimate is not None
+        assert found.estimate.lower is not None
+        assert found.estimate.upper is not None
+        assert found.trace["claimed_in_sample"] == decisions[0].estimate.point
+        assert torch.equal(found.alteration.values, decisions[0].alteration.values)
+        own.append(decisions[0].estimate.point - 0.5)
+        corrected.append(found.estimate.point - 0.5)
+        held.append(found.estimate.lower <= 0.5 <= found.estimate.upper)
+    assert sum(own) / 40 > 0.09
+    assert abs(sum(corrected) / 40) < 0.03
+    assert sum(held) >= 37
+
+
+def test_a_claim_that_is_gone_is_told_and_the_action_stays():
+    decision = Decision(
+        Alteration(("a",), torch.tensor([3.0], dtype=torch.float64)),
+        0.6,
+        estimate=Estimate(0.6, "chance"),
+        baseline=Estimate(0.5, "chance"),
+    )
+    model = fitted(rows(200, 0))
+    scale = math.sqrt(2) + math.sqrt(2)
+    made = CrossFittedClaims(
+        [model, model], [model, model], Share, torch.tensor([0.2, 0.2], dtype=torch.float64) * scale
+    )
+    (found,) = made(cases(1), [decision])
+    assert (made.optimism, made.error) == (pytest.approx(0.2), pytest.approx(0.0))
+    assert found.estimate is not None
+    assert found.estimate.point == pytest.approx(0.4)
+    judged = float(model.shares[3])
+    assert found.estimate.upper == pytest.approx(0.4 + 1.959964 * abs(0.4 - judged), abs=1e-5)
+    assert found.warnings == (
+        "claim: judged by rows that did not choose, no better than doing nothing (0.400 against 0.500)",
+    )
+    assert found.status == "recommended"
+
+
+def test_an_estimate_that_is_a_share_of_draws_has_its_counting_error():
+    decision = Decision(
+        Alteration(("a",), torch.tensor([3.0], dtype=torch.float64)), 0.5, estimate=Estimate(0.5, "chance")
+    )
+    model = fitted(rows(200, 0))
+    model.shares[3] = 0.5
+    made = CrossFittedClaims(
+        [model, model],
+        [model, model],
+        lambda surrogate, some: Share.for_cases(surrogate, some, draws=100),
+        torch.zeros(2, dtype=torch.float64),
+    )
+    (found,) = made(cases(1), [decision])
+    assert found.estimate is not None
+    assert found.estimate.upper == pytest.approx(0.5 + 1.959964 * 0.05, abs=1e-6)
+
+
+def test_nothing_altered_keeps_its_claim():
+    none = Decision(None, 0.0, status="no_action", baseline=Estimate(0.5, "chance"))
+    made = claims(rows(100, 1))
+    (found,) = made(cases(1), [none])
+    assert (found.estimate, found.baseline) == (None, none.baseline)
+    assert set(found.trace) == {"brier", "brier_constant"}
+
+
+def test_each_row_is_predicted_by_a_model_that_has_not_seen_it():
+    table = rows(100, 2)
+    untouched = claims(table, seed=5).untouched
+    assert untouched is not None
+    assert torch.equal(untouched.rows, torch.arange(100))
+    assert torch.equal(untouched.desired, table.columns(("y",))[:, 0])
+    # This model predicts the share of its own rows, which is the constant.
+    torch.testing.assert_close(untouched.predicted, untouched.constant, rtol=0, atol=1e-6)
+    total = float(untouched.desired.sum())
+    assert (untouched.constant * 80 <= total).all()
+    assert untouched.brier()[0] == pytest.approx(untouched.brier()[1])
+    exact = Untouched(*torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 0.5], [0.5, 0.5]]))
+    assert exact.brier() == (pytest.approx(0.125), pytest.approx(0.25))
+
+
+def test_equal_seeds_give_equal_claims_and_units_stay_together():
+    table = rows(120, 3)
+    one, two = claims(table, seed=1), claims(table, seed=1)
+    assert (one.optimism, one.error) == (two.optimism, two.error)
+    seen: list[int] = []
+
+    def counted(part):
+        seen.append(len(part))
+        return fitted(part)
+
+    units = [f"u{row % 6}" for row in range(120)]
+    lines: list[str] = []
+    made = cross_fitted(table, units, TASK, counted, Share, Best(), 3, seed=1, told=lines.append)
+    assert seen == [80, 40] * 3
+    assert len(made.folds) == len(lines) == 3
+    assert lines[0] == "claims: fold 1 of 3, two fits and two searches"
+
+
+def test_estimates_of_given_actions_are_those_of_their_sets():
+    model = fitted(rows(200, 4))
+    objective = Share.for_cases(model, cases(2))
+    decisions = [
+        Decision(None, 0.0, status="no_action"),
+        Decision(Alteration(("a",), torch.tensor([7.0], dtype=torch.float64)), 0.0),
+    ]
+    points, draws = estimates(objective, decisions)
+    assert math.isnan(float(points[0]))
+    assert float(points[1]) == float(model.shares[7])
+    assert draws == [None, None]
+
+
+def test_too_few_rows_or_units_are_told():
+    with pytest.raises(ValueError, match=r"claims=cross_fitted: each of 5 folds .* got a fold of 8 \(of 40"):
+        claims(rows(40, 0))
+    with pytest.raises(ValueError, match="5 folds and 2 units"):
+        cross_fitted(rows(100, 0), ["a", "b"] * 50, TASK, fitted, Share, Best())
+
+    def refused(part):
+        raise ValueError("x: all 20 values are 1")
+
+    with pytest.raises(ValueError, match=r"fold 1 of 5 \(20 rows\) cannot be fitted to: x: all 20 values"):
+        cross_fitted(rows(100, 0), None, TASK, refused, Share, Best())
+    with pytest.raises(TypeError, match="needs an objective that appraises given actions"):
+        cross_fitted(rows(100, 0), None, TASK, fitted, lambda surrogate, some: "none", Best())
