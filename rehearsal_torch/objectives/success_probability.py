@@ -132,9 +132,7 @@ class SuccessProbability(CountObjective):
             by_graph = [{"graphs": each} for each in self.belief.judged(desired)]
         rows = zip(desired.double().mean(0).tolist(), self.before.tolist(), by_graph, strict=True)
         return [
-            Appraisal(
-                chance(estimated), chance(baseline), trace=trace, draws=len(self.test_scenarios.gains)
-            )
+            Appraisal(chance(estimated), chance(baseline), trace=trace, draws=len(self.test_scenarios.gains))
             for estimated, baseline, trace in rows
         ]
 
