@@ -26,7 +26,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.objective import Objective
-from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
+from rehearsal_torch.objectives.reward import BoundedReward, Doses, LinearReward, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
 
@@ -174,6 +174,27 @@ class CounterfactualReturn(Objective):
         doses = self._dosed(time, reward)
         doses = None if doses is None else Doses(doses.names, doses.values.unsqueeze(-3))
         return reward(self.surrogate.member_units(states), self.surrogate.names, doses)
+
+    def highest_rewards(self, lower: Tensor, upper: Tensor, time: int, actions: Tensor) -> Tensor:
+        """Upper bounds on R over boxes of states at one step, under given actions.
+
+        Args:
+            lower: Lower ends in the coordinates of the trajectory, (..., D), or (..., M D) for an ensemble.
+            upper: Upper ends.
+            time: The step.
+            actions: The actions, (A',) long.
+
+        Returns:
+            (..., A'), or (..., 1) if the reward does not depend on the action; the mean over members.
+
+        Raises:
+            TypeError: if the reward has no bound over boxes.
+        """
+        if not isinstance(self.reward, BoundedReward):
+            raise TypeError(f"{type(self.reward).__name__} has no bound over boxes of states")
+        ends = [self.surrogate.member_units(end) for end in (lower, upper)]
+        doses = Doses(self.doses.names, self.doses.values[time, actions]) if self.reward.acts else None
+        return self.reward.highest(ends[0], ends[1], self.surrogate.names, doses).mean(-2)
 
     def member_returns(self, actions: Tensor) -> Tensor:
         """The return of an action sequence by each member, (H,) long -> (M,)."""

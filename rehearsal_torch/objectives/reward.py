@@ -136,3 +136,15 @@ class LinearReward(Reward):
             list(self.weights.values()), dtype=torch.float64, device=state_scale.device
         ) * state_scale[place].to(torch.float64)
         return gradient
+
+
+class BoundedReward(Reward):
+    """A reward of which an upper bound over boxes of states is known."""
+
+    @abstractmethod
+    def highest(
+        self, lower: Tensor, upper: Tensor, names: Sequence[str], doses: Doses | None = None
+    ) -> Tensor:
+        """At least R(s, a) for every state with lower <= s <= upper, (..., D), (..., D) -> (..., A) or
+        (..., 1).
+        """

@@ -10,6 +10,14 @@ with x_j a state variable, a dose of the action, or the ratio of two of them. Ea
 rules divide the real line into cells, with the smallest number that does not fulfil a strict rule as a border
 (exact in float64), so that a score costs one search of a sorted list per criterion.
 
+Over a box of states a criterion's quantity lies in an interval: that of the variable, or the quotient of two
+intervals (the whole line if the denominator's contains 0). Its points are at least the smallest in the cells
+that the interval meets, found in a table of all pairs of first and last cell. Hence
+
+    R(s, a) <= - sum over c of  max over j of c of  min of p_j over the interval of x_j.
+
+The bound is exact if no variable is read twice.
+
 If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
 withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out. Both scores
 are reported for the same actions (`StepScore.related`): what they differ by is bookkeeping.
@@ -20,14 +28,15 @@ Source: the SOFA score by the rules in `conf/reward/sofa_score.yaml` (Vincent et
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.table import positions
-from rehearsal_torch.objectives.reward import Doses, Reward
+from rehearsal_torch.objectives.reward import BoundedReward, Doses, Reward
 
 RULE = re.compile(r"^\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*$")
 MAX_RULES = 1000
@@ -77,6 +86,32 @@ class StepFunction:
         points = self._points(values)[self._cells(values)]
         return torch.where(values.isnan(), torch.nan, points)
 
+    def lowest(self, lower: Tensor, upper: Tensor) -> Tensor:
+        """The smallest p(x) with lower <= x <= upper, (...), (...) -> (...), float64; an end that is NaN is
+        infinite.
+        """
+        if self._falls:
+            return self._points(upper)[self._cells(upper.nan_to_num(math.inf, math.inf, -math.inf))]
+        if self._rises:
+            return self._points(lower)[self._cells(lower.nan_to_num(-math.inf, math.inf, -math.inf))]
+        first = self._cells(lower.nan_to_num(-math.inf, math.inf, -math.inf))
+        last = self._cells(upper.nan_to_num(math.inf, math.inf, -math.inf))
+        return self._least.to(lower.device)[first, last]
+
+    @cached_property
+    def _falls(self) -> bool:
+        return bool((self.points.diff() <= 0).all())
+
+    @cached_property
+    def _rises(self) -> bool:
+        return bool((self.points.diff() >= 0).all())
+
+    @cached_property
+    def _least(self) -> Tensor:
+        """The smallest points of the cells from i to j, (m + 1, m + 1); infinite for j < i."""
+        table = self.points.expand(len(self.points), -1).clone()
+        return table.masked_fill_(torch.ones_like(table, dtype=torch.bool).tril(-1), math.inf).cummin(-1)[0]
+
     def _cells(self, values: Tensor) -> Tensor:
         return torch.bucketize(values.to(torch.float64).contiguous(), self.edges.to(values.device))
 
@@ -104,7 +139,7 @@ class Criterion:
         return (self.over, self.per) if self.per else (self.over,)
 
 
-class StepScore(Reward):
+class StepScore(BoundedReward):
     """Minus a score, the sum over components of the largest number of points of their criteria.
 
     Args:
@@ -188,20 +223,33 @@ class StepScore(Reward):
         """
         if self.acts and doses is None:
             raise ValueError(f"this score reads the doses {self.doses}: pass the doses of each action")
-        total: Tensor | None = None
-        for criteria in self.components.values():
-            points = [each.steps(self._quantity(each, states, names, doses)) for each in criteria]
-            best = points[0]
-            for more in points[1:]:
-                best = torch.maximum(best, more)
-            total = best if total is None else total + best
-        assert total is not None
-        shape = torch.broadcast_shapes(total.shape, (*states.shape[:-1], 1))
-        return -total.to(states.dtype).expand(shape)
+        points = self._total(lambda one: one.steps(self._quantity(one, states, names, doses)))
+        shape = torch.broadcast_shapes(points.shape, (*states.shape[:-1], 1))
+        return -points.to(states.dtype).expand(shape)
+
+    def highest(
+        self, lower: Tensor, upper: Tensor, names: Sequence[str], doses: Doses | None = None
+    ) -> Tensor:
+        """(..., D), (..., D) -> (..., A), or (..., 1) if no criterion reads a dose."""
+        points = self._total(lambda one: one.steps.lowest(*self._interval(one, (lower, upper), names, doses)))
+        shape = torch.broadcast_shapes(points.shape, (*lower.shape[:-1], 1))
+        return -points.to(lower.dtype).expand(shape)
 
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:  # noqa: ARG002
         """Infinite: the score jumps."""
         return math.inf
+
+    def _total(self, points: Callable[[Criterion], Tensor]) -> Tensor:
+        """The sum over components of the largest points of their criteria."""
+        total: Tensor | None = None
+        for criteria in self.components.values():
+            found = [points(each) for each in criteria]
+            best = found[0]
+            for more in found[1:]:
+                best = torch.maximum(best, more)
+            total = best if total is None else total + best
+        assert total is not None
+        return total
 
     def _names(self) -> tuple[str, ...]:
         every = (name for criteria in self.components.values() for each in criteria for name in each.names)
@@ -218,6 +266,23 @@ class StepScore(Reward):
             for name in criterion.names
         )
         return first / rest[0] if rest else first
+
+    def _interval(
+        self, criterion: Criterion, ends: tuple[Tensor, Tensor], names: Sequence[str], doses: Doses | None
+    ) -> tuple[Tensor, Tensor]:
+        """The ends of the quantity of a criterion over a box, (..., 1) or (..., A) each."""
+        if not criterion.per:
+            lower, upper = (self._quantity(criterion, end, names, doses) for end in ends)
+            return lower, upper
+        over, per = (Criterion(name, "", criterion.steps) for name in criterion.names)
+        parts = torch.broadcast_tensors(
+            *(self._quantity(over, end, names, doses) for end in ends),
+            *(self._quantity(per, end, names, doses) for end in ends),
+        )
+        quotients = torch.stack([parts[i] / parts[j] for i in (0, 1) for j in (2, 3)])
+        unknown = ~((parts[2] > 0) | (parts[3] < 0)) | quotients.isnan().any(0)
+        lower, upper = quotients.aminmax(dim=0)
+        return lower.masked_fill(unknown, -math.inf), upper.masked_fill(unknown, math.inf)
 
 
 def _criteria(component: str, criteria: Mapping[str, Rules]) -> tuple[Criterion, ...]:

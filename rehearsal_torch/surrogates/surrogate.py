@@ -116,7 +116,9 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     @abstractmethod
     def units(self, states: Tensor) -> Tensor:
-        """States from the trajectory's coordinates to the variables' units, (..., D) -> (..., D)."""
+        """States from the trajectory's coordinates to the variables' units, (..., D) -> (..., D): each
+        variable an increasing function of its own coordinate.
+        """
 
     @property
     def members(self) -> int:

@@ -184,3 +184,46 @@ def test_scores_with_and_without_doses_are_each_others_related_ones():
     states = torch.rand(7, 8, dtype=torch.float64) * 100
     assert torch.equal(whole.related()[WITHOUT](states, STATES), organs(states, STATES))
     assert StepScore({"a": {"x": {"> 1": 1}}}).related() == {}
+
+
+@given(RULES, st.integers(-40, 40), st.integers(0, 80))
+def test_the_smallest_points_over_an_interval_are_those_of_its_best_point(rules, start, length):
+    made = StepFunction.of(rules, "here")
+    values = torch.arange(start, start + length + 1, dtype=torch.float64) / 8
+    # Between two neighbouring points of this grid lies no limit, but the limits themselves are on it.
+    assert made.lowest(values[:1], values[-1:]).item() == made(values).min().item()
+
+
+def test_an_end_of_an_interval_that_is_not_a_number_is_infinite():
+    lost, ends = torch.tensor([math.nan], dtype=torch.float64), torch.tensor([5.0], dtype=torch.float64)
+    for rules, below, above in (({"< 3": 1}, 0, 0), ({"> 3": 1}, 0, 1), ({"> 3": 1, "< 2": 2}, 0, 1)):
+        made = StepFunction.of(rules, "here")
+        assert made.lowest(lost, ends).item() == below
+        assert made.lowest(ends, lost).item() == above
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 1.0, 10.0]), st.booleans())
+def test_no_state_of_a_box_has_a_higher_reward_than_the_box(seed, size, dosed):
+    generator = torch.Generator().manual_seed(seed)
+    score = StepScore(
+        {
+            "a": {"x0": {"> -0.5": 1, "> 0.5": 2}, "x0 / x1": {"> 1": 3, "< -1": 1}},
+            "b": {"x1": {"< 0.5": 1, "> 0": 2}, "drug": {"> 0": 1.5}},
+            "c": {"x2 / drug": {"< 2": 1}, "x0": {"< 0": 0.5}},
+        },
+        ["drug"],
+        without_doses=not dosed,
+    )
+    names = ("x0", "x1", "x2")
+    centre = torch.randn(20, 3, generator=generator, dtype=torch.float64)
+    radius = size * torch.rand(20, 3, generator=generator, dtype=torch.float64)
+    lower, upper = centre - radius, centre + radius
+    doses = Doses(("drug",), torch.tensor([[0.0], [0.5], [2.0]], dtype=torch.float64))
+    bound = score.highest(lower, upper, names, doses)
+    share = torch.rand(200, 20, 3, generator=generator, dtype=torch.float64)
+    share[:2] = share[:2].round()
+    rewards = score(lower + share * (upper - lower), names, doses)
+    assert bound.shape == rewards.shape[1:] == (20, 3 if dosed else 1)
+    assert not (rewards > bound).any()
+    if not size:  # without width, only a denominator of 0 leaves anything open
+        assert torch.equal(bound[:, -2:], score(centre, names, doses)[:, -2:])
