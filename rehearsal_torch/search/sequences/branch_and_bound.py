@@ -17,12 +17,13 @@ node,
 Nodes are taken best bound first, so that an early end leaves a valid gap: the largest open bound minus the
 incumbent.
 
-The model needs a reward that is linear in the states, and a trajectory that bounds its curvature. If one is
-missing, or the bound at the root is more than `looseness` times the largest gain or loss observed, A*
-searches instead, which needs Lipschitz constants; if these are missing too, greedy changes. The decision says
-so (`fallback`, and its reason). The work at the root is kept: the fallback gets what remains of the limits,
-A* begins with the best sequence of the root, and the answer is the better of the two, under the lower of the
-two bounds.
+The model needs a reward that is linear in the states, and a trajectory that bounds its curvature. For other
+rewards with a bound over boxes of states, such as step scores, another tree is searched under the same
+limits (`step_tree`). If neither can be built, or the bound at the root is more than `looseness` times the
+largest gain or loss observed, A* searches instead, which needs Lipschitz constants; if these are missing too,
+greedy changes. The decision says so (`fallback`, and its reason). The work at the root is kept: the fallback
+gets what remains of the limits, A* begins with the best sequence of the root, and the answer is the better of
+the two, under the lower of the two bounds.
 
 Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it
 by more than 1e-9 times max(1, |observed return|). An optimum is proven up to this tolerance, and its gap is
@@ -41,6 +42,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import BoundedReward
 from rehearsal_torch.search.budget import Budget, checked_budget, ended
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
@@ -48,6 +50,7 @@ from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor, sequence_decision
 from rehearsal_torch.search.sequences.lipschitz_bound import UnboundedError
+from rehearsal_torch.search.sequences.step_tree import StepTree
 
 
 @final
@@ -60,6 +63,11 @@ class BranchAndBound(Search[CounterfactualReturn]):
             searches.
         pool: Maximum number of open nodes; those with the lowest bound are dropped first, and the gap then
             covers them.
+        sets: Only for rewards that are not linear: maximum number of sets of time steps. Beyond it, greedy
+            changes are returned with a loose gap.
+        evaluations: Only for rewards that are not linear: maximum number of single steps F_t(x, a) computed,
+            after which the best sequence so far is returned with its gap; None for no limit. Unlike a time
+            limit, it gives the same answer on every machine.
         looseness: Maximum bound at the root, in multiples of the largest observed gain of a set or loss of a
             single change; beyond it, the fallback searches.
         budget_s: Time limit in seconds, after which the best sequence so far is returned with its gap; None
@@ -83,12 +91,17 @@ class BranchAndBound(Search[CounterfactualReturn]):
         budget_s: float | None = None,
         node_limit: int | None = None,
         fallback: Search[CounterfactualReturn] | None = None,
+        sets: int = 200_000,
+        evaluations: int | None = 50_000_000,
     ) -> None:
-        if min(leaves, events, pool) < 1 or looseness < 1:
+        if min(leaves, events, pool, sets) < 1 or looseness < 1:
             raise ValueError(
-                f"expected leaves, events, pool and looseness of at least 1; got {leaves}, {events}, {pool}, "
-                f"{looseness}"
+                f"expected leaves, events, pool, sets and looseness of at least 1; got {leaves}, {events}, "
+                f"{pool}, {sets}, {looseness}"
             )
+        if evaluations is not None and evaluations < 1:
+            raise ValueError(f"expected at least 1 evaluation, or None for no limit; got {evaluations}")
+        self.sets, self.evaluations = sets, evaluations
         self.leaves, self.events, self.pool, self.looseness, self.budget_s, self.node_limit = (
             leaves,
             events,
@@ -103,12 +116,14 @@ class BranchAndBound(Search[CounterfactualReturn]):
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns the optimal sequence, or the best found with its gap."""
         budget, effort = Budget(self.budget_s), Effort()
+        limits = Limits(self.leaves, self.pool, self.looseness, budget, self.node_limit)
+        curved = isinstance(objective.trajectory, CurvedTrajectory)
+        if curved and objective.gradient() is None and isinstance(objective.reward, BoundedReward):
+            return self._in_boxes(StepTree(objective, effort, limits, self.sets, self.evaluations))
         refused = self._refusal(objective)
         if refused:
             return self._fall_back(objective, refused, budget, effort)
-        tree = EventTree(
-            objective, effort, Limits(self.leaves, self.pool, self.looseness, budget, self.node_limit)
-        )
+        tree = EventTree(objective, effort, limits)
         stopped = tree.run()
         if tree.loose:
             return self._fall_back(objective, tree.loose, budget, effort, tree)
@@ -123,6 +138,24 @@ class BranchAndBound(Search[CounterfactualReturn]):
             fallback=None,
             root_bound=tree.observed + tree.root,
             recentred=tree.recentred,
+            rolled_out=tree.rolled_out,
+            tolerance=tree.tolerance,
+        )
+
+    @staticmethod
+    def _in_boxes(tree: StepTree) -> Decision:
+        """The decision of the tree for rewards that are not linear."""
+        stopped = tree.run()
+        return sequence_decision(
+            tree.objective,
+            tree.sequence,
+            tree.effort,
+            tree.limits.budget,
+            search="branch_and_bound",
+            gap=tree.gap(),
+            reason=stopped,
+            fallback=None,
+            root_bound=tree.root,
             rolled_out=tree.rolled_out,
             tolerance=tree.tolerance,
         )

@@ -1,0 +1,69 @@
+"""Random episodes under step scores whose limits lie among the states that sequences reach."""
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.step_score import StepScore
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from tests.toys.curved_episodes import curved_episode
+from tests.toys.episodes import transition_episode, transition_model
+
+
+def scored_episode(
+    seed: int,
+    horizon: int = 5,
+    changes: int = 2,
+    levels: int = 3,
+    members: int = 1,
+    effects: str = "sparse",
+    dosed: bool = False,
+    spread: float = 3.0,
+    fixed: tuple[int, ...] = (),
+) -> CounterfactualReturn:
+    """An episode of random transition models of three states and one drug."""
+    drawn = transition_episode(
+        seed,
+        horizon,
+        changes,
+        3,
+        levels,
+        spread=spread,
+        effects=effects,
+        fixed=[t for t in fixed if t < horizon],
+    )
+    model: EpisodeSurrogate = drawn.surrogate
+    if members > 1:
+        made = (transition_model(seed + place, 3, levels, 1, 8, spread, effects) for place in range(members))
+        model = TransitionEnsemble(lambda: next(made), members)
+    return _scored(model, drawn, seed, dosed)
+
+
+def scored_curve(seed: int, horizon: int, changes: int, bent: float) -> CounterfactualReturn:
+    """An episode of known, curved equations."""
+    drawn = curved_episode(seed, horizon, changes, 3, 3, bent)
+    return _scored(drawn.surrogate, drawn, seed, False)
+
+
+def _scored(
+    model: EpisodeSurrogate, drawn: CounterfactualReturn, seed: int, dosed: bool
+) -> CounterfactualReturn:
+    generator = torch.Generator().manual_seed(seed)
+    plain = CounterfactualReturn(model, drawn.case, drawn.reward, drawn.changes)
+    actions = torch.randint(plain.actions, (40, len(plain.observed)), generator=generator)
+    states = model.member_units(plain.replay(actions)).reshape(-1, 3)
+    near = states[torch.randint(len(states), (4,), generator=generator)]
+    score: dict[str, dict[str, dict[str, float]]] = {
+        "first": {"x0": {_rule(">", near[0, 0]): 1, _rule(">=", near[1, 0]): 2}},
+        "second": {"x1": {_rule("<", near[0, 1]): 2, _rule(">", near[1, 1]): 1}},
+        "third": {"x2": {_rule("<=", near[2, 2]): 1}, "x0 / x2": {_rule("<", near[3, 0] / near[3, 2]): 3}},
+    }
+    if dosed:
+        score["second"]["drug0"] = {"> 0": 1, "> 0.5": 1.5}
+    reward = StepScore(score, ["drug0"])
+    return CounterfactualReturn(model, drawn.case, reward, drawn.changes)
+
+
+def _rule(sign: str, limit: Tensor) -> str:
+    return f"{sign} {float(limit):.4f}"
