@@ -103,7 +103,14 @@ def test_the_same_seed_decides_the_same_whatever_was_drawn_before(name, models):
 
 
 # Exact solutions have a seed for what they look at while choosing, which does not show.
-RANDOM = ["nested_ridge", "nested_ridge_fourier", "flow_structural", "linear_structural", "linear_scenarios"]
+RANDOM = [
+    "nested_ridge",
+    "nested_ridge_fourier",
+    "outcome_regression",
+    "flow_structural",
+    "linear_structural",
+    "linear_scenarios",
+]
 
 
 @pytest.mark.slow
@@ -183,7 +190,7 @@ ELSEWHERE = Polytope(TASK.region.names, TASK.region.normals, TASK.region.offsets
 
 def kept_by_region(name):
     """Whether a surrogate's fit depends on the region."""
-    return name.startswith("nested")
+    return name.startswith(("nested", "outcome"))
 
 
 @pytest.fixture(scope="module")
