@@ -22,6 +22,7 @@ implementation with one model per variable); the slack, the posterior and the fi
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -236,6 +237,35 @@ class OutcomeRegression(RehearsalSurrogate):
         flat = whole.reshape(-1, whole.shape[-1])
         found: Sequence[Tensor] = [member.support(flat) for member in models.outcomes]
         return torch.stack(list(found)).mean(0).reshape(whole.shape[:-1])
+
+    def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
+        """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,).
+
+        Each fold is predicted from the others; the kernels are those of all rows.
+
+        Args:
+            table: The rows that were fitted to.
+            which: Index of the candidate set.
+            folds: The fold of each row, (n,).
+            draws: Number of posterior functions.
+            points: Number of residuals per function.
+        """
+        inputs = self.inputs(table, which)
+        targets = self.faces.of_outcomes(table.columns(self.task.outcomes))
+        stream, found = generator(1000 * self.seed + 98), inputs.new_zeros(len(inputs))
+        members = self.models(which).outcomes
+        for fold in folds.unique().tolist():
+            own = folds == fold
+            for member in members:
+                other = deepcopy(member)
+                other.condition(inputs[~own], targets[~own])
+                each = -(-draws // len(members))
+                functions = other.draws(each, stream)
+                noise = resampled(other.residuals, each, points, stream)
+                values = other.drawn(functions, inputs[own].unsqueeze(0).expand(each, -1, -1))
+                inside = self.faces.desired(values.unsqueeze(-2) + noise.unsqueeze(1))
+                found[own] += inside.to(torch.float64).mean((0, -1)) / len(members)
+        return found
 
     def _check_outcomes(self, table: Table) -> None:
         outcomes = table.columns(self.task.outcomes)

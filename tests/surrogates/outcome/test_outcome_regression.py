@@ -57,6 +57,21 @@ def test_no_member_is_refused():
         OutcomeRegression(confounded(), members=0)
 
 
+def test_rows_left_out_are_predicted_from_the_others():
+    table = confounded_table(300)
+    model = fit(OutcomeRegression(confounded(), **SMALL), table)
+    folds = torch.arange(300) % 2
+    desired = model.task.region.contains(table.columns(("y",))).double()
+    found = model.left_out(table, 0, folds)
+    assert ((found >= 0) & (found <= 1)).all()
+    assert float((found - desired).square().mean()) < 0.5 * float(desired.var())
+    values = table.values.clone()
+    values[::2, table.names.index("y")] = 0.0
+    other = model.left_out(Table.observed(table.names, values), 0, folds)
+    assert torch.equal(other[::2], found[::2]), "their own outcomes are not used"
+    assert not torch.equal(other[1::2], found[1::2])
+
+
 def test_support_falls_beyond_the_rows():
     model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(300))
     near, far = (
