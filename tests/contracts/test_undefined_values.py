@@ -62,6 +62,7 @@ COMPARED = {
     "chance_cost_fixed": ("cost",),
     "centre_distance": ("_outcomes",),
     "outcome_success": ("comparison_value",),
+    "stacked_success": ("comparison_value",),
     "scenario_count": ("share",),
     "success_probability": ("share",),
 }

@@ -28,6 +28,7 @@ QUICK = {
     "centre_distance": {"draws": 100, "evaluation_draws": 200},
     "scenario_count": {"search_scenarios": 150, "validation_scenarios": 100, "test_scenarios": 50},
     "outcome_success": {"draws": 6, "points": 20, "judging_draws": 12, "judging_points": 30},
+    "stacked_success": {"outcome": {"draws": 6, "points": 20, "judging_draws": 12, "judging_points": 30}},
     "sampled_refinement": {"starts": 8, "samples": 8, "rounds": 2},
     "success_probability": {
         "search_scenarios": 150,
