@@ -5,17 +5,18 @@ residuals (`surrogates.outcome.posterior_success`): a step function of the actio
 reported comes from other draws than those that chose.
 
 Its interval holds what is unknown of the functions and of their kernels, and that the noise was seen in n
-rows only. With p_d the share of draw d, p their mean, q_l and q_u their quantiles,
+rows only. With p the mean of the shares p_d, q_l and q_u their quantiles, and z that of the normal
+distribution,
 
-    lower = p - c (p - q_l),    upper = p + c (q_u - p),
-    c^2 = (V - p (1 - p) / P + p (1 - p) / n + 2 B / E) / V,    V = var_d p_d,
+    lower = p - sqrt((p - q_l)^2 + z^2 R),    upper = p + sqrt((q_u - p)^2 + z^2 R),
+    R = p (1 - p) / n + 2 B / E.
 
-where the second term removes the counting error of P residuals per draw, the third puts that of the n
-rows in its place, and the last adds to the variance B between the E fits: of (1 + 1/E) B, which a further
-fit would differ by, the draws of E fits hold (1 - 1/E) B.
+R holds the counting error of n rows, and the variance B between the E fits: of (1 + 1/E) B, by which a
+further fit would differ, the draws of E fits hold (1 - 1/E) B. The quantiles also hold the counting error of
+P residuals per draw, which makes the interval wider than it must be.
 
 The support is the effective number of observations like the decision: the variance of the noise over the
-posterior variance of the function. A decision with less than one is refused.
+posterior variance of the function. A decision with less than `min_support` is refused.
 
 Source: ours; Rubin (1987), Eq. 3.1.8 (the variance between imputations, (1 + 1/E) B).
 """
@@ -148,7 +149,7 @@ class OutcomeSuccess(AlterationObjective):
         judging = self.surrogate.success(self.which, self.judging_draws, self.judging_points, JUDGEMENT)
         shares = judging.once(self.contexts, self.standardised(actions))
         residuals = len(judging.models.outcomes[0].residuals)
-        return interval(shares, judging.members, self.judging_points, residuals, self.level)
+        return interval(shares, judging.members, residuals, self.level)
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
@@ -192,15 +193,12 @@ class OutcomeSuccess(AlterationObjective):
         return appraisals
 
 
-def interval(
-    shares: Tensor, members: int, points: int, rows: int, level: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Tensor, Tensor, Tensor]:
     """The mean of the shares of draws and its interval.
 
     Args:
         shares: p_d, (B, D), those of one fit side by side.
         members: E.
-        points: P, the number of residuals per draw.
         rows: n, the number of residuals that they were drawn from.
         level: Coverage probability.
 
@@ -210,14 +208,12 @@ def interval(
     mean = shares.mean(-1)
     ends = shares.new_tensor([(1 - level) / 2, (1 + level) / 2])
     low, high = torch.quantile(shares, ends, dim=-1)
-    spread = shares.var(-1)
-    counting = mean * (1 - mean)
     fits = shares.unflatten(-1, (members, -1)).mean(-1)
     between = fits.var(-1) if members > 1 else torch.zeros_like(mean)
-    wanted = (spread - counting / points).clamp_min(0) + counting / rows + 2 * between / members
-    # All draws may agree, all or none successful: then one success more or less is still possible.
-    floor = -math.expm1(math.log((1 - level) / 2) / rows)
-    stretch = (wanted / spread.clamp_min(1e-12)).sqrt().clamp_max(3.0)
-    lower = torch.minimum(mean - stretch * (mean - low), 1 - torch.full_like(mean, floor))
-    upper = torch.maximum(mean + stretch * (high - mean), torch.full_like(mean, floor))
+    quantile = torch.special.ndtri(ends[1])
+    rest = quantile.square() * (mean * (1 - mean) / rows + 2 * between / members)
+    # All draws may agree, all or none successful: a success more or less in n rows is still possible.
+    floor = torch.full_like(mean, -math.expm1(math.log((1 - level) / 2) / rows))
+    lower = torch.minimum(mean - ((mean - low).square() + rest).sqrt(), 1 - floor)
+    upper = torch.maximum(mean + ((high - mean).square() + rest).sqrt(), floor)
     return mean, torch.minimum(lower, mean).clamp(0, 1), torch.maximum(upper, mean).clamp(0, 1)

@@ -115,7 +115,7 @@ SHARES = st.lists(st.integers(0, 10), min_size=8, max_size=8)
 @given(SHARES, st.sampled_from([1, 2, 4]), st.sampled_from([0.5, 0.95]))
 def test_an_interval_holds_its_mean_and_lies_in_the_unit_interval(counts, members, level):
     shares = torch.tensor([counts], dtype=torch.float64) / 10
-    mean, lower, upper = interval(shares, members, 10, 200, level)
+    mean, lower, upper = interval(shares, members, 200, level)
     assert 0 <= float(lower) <= float(mean) <= float(upper) <= 1
     assert float(mean) == pytest.approx(sum(counts) / 80)
 
@@ -126,7 +126,7 @@ def test_an_interval_grows_with_disagreement_and_with_fewer_rows():
     assert torch.equal(agree.mean(-1), differ.mean(-1))
 
     def width(shares, members, rows):
-        _, lower, upper = interval(shares, members, 10**6, rows, 0.95)
+        _, lower, upper = interval(shares, members, rows, 0.95)
         return float(upper - lower)
 
     assert width(differ, 2, 1000) > width(differ, 1, 1000) > width(agree, 2, 1000)
@@ -135,6 +135,6 @@ def test_an_interval_grows_with_disagreement_and_with_fewer_rows():
 
 def test_where_every_draw_succeeds_the_rows_still_bound_the_claim():
     ones = torch.ones(1, 6, dtype=torch.float64)
-    mean, lower, upper = interval(ones, 2, 100, 100, 0.95)
+    mean, lower, upper = interval(ones, 2, 100, 0.95)
     assert float(mean) == float(upper) == 1
     assert float(lower) == pytest.approx(0.025 ** (1 / 100), abs=1e-6)
