@@ -16,7 +16,10 @@ further fit would differ, the draws of E fits hold (1 - 1/E) B. The quantiles al
 P residuals per draw, which makes the interval wider than it must be.
 
 The support is the effective number of observations like the decision: the variance of the noise over the
-posterior variance of the function. A decision with less than `min_support` is refused.
+posterior variance of the function. Below `min_support` a decision is refused; at the default, .01, what is
+unknown of the function has ten times the standard deviation of the noise. It is low because a function may be
+known badly beside a small noise, and well enough for the region; it is not zero because the linear part
+continues its trend with confidence, however far from the rows.
 
 Source: ours; Rubin (1987), Eq. 3.1.8 (the variance between imputations, (1 + 1/E) B).
 """
@@ -85,7 +88,7 @@ class OutcomeSuccess(AlterationObjective):
         judging_draws: int = 64,
         judging_points: int = 128,
         level: float = 0.95,
-        min_support: float = 0.1,
+        min_support: float = 0.01,
         low_support: float = 1.0,
     ) -> list[Self]:
         """The objective of each candidate set; the settings are those of the class.
