@@ -108,7 +108,7 @@ class OutcomeRegression(RehearsalSurrogate):
                 if found.between
             }
         )
-        self.responses = nn.ModuleList(
+        self.fits = nn.ModuleList(
             nn.ModuleList(regression(member) for member in range(members)) for _ in self.task.candidates
         )
         self.no_action = regression(900)
@@ -162,7 +162,7 @@ class OutcomeRegression(RehearsalSurrogate):
                 expected.append((f"between.{which}", models.between, *sizes))
             width = before + len(adjusted.between) + len(names)
             expected += [
-                (f"responses.{which}.{member}", part, width, count)
+                (f"fits.{which}.{member}", part, width, count)
                 for member, part in enumerate(models.outcomes)
             ]
         expected.append(("no_action", self.no_action, context, count))
@@ -176,7 +176,7 @@ class OutcomeRegression(RehearsalSurrogate):
         """The regressions of a candidate set."""
         found = self.adjustments[which]
         names = self.task.candidates[which]
-        members = self.responses[which]
+        members = self.fits[which]
         assert isinstance(members, nn.ModuleList)
         between = self.between[str(which)] if found.between else None
         before = self.covariates[0] if found.before else None

@@ -40,8 +40,8 @@ def test_the_fits_have_kernels_of_different_rows():
 
 def test_regressions_of_other_widths_are_noticed():
     model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(80))
-    model.responses[0][1] = model.no_action
-    assert model.faults() == ["responses.0.1: expected 3 inputs and 1 outputs; got 1 and 1"]
+    model.fits[0][1] = model.no_action
+    assert model.faults() == ["fits.0.1: expected 3 inputs and 1 outputs; got 1 and 1"]
 
 
 def test_a_yes_no_outcome_is_refused():
