@@ -153,6 +153,9 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
         if weighed is not None:
             own |= {"tipping": weighed.tipping}
             own |= {} if weighed.yardstick is None else {"yardstick": weighed.yardstick}
+        weight = effort(one, "indicator_weight")
+        if weight is not None:
+            own["indicator_weight"] = number(weight)
         lines.append(
             base
             | truth_bounds(one)

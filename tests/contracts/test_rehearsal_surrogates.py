@@ -28,6 +28,8 @@ from tests.toys.rehearsal_methods import JUDGES, SURROGATES, built, decided, lea
 WORLD = chain()
 TABLE, CASES = WORLD.table(60), WORLD.cases(3)
 every = pytest.mark.parametrize("name", SURROGATES)
+# What a class needs besides the task.
+NEEDED = {"nested": {"estimator": None}, "stacked": {"indicator": None, "outcome": None}}
 
 
 def said(made, name):
@@ -103,7 +105,15 @@ def test_the_same_seed_decides_the_same_whatever_was_drawn_before(name, models):
 
 
 # Exact solutions have a seed for what they look at while choosing, which does not show.
-RANDOM = ["nested_ridge", "nested_ridge_fourier", "flow_structural", "linear_structural", "linear_scenarios"]
+RANDOM = [
+    "nested_ridge",
+    "nested_ridge_fourier",
+    "outcome_regression",
+    "stacked_regression",
+    "flow_structural",
+    "linear_structural",
+    "linear_scenarios",
+]
 
 
 @pytest.mark.slow
@@ -156,9 +166,7 @@ def test_a_table_that_nothing_can_be_learnt_from_is_refused(name, table, message
 @every
 def test_a_task_that_is_none_is_refused(name):
     with pytest.raises(ValueError, match=r"(?s)graph: expected .*context: missing"):
-        type(built(name, WORLD.task))(
-            {"graph": {}}, **({"estimator": None} if name.startswith("nested") else {})
-        )
+        type(built(name, WORLD.task))({"graph": {}}, **NEEDED.get(name.partition("_")[0], {}))
 
 
 @pytest.mark.slow
@@ -183,7 +191,7 @@ ELSEWHERE = Polytope(TASK.region.names, TASK.region.normals, TASK.region.offsets
 
 def kept_by_region(name):
     """Whether a surrogate's fit depends on the region."""
-    return name.startswith("nested")
+    return name.startswith(("nested", "outcome", "stacked"))
 
 
 @pytest.fixture(scope="module")

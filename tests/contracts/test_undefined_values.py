@@ -61,6 +61,8 @@ COMPARED = {
     "chance_cost": ("cost",),
     "chance_cost_fixed": ("cost",),
     "centre_distance": ("_outcomes",),
+    "outcome_success": ("comparison_value",),
+    "stacked_success": ("comparison_value",),
     "scenario_count": ("share",),
     "success_probability": ("share",),
 }

@@ -146,6 +146,14 @@ def test_a_row_a_decision_holds_all_that_was_known_and_set():
     assert second["reason"] == "too far from the rows"
 
 
+def test_a_stack_has_a_column_that_says_which_of_its_estimators_spoke():
+    stacked = {**ACTED, "trace": {**ACTED["trace"], "indicator_weight": 0.4}}
+    lines = decision_table.per_decision([stacked, REFUSED], "w", "m", 3)
+    first, second = csv.DictReader(io.StringIO(decision_table.with_all_columns(lines)))
+    assert (first["indicator_weight"], second["indicator_weight"]) == ("0.4", "")
+    assert "indicator_weight" not in decision_table.per_decision([ACTED], "w", "m", 3)[0]
+
+
 @pytest.mark.parametrize(
     ("value", "shown"), [(0.12345, "0.123"), (None, "-"), ("", "-"), ("0.5", "0.500"), (math.nan, "-")]
 )

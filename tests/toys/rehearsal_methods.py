@@ -17,6 +17,7 @@ QUICK = {
     "nested_ridge_fourier": {"estimator": {"features": 80, "rank": 40}},
     "nested_ridge_nystrom": {"estimator": {"rank": 40}},
     "nested_ridge_cg": {"estimator": {"rank": 40}},
+    "outcome_regression": {"members": 2, "frequencies": 30, "evidence_rows": 60, "iterations": 5},
     "flow_structural": {"flow": {"hidden": [8], "bins": 4}},
     "linear_scenarios": {"draws": 300},
     "drifting_linear": {"initial": 30, "horizon": 30},
@@ -26,6 +27,9 @@ QUICK = {
     "interval_sweep": {"starts": 2, "rounds": 2, "screening_draws": 50},
     "centre_distance": {"draws": 100, "evaluation_draws": 200},
     "scenario_count": {"search_scenarios": 150, "validation_scenarios": 100, "test_scenarios": 50},
+    "outcome_success": {"draws": 6, "points": 20, "judging_draws": 12, "judging_points": 30},
+    "stacked_success": {"outcome": {"draws": 6, "points": 20, "judging_draws": 12, "judging_points": 30}},
+    "sampled_refinement": {"starts": 8, "samples": 8, "rounds": 2},
     "success_probability": {
         "search_scenarios": 150,
         "validation_scenarios": 150,

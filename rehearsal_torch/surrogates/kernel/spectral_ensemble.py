@@ -69,6 +69,10 @@ class SpectralEnsemble(AlterationValue):
         for member in self._each():
             member.solve(*examples)
 
+    def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
+        """The mean of `SpectralRidge.left_out` over members, (n,)."""
+        return torch.stack([member.left_out(examples, folds) for member in self._each()]).mean(0)
+
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
         """The widths of the members' rows, or minus one if they differ."""

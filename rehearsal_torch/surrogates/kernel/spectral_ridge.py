@@ -229,6 +229,31 @@ class SpectralRidge(AlterationValue):
         # Noise variance at the maximum-evidence amplitude: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
         self.noise = (energy - (cross * self.coefficients).sum(0)) / len(targets)
 
+    def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
+        """Predictions of the indicator at rows that the coefficients were not fitted to, (n,).
+
+        Each fold is predicted from the others; the metric, and so the frequencies, are those of all rows.
+
+        Args:
+            examples: Those of `solve`.
+            folds: The fold of each row, (n,).
+        """
+        context, before, between, actions, targets, _ = examples
+        blocks = (self.on_context, self.on_covariates, self.on_actions)
+        parts = (context, torch.cat((before, between), -1), actions)
+        phases = torch.cat(parts, -1) @ torch.cat(blocks, -1).mT
+        waves = torch.cat((phases.cos(), phases.sin()), -1) / math.sqrt(self.features)
+        found = targets.new_zeros(len(targets))
+        for fold in folds.unique().tolist():
+            own = folds == fold
+            mean = targets[~own, 1].mean()
+            moment = waves[~own].mT @ waves[~own]
+            moment.diagonal().add_(self.ratio)
+            cross = waves[~own].mT @ (targets[~own, 1:] - mean)
+            coefficients = torch.cholesky_solve(cross, torch.linalg.cholesky(moment))
+            found[own] = mean + (waves[own] @ coefficients).squeeze(-1)
+        return found
+
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
         """The widths of the frequencies' blocks."""

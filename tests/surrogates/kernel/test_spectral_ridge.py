@@ -188,6 +188,21 @@ def test_starts_are_historical_actions_by_their_value(case):
 
 
 @every
+def test_rows_left_out_are_predicted_from_the_others(case):
+    examples, _, first = CASES[case]
+    estimator = fitted(quick(first), *examples)
+    folds = torch.arange(len(examples[0])) % 2
+    found = estimator.left_out(examples, folds)
+    context, before, seen, actions, targets, scores = examples
+    assert float((found - targets[:, 1]).square().mean()) < float(targets[:, 1].var())
+    changed = targets.clone()
+    changed[::2] = 1.0
+    other = estimator.left_out((context, before, seen, actions, changed, scores), folds)
+    assert torch.equal(other[::2], found[::2]), "their own targets are not used"
+    assert not torch.equal(other[1::2], found[1::2])
+
+
+@every
 def test_seeds_and_state_say_everything(case):
     one, prepared, actions = case_of(case)
     again, other = case_of(case)[0], case_of(case, seed=1)[0]

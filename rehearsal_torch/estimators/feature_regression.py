@@ -1,0 +1,303 @@
+"""Bayesian regression on random features of a fitted composite kernel: drawn functions and residuals.
+
+For each of q outputs, standardised over the rows, the composite kernel is fitted by evidence on a subset
+of the rows (`composite_kernel`). With M frequencies z ~ N(0, I) and the inverse length-scales w, its
+features are
+
+    phi(h) = (sqrt(s/M) cos((w z_m)'h), sqrt(s/M) sin((w z_m)'h), sqrt(l) h, sqrt(g) q(h), 1),
+
+so that phi(h)'phi(h') is the kernel up to the error of M frequencies. All rows then give the posterior of
+the coefficients,
+
+    A = P'P + nu I = L L',   beta | rows ~ N(A^-1 P'y, sigma^2 A^-1),   sigma^2 = |y - P beta|^2 / (n - tr H),
+
+at a cost of O(n F^2 + F^3) with F features. Drawing beta draws a whole function. H = P A^-1 P' has the
+leverages h_i on its diagonal. The residuals that are kept are r_i = (y_i - phi_i'beta) / sqrt(1 - h_i):
+the geometric mean of the in-sample residual, which is too small, and of the leave-one-out residual (y_i -
+phi_i'beta) / (1 - h_i), which also holds the uncertainty of the function. Their variance is that of the
+noise, whatever its distribution. Rows are kept whole: the residuals of one row belong together.
+
+The value of a drawn function at h = b + (0, a), where only the last inputs a move, is linear in features
+of a,
+
+    f(b + (0, a)) = G(b)'psi(a),    psi(a) = (cos beta_m, sin beta_m, a, a a', 1),   beta_m = (w z_m)_a'a,
+
+so that many values of a cost one matrix product once G has been computed.
+
+phi'A^-1 phi, the posterior variance of the function relative to that of the noise, is the inverse of an
+effective number of observations of the same inputs.
+
+Source: Rahimi and Recht (2007) (random features); Rasmussen and Williams (2006), Sec. 2.1 (Bayesian
+linear regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals); Cook and Weisberg
+(1982), Sec. 2.2 (residuals of constant variance). The combination is ours.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.estimators.composite_kernel import most_probable, products
+from rehearsal_torch.seeding import generator, sobol
+
+CHUNK = 4_000_000
+MAX_FREQUENCIES = 2048
+MAX_RESIDUALS = 2000
+LARGEST_LEVERAGE = 0.95
+
+
+class FeatureRegression(Solved):
+    """Regressions of q outputs on the same p inputs.
+
+    Args:
+        frequencies: M, the number of random frequencies.
+        evidence_rows: Maximum number of rows on which a kernel is fitted.
+        iterations: Maximum number of iterations of an evidence maximisation.
+        products: Whether the kernel has pairwise products of the inputs.
+        seed: Seed of the subset of rows and of the frequencies.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(
+        self,
+        frequencies: int = 100,
+        evidence_rows: int = 250,
+        iterations: int = 30,
+        products: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if min(frequencies, evidence_rows, iterations) < 1:
+            raise ValueError(
+                "expected at least one frequency, row and iteration; got "
+                f"{frequencies}, {evidence_rows} and {iterations}"
+            )
+        bounded("frequencies", frequencies, MAX_FREQUENCIES)
+        self.frequencies, self.evidence_rows, self.iterations = frequencies, evidence_rows, iterations
+        self.products, self.seed = products, seed
+        self.register_fitted(
+            "location", "scale", "widths", "amplitudes", "directions", "coefficients", "root", "noise",
+            "residuals",
+        )  # fmt: skip
+        self.location: Tensor
+        self.scale: Tensor
+        self.widths: Tensor
+        self.amplitudes: Tensor
+        self.directions: Tensor
+        self.coefficients: Tensor
+        self.root: Tensor
+        self.noise: Tensor
+        self.residuals: Tensor
+
+    def sizes(self) -> Sizes:
+        """q outputs on p inputs with f features; n residuals."""
+        return {
+            "location": ("q",),
+            "scale": ("q",),
+            "widths": ("q", "p"),
+            "amplitudes": ("q", 4),
+            "directions": (self.frequencies, "p"),
+            "coefficients": ("q", "f"),
+            "root": ("q", "f", "f"),
+            "noise": ("q",),
+            "residuals": ("n", "q"),
+        }
+
+    def faults(self) -> list[str]:
+        """Inconsistent sizes, and variances that are not positive."""
+        found = super().faults()
+        if found:
+            return found
+        expected = self.features_of(self.inputs)
+        if self.coefficients.shape[1] != expected:
+            return [
+                f"coefficients: expected {expected} features for {self.inputs} inputs; got "
+                f"{self.coefficients.shape[1]}"
+            ]
+        positive = {"scale": self.scale, "noise": self.noise, "amplitudes": self.amplitudes[:, -1]}
+        return [
+            f"{name}: expected numbers above 0; got {value.tolist()}"
+            for name, value in positive.items()
+            if not bool((value > 0).all())
+        ]
+
+    @property
+    def inputs(self) -> int:
+        """p."""
+        return int(self.directions.shape[1])
+
+    @property
+    def outputs(self) -> int:
+        """q."""
+        return len(self.location)
+
+    def features_of(self, inputs: int) -> int:
+        """F, the number of features of p inputs."""
+        return 2 * self.frequencies + inputs + (inputs * (inputs + 1) // 2 if self.products else 0) + 1
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to inputs (n, p), standardised, and outputs (n, q)."""
+        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
+        spread = outputs.std(0)
+        self.location, self.scale = outputs.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
+        shown = (outputs - self.location) / self.scale
+        some = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
+        some = some.to(inputs.device)
+        kernels = [
+            most_probable(inputs[some], column[some], self.iterations, self.products) for column in shown.mT
+        ]
+        self.widths = torch.stack([kernel.widths for kernel in kernels])
+        self.amplitudes = inputs.new_tensor(
+            [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
+        )
+        unit = sobol(max(inputs.shape[1], 1), self.seed).draw(self.frequencies, dtype=torch.float64)
+        normal = torch.special.ndtri(unit.clamp(1e-6, 1 - 1e-6))[:, : inputs.shape[1]]
+        self.directions = normal.to(inputs)
+        self.condition(inputs, outputs)
+
+    def condition(self, inputs: Tensor, outputs: Tensor) -> None:
+        """The posterior and the residuals for other rows, (n, p) and (n, q), with the kernels as they are."""
+        shown = (outputs - self.location) / self.scale
+        count = self.features_of(inputs.shape[1])
+        size = max(1, CHUNK // count)
+        kept = torch.linspace(
+            0, len(inputs) - 1, min(len(inputs), MAX_RESIDUALS), dtype=torch.float64, device=inputs.device
+        )
+        coefficients, roots, noises, residuals = [], [], [], []
+        for output in range(shown.shape[1]):
+            blocks = [self.features(part, output) for part in inputs.split(size)]
+            moment, cross = inputs.new_zeros(count, count), inputs.new_zeros(count, 1)
+            for block, target in zip(blocks, shown[:, output : output + 1].split(size), strict=True):
+                moment += block.mT @ block
+                cross += block.mT @ target
+            moment.diagonal().add_(self.amplitudes[output, 3])
+            root = torch.linalg.cholesky(moment)
+            own = torch.cholesky_solve(cross, root).squeeze(-1)
+            left = shown[:, output] - torch.cat([block @ own for block in blocks])
+            leverages = torch.cat(
+                [
+                    torch.linalg.solve_triangular(root, block.mT, upper=False).square().sum(0)
+                    for block in blocks
+                ]
+            )
+            free = (len(left) - leverages.sum()).clamp_min(0.1 * len(left))
+            coefficients.append(own)
+            roots.append(root)
+            noises.append((left.square().sum() / free).clamp_min(1e-12))
+            residuals.append(left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt())
+        self.coefficients, self.root = torch.stack(coefficients), torch.stack(roots)
+        self.noise = torch.stack(noises)
+        self.residuals = torch.stack(residuals, -1)[kept.round().long()] * self.scale
+
+    def features(self, inputs: Tensor, output: int) -> Tensor:
+        """phi of one output, (..., p) -> (..., F)."""
+        smooth, linear, product, _ = self.amplitudes[output]
+        phases = inputs @ (self.directions * self.widths[output]).mT
+        size = (smooth / self.frequencies).sqrt()
+        found = [size * phases.cos(), size * phases.sin(), linear.sqrt() * inputs]
+        if self.products:
+            found.append(product.sqrt() * products(inputs))
+        return torch.cat([*found, inputs.new_ones(*inputs.shape[:-1], 1)], -1)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """The posterior means, (..., p) -> (..., q)."""
+        means = [self.features(inputs, output) @ own for output, own in enumerate(self.coefficients)]
+        return self.location + self.scale * torch.stack(means, -1)
+
+    def draws(self, count: int, stream: torch.Generator) -> Tensor:
+        """Coefficients of functions drawn from the posterior, (q, D, F), of standardised outputs."""
+        shape = (self.outputs, self.coefficients.shape[1], count)
+        normal = torch.randn(shape, dtype=torch.float64, generator=stream).to(self.root)
+        apart = torch.linalg.solve_triangular(self.root.mT, normal, upper=True)
+        apart = apart * self.noise.sqrt()[:, None, None]
+        return (self.coefficients.unsqueeze(-1) + apart).mT
+
+    def drawn(self, functions: Tensor, inputs: Tensor) -> Tensor:
+        """The values of drawn functions (q, D, F), each at inputs of its own, (..., D, m, p) -> (..., D, m,
+        q).
+        """
+        values = [
+            (self.features(inputs, output) @ own.unsqueeze(-1)).squeeze(-1)
+            for output, own in enumerate(functions)
+        ]
+        return self.location + self.scale * torch.stack(values, -1)
+
+    def along(self, functions: Tensor, base: Tensor, moving: int) -> Tensor:
+        """G of drawn functions around a base: their values at inputs (base + (0, a)) are G'psi(a).
+
+        Args:
+            functions: (q, D, F).
+            base: The inputs of each at a = 0, (..., D, m, p).
+            moving: k, the number of inputs that move; the last ones.
+
+        Returns:
+            (..., q, D, m, C) with C coefficients for `action_features`.
+        """
+        width = self.inputs
+        known, found = width - moving, []
+        for output, own in enumerate(functions):
+            smooth, linear, product, _ = self.amplitudes[output]
+            cosine, sine, straight, *paired, constant = own.split(self._blocks(), -1)
+            phases = base @ (self.directions * self.widths[output]).mT
+            size = (smooth / self.frequencies).sqrt()
+            cosines, sines = size * phases.cos(), size * phases.sin()
+            cosine, sine = cosine.unsqueeze(-2), sine.unsqueeze(-2)
+            slopes = (linear.sqrt() * straight).unsqueeze(-2)
+            start = constant + (base * slopes).sum(-1)
+            slope = slopes[..., known:].expand(*base.shape[:-1], -1)
+            pieces = [cosine * cosines + sine * sines, sine * cosines - cosine * sines]
+            if self.products:
+                form, shift = _forms(paired[0] * product.sqrt(), width)
+                turned = base @ form
+                start = start - shift.unsqueeze(-1) + (turned * base).sum(-1)
+                bent = form[:, None, known:, known:].flatten(-2)
+                pieces += [slope + 2 * turned[..., known:], bent.expand(*base.shape[:-1], -1)]
+            else:
+                pieces.append(slope)
+            found.append(torch.cat([*pieces, start.unsqueeze(-1)], -1))
+        return torch.stack(found, -4)
+
+    def action_features(self, actions: Tensor) -> Tensor:
+        """psi of each output, (..., k) -> (..., q, C)."""
+        width = actions.shape[-1]
+        rows = self.directions[:, self.inputs - width :] * self.widths[:, None, self.inputs - width :]
+        phases = torch.einsum("...k,qmk->...qm", actions, rows)
+        shape = (*actions.shape[:-1], self.outputs)
+        straight = actions.unsqueeze(-2).expand(*shape, -1)
+        bent = (straight.unsqueeze(-1) * straight.unsqueeze(-2)).flatten(-2)
+        rest = [straight, *([bent] if self.products else []), actions.new_ones(*shape, 1)]
+        return torch.cat([phases.cos(), phases.sin(), *rest], -1)
+
+    def in_units(self, values: Tensor) -> Tensor:
+        """Standardised outputs to outputs, with q in the last dimension."""
+        return self.location + self.scale * values
+
+    def support(self, inputs: Tensor) -> Tensor:
+        """The effective number of observations of the same inputs, 1 / phi'A^-1 phi, smallest over the
+        outputs, (m, p) -> (m,).
+        """
+        shares = [
+            torch.linalg.solve_triangular(root, self.features(inputs, output).mT, upper=False).square().sum(0)
+            for output, root in enumerate(self.root)
+        ]
+        return 1 / torch.stack(shares).amax(0).clamp_min(1e-300)
+
+    def _blocks(self) -> list[int]:
+        width = self.inputs
+        paired = [width * (width + 1) // 2] if self.products else []
+        return [self.frequencies, self.frequencies, width, *paired, 1]
+
+
+def _forms(paired: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The quadratic forms x'Q x - c of coefficients of products, (D, p (p + 1) / 2) -> (D, p, p), (D,)."""
+    first, second = torch.triu_indices(width, width, device=paired.device)
+    own = first == second
+    shares = torch.where(own, paired / math.sqrt(2), paired / 2)
+    form = paired.new_zeros(len(paired), width, width)
+    form[:, first, second] = shares
+    form[:, second, first] = shares
+    return form, shares[:, own].sum(-1)

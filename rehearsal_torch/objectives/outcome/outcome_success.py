@@ -1,0 +1,222 @@
+"""The posterior mean of the probability of success under regressions of the outcomes.
+
+An action's value is the posterior mean of P(Y in S | x, a), a share of posterior functions and resampled
+residuals (`surrogates.outcome.posterior_success`): a step function of the action. The estimate that is
+reported comes from other draws than those that chose.
+
+Its interval holds what is unknown of the functions and of their kernels, and that the noise was seen in n
+rows only. With p the mean of the shares p_d, q_l and q_u their quantiles, and z that of the normal
+distribution,
+
+    lower = p - sqrt((p - q_l)^2 + z^2 R),    upper = p + sqrt((q_u - p)^2 + z^2 R),
+    R = p (1 - p) / n + 2 B / E.
+
+R holds the counting error of n rows, and the variance B between the E fits: of (1 + 1/E) B, by which a
+further fit would differ, the draws of E fits hold (1 - 1/E) B. The quantiles also hold the counting error of
+P residuals per draw, which makes the interval wider than it must be.
+
+The support is the effective number of observations like the decision: the variance of the noise over the
+posterior variance of the function. Below `min_support` a decision is refused; at the default, .01, what is
+unknown of the function has ten times the standard deviation of the noise. It is low because a function may be
+known badly beside a small noise, and well enough for the region; it is not zero because the linear part
+continues its trend with confidence, however far from the rows.
+
+Source: ours; Rubin (1987), Eq. 3.1.8 (the variance between imputations, (1 + 1/E) B).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts
+
+SEARCH, JUDGEMENT = 0, 1
+
+
+class OutcomeSuccess(AlterationObjective):
+    """The posterior mean of success of altering one candidate set.
+
+    Args:
+        surrogate: The fitted surrogate.
+        cases: The B cases.
+        which: Index of the candidate set.
+        before: p_d(x) without an alteration, (B, D).
+        draws: Number of posterior functions for the search.
+        points: Number of residuals per function for the search.
+        judging_draws: Number of other functions for the estimate.
+        judging_points: Number of residuals per function for the estimate.
+        level: Coverage probability of the interval.
+        min_support: Effective number of observations below which a decision is refused.
+        low_support: Effective number of observations below which a decision carries a warning.
+    """
+
+    def __init__(
+        self,
+        surrogate: OutcomeRegression,
+        cases: Sequence[RehearsalCase],
+        which: int,
+        before: Tensor,
+        draws: int,
+        points: int,
+        judging_draws: int,
+        judging_points: int,
+        level: float,
+        min_support: float,
+        low_support: float,
+    ) -> None:
+        super().__init__(cases, surrogate.task.candidates[which])
+        self.surrogate, self.which, self.before, self.level = surrogate, which, before, level
+        self.judging_draws, self.judging_points = judging_draws, judging_points
+        self.min_support, self.low_support = min_support, low_support
+        self.contexts = surrogate.contexts(surrogate.task.given(cases))
+        success = surrogate.success(which, draws, points, SEARCH)
+        self.success = SuccessInContexts(success, self.contexts)
+
+    @classmethod
+    def for_sets(
+        cls,
+        surrogate: OutcomeRegression,
+        cases: Sequence[RehearsalCase],
+        draws: int = 24,
+        points: int = 64,
+        judging_draws: int = 64,
+        judging_points: int = 128,
+        level: float = 0.95,
+        min_support: float = 0.01,
+        low_support: float = 1.0,
+    ) -> list[Self]:
+        """The objective of each candidate set; the settings are those of the class.
+
+        Raises:
+            ValueError: if a number is out of range.
+        """
+        if min(draws, points, judging_draws, judging_points) < 2:
+            raise ValueError(
+                "expected at least two draws and points; got "
+                f"{draws}, {points}, {judging_draws} and {judging_points}"
+            )
+        if not 0 < level < 1 or min_support < 0 or low_support < min_support:
+            raise ValueError(
+                f"expected level in (0, 1) and 0 <= min_support <= low_support; got {level}, {min_support} "
+                f"and {low_support}"
+            )
+        surrogate.require_fitted()
+        contexts = surrogate.contexts(surrogate.task.given(cases))
+        before = surrogate.success_without_action(contexts, judging_draws, judging_points)
+        return [
+            cls(
+                surrogate, cases, which, before, draws, points, judging_draws, judging_points, level,
+                min_support, low_support,
+            )
+            for which in range(len(surrogate.task.candidates))
+        ]  # fmt: skip
+
+    def standardised(self, actions: Tensor) -> Tensor:
+        """From the actions' units to standardised actions, (..., k)."""
+        return self.surrogate.scaler.standardised(self.names, actions.to(torch.float64))
+
+    @torch.no_grad()
+    def __call__(self, actions: Tensor) -> Tensor:
+        """The posterior mean of success, (..., B, k) -> (..., B)."""
+        return self.success.mean(self.standardised(actions)).to(actions.dtype)
+
+    @torch.no_grad()
+    def acceptable(self, actions: Tensor) -> Tensor:
+        """Whether there are enough observations like them, (..., B, k) -> (..., B) bool."""
+        found = self.surrogate.support(self.which, self.contexts, self.standardised(actions))
+        return found >= self.min_support
+
+    def frame(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each action over the observations, (k,) each."""
+        scaler = self.surrogate.scaler
+        place = [scaler.names.index(name) for name in self.names]
+        return scaler.location[place], scaler.scale[place]
+
+    def starts(self, count: int) -> Tensor:
+        """Actions of evenly spaced observations, projected onto the box, (count, B, k)."""
+        overlap = self.surrogate.overlap
+        place = [overlap.names.index(name) for name in self.names]
+        size = min(count, len(overlap.rows))
+        some = torch.linspace(0, len(overlap.rows) - 1, size, dtype=torch.float64).round().long()
+        actions = overlap.location[place] + overlap.scale[place] * overlap.rows[some][:, place]
+        return self.project(actions.unsqueeze(1).expand(-1, len(self.cases), -1))
+
+    def judge(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Estimates and their intervals from draws of their own, (B, k) -> (B,) each."""
+        judging = self.surrogate.success(self.which, self.judging_draws, self.judging_points, JUDGEMENT)
+        shares = judging.once(self.contexts, self.standardised(actions))
+        residuals = len(judging.models.outcomes[0].residuals)
+        return interval(shares, judging.members, residuals, self.level)
+
+    @torch.no_grad()
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """See `AlterationObjective.appraise`. Trace: ``support``, the effective number of observations like
+        the decision.
+        """
+        points, lowers, uppers = self.judge(actions)
+        support = self.surrogate.support(self.which, self.contexts, self.standardised(actions))
+        reasons = self.surrogate.adjustments[self.which].reasons
+        appraisals = []
+        for index in range(len(self.cases)):
+            estimated, lower, upper, baseline, near = (
+                round(float(each), 6)
+                for each in (
+                    points[index], lowers[index], uppers[index], self.before[index].mean(), support[index],
+                )
+            )  # fmt: skip
+            refused, declined, warnings = "", "", [f"adjustment: {reason}" for reason in reasons]
+            if near < self.low_support:
+                warnings.append(
+                    f"support: the model knows this place as well as from {near:.2g} observations of it"
+                )
+            if near < self.min_support:
+                refused = (
+                    f"no support: what is unknown of the outcomes' response there exceeds their noise "
+                    f"(effective number of observations {near:.2g}, fewer than {self.min_support:g}); "
+                    "collect data there or widen the task"
+                )
+            elif upper < baseline:
+                declined = f"predicted worse than doing nothing ({estimated:.3f} against {baseline:.3f})"
+            appraisals.append(
+                Appraisal(
+                    chance(estimated, lower, upper, self.level),
+                    chance(baseline),
+                    tuple(warnings),
+                    refused,
+                    declined,
+                    {"support": round(near, 2)},
+                )
+            )
+        return appraisals
+
+
+def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean of the shares of draws and its interval.
+
+    Args:
+        shares: p_d, (B, D), those of one fit side by side.
+        members: E.
+        rows: n, the number of residuals that they were drawn from.
+        level: Coverage probability.
+
+    Returns:
+        Means, lower and upper ends, (B,) each.
+    """
+    mean = shares.mean(-1)
+    ends = shares.new_tensor([(1 - level) / 2, (1 + level) / 2])
+    low, high = torch.quantile(shares, ends, dim=-1)
+    fits = shares.unflatten(-1, (members, -1)).mean(-1)
+    between = fits.var(-1) if members > 1 else torch.zeros_like(mean)
+    quantile = torch.special.ndtri(ends[1])
+    rest = quantile.square() * (mean * (1 - mean) / rows + 2 * between / members)
+    # All draws may agree, all or none successful: a success more or less in n rows is still possible.
+    floor = torch.full_like(mean, -math.expm1(math.log((1 - level) / 2) / rows))
+    lower = torch.minimum(mean - ((mean - low).square() + rest).sqrt(), 1 - floor)
+    upper = torch.maximum(mean + ((high - mean).square() + rest).sqrt(), floor)
+    return mean, torch.minimum(lower, mean).clamp(0, 1), torch.maximum(upper, mean).clamp(0, 1)

@@ -1,0 +1,176 @@
+"""The weighted mean of two estimates of success, and what each of them says of the result.
+
+With the weight w of the stack (`surrogates.outcome.stacked`), an action's value is
+
+    w (J_I(a; x) - caution sd J_I(a; x)) + (1 - w) J_O(a; x),
+
+J_I the kernel value with its caution (`objectives.kernel_value`), J_O the posterior mean of the outcome
+regression (`outcome_success`), which needs none. The estimate is the weighted mean of both estimates. Both
+are models of the same probability, with prior weights w and 1 - w; by the law of total variance the distance
+of an end of the interval from the estimate p is
+
+    d^2 = w d_I^2 + (1 - w) d_O^2 + z^2 w (1 - w) (p_I - p_O)^2,
+
+with d_I and d_O those of the two and z the normal quantile of the level. A decision is refused if one that
+speaks refuses it.
+
+Source: Hoeting et al. (1999), Sec. 1 (mixtures of models: mean and variance); the rest is ours.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.objectives.kernel_value import KernelValue
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
+from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
+
+
+class StackedSuccess(AlterationObjective):
+    """The weighted mean for altering one candidate set.
+
+    Args:
+        cases: The B cases.
+        weight: w, the weight of the regression of the indicator.
+        indicator: The kernel value.
+        outcome: The posterior success.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[RehearsalCase],
+        weight: float,
+        indicator: KernelValue,
+        outcome: OutcomeSuccess,
+    ) -> None:
+        super().__init__(cases, outcome.names)
+        self.weight, self.indicator, self.outcome = weight, indicator, outcome
+
+    @classmethod
+    def for_sets(
+        cls,
+        surrogate: StackedRegression,
+        cases: Sequence[RehearsalCase],
+        indicator: dict[str, Any] | None = None,
+        outcome: dict[str, Any] | None = None,
+        level: float = 0.95,
+    ) -> list[Self]:
+        """The objective of each candidate set.
+
+        Args:
+            surrogate: The fitted stack.
+            cases: The B cases.
+            indicator: Settings of the kernel value, besides the level.
+            outcome: Settings of the posterior success, besides the level.
+            level: Coverage probability of the interval.
+
+        Raises:
+            ValueError: if a setting is out of range.
+        """
+        surrogate.require_fitted()
+        pairs = zip(
+            KernelValue.for_sets(surrogate.indicator, cases, level=level, **(indicator or {})),
+            OutcomeSuccess.for_sets(surrogate.outcome, cases, level=level, **(outcome or {})),
+            strict=True,
+        )
+        return [cls(cases, surrogate.weight, *pair) for pair in pairs]
+
+    @torch.no_grad()
+    def __call__(self, actions: Tensor) -> Tensor:
+        """The weighted mean, (..., B, k) -> (..., B)."""
+        value = (1 - self.weight) * self.outcome(actions)
+        return value + self.weight * self.indicator.comparison_value(actions) if self.weight else value
+
+    def acceptable(self, actions: Tensor) -> Tensor:
+        """What all that speak accept."""
+        found = self.outcome.acceptable(actions)
+        return found & self.indicator.acceptable(actions) if self.weight else found
+
+    def frame(self) -> tuple[Tensor, Tensor]:
+        """That of the outcome regression."""
+        return self.outcome.frame()
+
+    def starts(self, count: int) -> Tensor:
+        """Starts of both, half each, (<= count, B, k)."""
+        if not self.weight:
+            return self.outcome.starts(count)
+        half = count // 2
+        parts = [self.outcome.starts(count - half)] + ([self.indicator.starts(half)] if half else [])
+        return torch.cat(parts)
+
+    @torch.no_grad()
+    def appraise(self, actions: Tensor) -> list[Appraisal]:
+        """See `AlterationObjective.appraise`. Trace: ``support`` of the outcome regression,
+        ``indicator_weight`` w, and the estimates of both.
+        """
+        outcomes = self.outcome.appraise(actions)
+        indicators = self.indicator.appraise(actions) if self.weight else outcomes
+        return [self._both(*pair) for pair in zip(indicators, outcomes, strict=True)]
+
+    def _both(self, indicator: Appraisal, outcome: Appraisal) -> Appraisal:
+        weight = self.weight
+        trace = outcome.trace | {"indicator_weight": round(weight, 4)}
+        if not weight:
+            note = "decided by the regression of the outcomes alone: too few rows are desired, or too many"
+            return Appraisal(
+                outcome.estimate,
+                outcome.baseline,
+                outcome.warnings,
+                outcome.refused,
+                outcome.declined,
+                trace | {"note": note},
+            )
+        note = (
+            f"decided by the indicator's regression ({weight:.0%}) and that of the outcomes "
+            f"({1 - weight:.0%})"
+        )
+        estimate = _mixture(weight, indicator, outcome, self.outcome.level)
+        own, other = indicator.baseline, outcome.baseline
+        baseline = (
+            None
+            if own is None or other is None
+            else chance(round(weight * own.point + (1 - weight) * other.point, 6))
+        )
+        points = {
+            name: each.estimate.point
+            for name, each in (("indicator", indicator), ("outcome", outcome))
+            if each.estimate is not None
+        }
+        declined = ""
+        upper = None if estimate is None else estimate.upper
+        if estimate is not None and baseline is not None and upper is not None and upper < baseline.point:
+            declined = (
+                f"predicted worse than doing nothing ({estimate.point:.3f} against {baseline.point:.3f})"
+            )
+        return Appraisal(
+            estimate,
+            baseline,
+            tuple(dict.fromkeys((*indicator.warnings, *outcome.warnings))),
+            indicator.refused or outcome.refused,
+            declined,
+            trace | {"estimates": points, "note": note},
+        )
+
+
+def _mixture(weight: float, indicator: Appraisal, outcome: Appraisal, level: float) -> Estimate | None:
+    """The estimate of the mixture, with its interval; None if one of the two has none."""
+    one, other = indicator.estimate, outcome.estimate
+    if one is None or other is None or one.lower is None or other.lower is None:
+        return None
+    assert one.upper is not None
+    assert other.upper is not None
+    quantile = float(torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64)))
+    point = weight * one.point + (1 - weight) * other.point
+    apart = quantile**2 * weight * (1 - weight) * (one.point - other.point) ** 2
+
+    def distance(own: float, others: float) -> float:
+        return math.sqrt(weight * own**2 + (1 - weight) * others**2 + apart)
+
+    lower = max(0.0, point - distance(one.point - one.lower, other.point - other.lower))
+    upper = min(1.0, point + distance(one.upper - one.point, other.upper - other.point))
+    return chance(round(point, 6), round(lower, 6), round(upper, 6), level)

@@ -1,0 +1,123 @@
+"""Random search with shrinking neighbourhoods, for objectives that are counted and have no gradient.
+
+The first candidates of every case are starts of the objective and Sobol points of the box. Then, in each
+of R rounds, the m best candidates so far are perturbed,
+
+    z <- P(z_i + r_t s e),    e ~ N(0, I),    r_t = 2^-t,    s = min(half the box, the frame's scale),
+
+in the actions' units, with P the projection onto the box and the scale of the objective's frame (one
+standard deviation of the action over the observations, say): a neighbourhood is never wider than what the
+observations resolve. All cases and candidates form one tensor. The last best candidates are compared by
+the objective's comparison value; the best one that the objective accepts is the answer.
+
+A share of draws is a step function: its gradient is zero. With the same draws for all actions it is
+nevertheless smooth enough on the scale of the neighbourhoods, and a hundred evaluations in one batch cost
+less than an ascent step by step.
+
+Source: Rastrigin (1963) and Solis and Wets (1981) (random search); Boender and Rinnooy Kan (1987), Sec. 3
+(multistart); the schedule is ours.
+"""
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.question import Kind
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective
+from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.seeding import generator, sobol
+
+
+class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
+    """Candidates, then rounds of perturbations of the best.
+
+    Args:
+        starts: Maximum number of starts that the objective is asked for.
+        samples: Number of Sobol points in the box.
+        rounds: R.
+        kept: m, the number of candidates that are perturbed in a round.
+        perturbations: Number of perturbations of each.
+        seed: Seed of the points and the perturbations.
+        batch_size: Maximum number of cases per call.
+        declines: See `Search`.
+        budget_s: See `Search`; a step is one round.
+
+    Raises:
+        ValueError: if a number is not positive.
+    """
+
+    kind: Kind | None = "rehearse"
+
+    def __init__(
+        self,
+        starts: int = 40,
+        samples: int = 40,
+        rounds: int = 5,
+        kept: int = 4,
+        perturbations: int = 5,
+        seed: int = 0,
+        batch_size: int = 16,
+        declines: bool = True,
+        budget_s: float | None = None,
+    ) -> None:
+        if min(starts, samples, rounds, kept, perturbations, batch_size) < 1:
+            raise ValueError(
+                f"expected positive numbers; got starts={starts}, samples={samples}, rounds={rounds}, "
+                f"kept={kept}, perturbations={perturbations}, batch_size={batch_size}"
+            )
+        self.starts, self.samples, self.rounds, self.kept = starts, samples, rounds, kept
+        self.perturbations, self.seed, self.batch_size = perturbations, seed, batch_size
+        self.declines, self.budget_s = declines, checked_budget(budget_s)
+
+    @torch.no_grad()
+    def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
+        """See `BatchSearch.batch_search`. Trace: ``evaluations`` of the objective in a case and set."""
+        budget = Budget(self.budget_s)
+        found, values, used = [], [], 0
+        for one in in_time(objective.sets, budget):
+            actions, evaluations = self.refined(one, budget)
+            compared, acceptable = ranked(one.comparison_value(actions)), one.acceptable(actions)
+            # The best acceptable action; if there is none, the best one.
+            allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
+            best = compared.where(allowed, -torch.inf).argmax(0)
+            which = torch.arange(len(best), device=best.device)
+            found.append(actions[best, which])
+            values.append(compared[best, which])
+            used = max(used, evaluations)
+        facts = [{"evaluations": used} for _ in objective.cases]
+        stacked = torch.stack(values)
+        return chosen(objective, found, stacked, "sampled_refinement", budget, facts, self.declines)
+
+    def refined(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
+        """The best candidates of each case, (m, B, k) in the actions' units, and the number of evaluations.
+        The budget ends the search after a round.
+        """
+        stream = generator(self.seed)
+        unit = sobol(len(objective.names), self.seed).draw(self.samples, dtype=torch.float64)
+        width = objective.upper - objective.lower
+        spread = objective.project(objective.lower + unit.to(width).unsqueeze(1) * width)
+        points = torch.cat((objective.starts(self.starts).to(spread), spread))
+        values, count = ranked(objective(points)), len(points)
+        scale = torch.minimum(width / 2, objective.frame()[1].to(width).expand_as(width))
+        points, values = _best(points, values, self.kept)
+        for step in range(self.rounds):
+            if budget.out():
+                break
+            # The same perturbations in every case: the answer for a case does not depend on the others.
+            shape = (len(points) * self.perturbations, 1, width.shape[-1])
+            moves = torch.randn(shape, dtype=torch.float64, generator=stream).to(width)
+            around = points.repeat(self.perturbations, 1, 1)
+            moved = objective.project(around + 0.5**step * scale * moves)
+            values = torch.cat((values, ranked(objective(moved))))
+            points, values = _best(torch.cat((points, moved)), values, self.kept)
+            count += len(moved)
+        return points, count
+
+
+def _best(points: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The best `count` points of each case, (n, B, k) and (n, B) -> (count, B, k) and (count, B)."""
+    kept = values.topk(min(count, len(points)), dim=0).indices
+    return points.gather(0, kept.unsqueeze(-1).expand(*kept.shape, points.shape[-1])), values.gather(0, kept)

@@ -1,0 +1,1 @@
+"""Outcome regression: posterior models of how the outcomes respond, from which success is counted."""

@@ -1,0 +1,284 @@
+"""Outcome regression: the outcomes themselves are regressed, and success is counted from their posterior.
+
+The probability of a desired outcome after an alteration is
+
+    P(Y in S | x, a altered) = E_{u | x} E_{v | x, u, a_first} P(Y in S | x, u, v, a),
+
+with the covariates u and v of the adjustment (`graphs.separation`). An estimator of the indicator of S
+has one bit per row, and nothing to regress where success is rare: an undesired future is exactly that.
+Here the slack of the region's faces is regressed (`face_coordinates`), which varies in every row, and so
+are u on x and v on (x, u, a_first), each by Bayesian regression on random features of a kernel fitted by
+evidence (`estimators.feature_regression`). `posterior_success` draws functions and residuals and counts.
+
+Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the
+outcomes have E fits, with kernels fitted to different rows, whose disagreement is part of the posterior.
+A regression on the context alone predicts the outcome of no action.
+
+The noise is assumed to have the same distribution at all inputs. Outcomes that are yes/no have no slack
+to regress; they are refused.
+
+Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its
+implementation with one model per variable); the slack, the posterior and the fits are ours.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.scaling import Standardise
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.feature_regression import FeatureRegression
+from rehearsal_torch.graphs.separation import Adjustment, adjustment
+from rehearsal_torch.seeding import generator
+from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
+from rehearsal_torch.surrogates.outcome.posterior_success import (
+    ConditionalModels,
+    PosteriorSuccess,
+    resampled,
+)
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+
+FEW_VALUES = 2
+
+
+class OutcomeRegression(RehearsalSurrogate):
+    """Regressions of the outcomes for each candidate set.
+
+    Args:
+        task: The roles of the variables; plain data or a RehearsalTask.
+        members: E, the number of fits of the outcomes, each with kernels fitted to other rows.
+        frequencies: Number of random frequencies of a regression.
+        evidence_rows: Maximum number of rows on which a kernel is fitted.
+        iterations: Maximum number of iterations of each evidence maximisation.
+        products: Whether kernels have pairwise products of the inputs.
+        sequential: Uses the sequential formula where a single adjustment set does not exist; otherwise the
+            single adjustment, with a warning.
+        seed: Seed of rows, frequencies and posterior draws.
+
+    Attributes:
+        adjustments: The adjustment of each candidate set.
+        faces: The coordinates of the outcomes that are regressed.
+
+    Raises:
+        ValueError: if a number is out of range.
+    """
+
+    def __init__(
+        self,
+        task: Mapping[str, Any] | RehearsalTask,
+        members: int = 3,
+        frequencies: int = 100,
+        evidence_rows: int = 250,
+        iterations: int = 30,
+        products: bool = True,
+        sequential: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(task)
+        if members < 1:
+            raise ValueError(f"expected at least 1 member; got {members}")
+        bounded("members", members, 1000)
+        self.members, self.seed = members, seed
+        names = self.task.graph.names
+        self.scaler = Standardise(names)
+        self.faces = FaceCoordinates.of(self.task.region)
+        self.adjustments: tuple[Adjustment, ...] = tuple(
+            adjustment(self.task.graph, self.task.context, altered, self.task.outcomes, sequential)
+            for altered in self.task.candidates
+        )
+        used = {name for found in self.adjustments for name in found.before}
+        self.before = tuple(name for name in names if name in used)
+
+        def regression(place: int) -> FeatureRegression:
+            return FeatureRegression(
+                frequencies, evidence_rows, iterations, products, seed=1000 * seed + place
+            )
+
+        self.covariates = nn.ModuleList([regression(500)] if self.before else [])
+        self.between = nn.ModuleDict(
+            {
+                str(place): regression(600 + place)
+                for place, found in enumerate(self.adjustments)
+                if found.between
+            }
+        )
+        self.fits = nn.ModuleList(
+            nn.ModuleList(regression(member) for member in range(members)) for _ in self.task.candidates
+        )
+        self.no_action = regression(900)
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The overlap diagnostics, the scaler, the regressions of the covariates and of the outcomes, and the
+        one without action.
+
+        Raises:
+            ValueError: if an outcome has two values only.
+        """
+        self.task.check(table)
+        self._check_outcomes(table)
+        yield self.overlap, self.overlap.examples(table)
+        yield self.scaler, (table.columns(self.task.graph.names),)
+        context = self._shown(table, self.task.context)
+        for part in self.covariates:
+            assert isinstance(part, FeatureRegression)
+            yield part, (context, self._shown(table, self.before))
+        targets = self.faces.of_outcomes(table.columns(self.task.outcomes))
+        for which, found in enumerate(self.adjustments):
+            between = self.models(which).between
+            if between is not None:
+                inputs = torch.cat((context, self._shown(table, (*found.before, *found.first))), -1)
+                yield between, (inputs, self._shown(table, found.between))
+            whole = self.inputs(table, which)
+            for member in self.models(which).outcomes:
+                yield member, (whole, targets)
+        yield self.no_action, (context, targets)
+
+    def used(self) -> tuple[str, ...]:
+        """All fields: the coordinates depend on the region, and each candidate set has regressions of its
+        own.
+        """
+        return ("graph", "actions", "context", "outcomes", "region", "candidates")
+
+    def faults(self) -> list[str]:
+        """The parts' faults, and regressions whose inputs or outputs differ from the task's."""
+        found = super().faults()
+        if found:
+            return found
+        context, count = len(self.task.context), self.faces.count
+        expected: list[tuple[str, FeatureRegression, int, int]] = []
+        for part in self.covariates:
+            assert isinstance(part, FeatureRegression)
+            expected.append(("covariates.0", part, context, len(self.before)))
+        for which, (names, adjusted) in enumerate(zip(self.task.candidates, self.adjustments, strict=True)):
+            models, before = self.models(which), context + len(adjusted.before)
+            if models.between is not None:
+                sizes = (before + len(adjusted.first), len(adjusted.between))
+                expected.append((f"between.{which}", models.between, *sizes))
+            width = before + len(adjusted.between) + len(names)
+            expected += [
+                (f"fits.{which}.{member}", part, width, count)
+                for member, part in enumerate(models.outcomes)
+            ]
+        expected.append(("no_action", self.no_action, context, count))
+        return [
+            f"{name}: expected {inputs} inputs and {outputs} outputs; got {part.inputs} and {part.outputs}"
+            for name, part, inputs, outputs in expected
+            if (part.inputs, part.outputs) != (inputs, outputs)
+        ]
+
+    def models(self, which: int) -> ConditionalModels:
+        """The regressions of a candidate set."""
+        found = self.adjustments[which]
+        names = self.task.candidates[which]
+        members = self.fits[which]
+        assert isinstance(members, nn.ModuleList)
+        between = self.between[str(which)] if found.between else None
+        before = self.covariates[0] if found.before else None
+        assert between is None or isinstance(between, FeatureRegression)
+        assert before is None or isinstance(before, FeatureRegression)
+        return ConditionalModels(
+            self.faces,
+            [member for member in members if isinstance(member, FeatureRegression)],
+            before,
+            [self.before.index(name) for name in found.before],
+            between,
+            [names.index(name) for name in found.first],
+        )
+
+    def contexts(self, given: Tensor) -> Tensor:
+        """Contexts in units to standardised ones, (B, |X|)."""
+        return self.scaler.standardised(self.task.context, given)
+
+    def inputs(self, table: Table, which: int) -> Tensor:
+        """The inputs (x, u, v, a) of the regressions of a candidate set, standardised, (n, p)."""
+        found = self.adjustments[which]
+        names = (*self.task.context, *found.before, *found.between, *self.task.candidates[which])
+        return self._shown(table, names)
+
+    def success(self, which: int, draws: int, points: int, purpose: int) -> PosteriorSuccess:
+        """Posterior draws of the success of a candidate set.
+
+        Args:
+            which: Index of the candidate set.
+            draws: Number of posterior functions.
+            points: Number of residuals per function.
+            purpose: Distinguishes independent samples, such as those that choose and those that judge.
+        """
+        return PosteriorSuccess(
+            self.models(which), draws, points, generator(1000 * self.seed + 100 + purpose)
+        )
+
+    def success_without_action(self, contexts: Tensor, draws: int, points: int) -> Tensor:
+        """p_d(x) without an alteration, (B, |X|) -> (B, D)."""
+        stream = generator(1000 * self.seed + 99)
+        functions = self.no_action.draws(draws, stream)
+        noise = resampled(self.no_action.residuals, draws, points, stream)
+        values = self.no_action.drawn(functions, contexts[:, None, None].expand(-1, draws, 1, -1)) + noise
+        return self.faces.desired(values).to(torch.float64).mean(-1)
+
+    def support(self, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
+        """The effective number of observations like a decision, with the covariates at their means, (B, |X|),
+        (..., B, k) -> (..., B): the mean over the fits.
+        """
+        models = self.models(which)
+        known = contexts.expand(*actions.shape[:-1], -1)
+        if models.before is not None:
+            known = torch.cat((known, models.before(known)[..., list(models.columns)]), -1)
+        if models.between is not None:
+            inputs = torch.cat((known, actions[..., list(models.first)]), -1)
+            known = torch.cat((known, models.between(inputs)), -1)
+        whole = torch.cat((known, actions), -1)
+        flat = whole.reshape(-1, whole.shape[-1])
+        found: Sequence[Tensor] = [member.support(flat) for member in models.outcomes]
+        return torch.stack(list(found)).mean(0).reshape(whole.shape[:-1])
+
+    def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
+        """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,).
+
+        Each fold is predicted from the others; the kernels are those of all rows.
+
+        Args:
+            table: The rows that were fitted to.
+            which: Index of the candidate set.
+            folds: The fold of each row, (n,).
+            draws: Number of posterior functions.
+            points: Number of residuals per function.
+        """
+        inputs = self.inputs(table, which)
+        targets = self.faces.of_outcomes(table.columns(self.task.outcomes))
+        stream, found = generator(1000 * self.seed + 98), inputs.new_zeros(len(inputs))
+        members = self.models(which).outcomes
+        for fold in folds.unique().tolist():
+            own = folds == fold
+            for member in members:
+                other = deepcopy(member)
+                other.condition(inputs[~own], targets[~own])
+                each = -(-draws // len(members))
+                functions = other.draws(each, stream)
+                noise = resampled(other.residuals, each, points, stream)
+                values = other.drawn(functions, inputs[own].unsqueeze(0).expand(each, -1, -1))
+                inside = self.faces.desired(values.unsqueeze(-2) + noise.unsqueeze(1))
+                found[own] += inside.to(torch.float64).mean((0, -1)) / len(members)
+        return found
+
+    def _check_outcomes(self, table: Table) -> None:
+        outcomes = table.columns(self.task.outcomes)
+        binary = [
+            name
+            for name, column in zip(self.task.outcomes, outcomes.mT, strict=True)
+            if len(column.unique()) <= FEW_VALUES
+        ]
+        if binary:
+            raise ValueError(
+                f"{', '.join(binary)}: expected outcomes of more than two values; a yes/no outcome has no "
+                "slack to regress: use decision=cme"
+            )
+
+    def _shown(self, table: Table, names: Sequence[str]) -> Tensor:
+        return self.scaler.standardised(tuple(names), table.columns(tuple(names)))

@@ -1,0 +1,194 @@
+"""The share of desired outcomes under functions drawn from a posterior and resampled residuals.
+
+For a set of altered variables, the coordinates t of the outcomes (`face_coordinates`), the covariates u
+before and v between the alterations are regressed on what precedes them,
+
+    u = g(x) + e,    v = h(x, u, a_first) + e',    t = f(x, u, v, a) + e'',
+
+which is the sequential adjustment formula E_{u | x} E_{v | x, u, a_first} P(Y in S | x, u, v, a) with
+models of the three distributions. Draw d of the posterior is a triple (g_d, h_d, f_d) with residuals e,
+e', e'' of its own, P of them; the residuals of one row stay together. Its probability of success is the
+share of desired points,
+
+    p_d(a; x) = (1/P) #{i : t_di(a; x) in S},
+
+and p_d over d = 1..D is a sample of the posterior of P(Y in S | x, a). Its mean is the objective: it
+counts both the noise and what is unknown of the functions, so that actions far from the observations lose
+by themselves. The same functions and residuals serve all actions (common random numbers).
+
+The draws of f come in equal numbers from E fits, with kernels fitted to different rows. The residuals are
+drawn without replacement and spread evenly over the first coordinate of the rows (stratified), which
+reduces the counting error.
+
+Residuals enter additively. For each point, f is therefore linear in features of what moves with the
+action, (h_d(x, u, a_first), a) (`feature_regression`), around what does not, (x, u, e'): these
+coefficients are computed once per case, and many actions cost one matrix product.
+
+Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residuals); McKay, Beckman and
+Conover (1979) (stratified samples); the estimator is ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.estimators.feature_regression import FeatureRegression
+from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
+
+CHUNK = 6_000_000
+
+
+@dataclass(frozen=True)
+class ConditionalModels:
+    """The fitted regressions for one set of k altered variables, all in standardised variables.
+
+    Attributes:
+        faces: The coordinates t and the region in them.
+        outcomes: E regressions of t on (x, u, v, a).
+        before: The regression of covariates on x, None without any; its outputs may be more than u.
+        columns: The places of u among its outputs.
+        between: The regression of v on (x, u, a_first); None without v.
+        first: The places of a_first among the actions.
+    """
+
+    faces: FaceCoordinates
+    outcomes: Sequence[FeatureRegression]
+    before: FeatureRegression | None
+    columns: Sequence[int]
+    between: FeatureRegression | None
+    first: Sequence[int]
+
+
+class PosteriorSuccess:
+    """Functions and residuals drawn from the posterior, which serve all cases and actions.
+
+    Args:
+        models: The regressions.
+        draws: D, the number of functions; rounded up to a multiple of the number of fits.
+        points: P, the number of residuals per draw.
+        stream: Random number generator, on the CPU.
+    """
+
+    def __init__(self, models: ConditionalModels, draws: int, points: int, stream: torch.Generator) -> None:
+        self.models, self.members, self.points = models, len(models.outcomes), points
+        self.each = -(-draws // self.members)
+        self.draws = self.each * self.members
+        self.functions = [member.draws(self.each, stream) for member in models.outcomes]
+        self.noise = torch.cat(
+            [resampled(member.residuals, self.each, points, stream) for member in models.outcomes]
+        )
+        self.before: tuple[Tensor, Tensor] | None = None
+        if models.before is not None and len(models.columns):
+            noise = resampled(models.before.residuals, self.draws, points, stream)
+            self.before = models.before.draws(self.draws, stream), noise
+        self.between: tuple[Tensor, Tensor] | None = None
+        if models.between is not None:
+            noise = resampled(models.between.residuals, self.draws, points, stream)
+            self.between = models.between.draws(self.draws, stream), noise
+
+    def known(self, contexts: Tensor) -> Tensor:
+        """(x, u) of the points, (B, |X|) -> (B, D, P or 1, |X| + |U|)."""
+        known = contexts[:, None, None].expand(-1, self.draws, 1, -1)
+        if self.before is None or self.models.before is None:
+            return known
+        functions, noise = self.before
+        covariates = (self.models.before.drawn(functions, known) + noise)[..., list(self.models.columns)]
+        return torch.cat((known.expand(*covariates.shape[:-1], -1), covariates), -1)
+
+    def between_means(self, known: Tensor, actions: Tensor) -> Tensor:
+        """v without its noise for points (..., D, m, |X| + |U|) under actions (..., k), (..., D, m, |V|)."""
+        assert self.models.between is not None
+        assert self.between is not None
+        first = actions[..., list(self.models.first)][..., None, None, :]
+        shape = torch.broadcast_shapes(known.shape[:-1], first.shape[:-1])
+        inputs = torch.cat((known.expand(*shape, -1), first.expand(*shape, -1)), -1)
+        return self.models.between.drawn(self.between[0], inputs)
+
+    def once(self, contexts: Tensor, actions: Tensor) -> Tensor:
+        """p_d at one action in each case, (B, |X|), (B, k) -> (B, D)."""
+        width = max(member.coefficients.shape[1] for member in self.models.outcomes)
+        size = max(1, CHUNK // (self.draws * self.points * width))
+        parts = zip(contexts.split(size), actions.split(size), strict=True)
+        return torch.cat([self._once(*part) for part in parts])
+
+    def _once(self, contexts: Tensor, actions: Tensor) -> Tensor:
+        whole = self.known(contexts)
+        if self.between is not None:
+            between = self.between_means(whole, actions) + self.between[1]
+            whole = torch.cat((whole.expand(*between.shape[:-1], -1), between), -1)
+        whole = torch.cat((whole, actions[:, None, None].expand(*whole.shape[:-1], -1)), -1)
+        parts = zip(self.models.outcomes, self.functions, whole.split(self.each, 1), strict=True)
+        return self.share(torch.cat([member.drawn(*part) for member, *part in parts], 1))
+
+    def share(self, values: Tensor) -> Tensor:
+        """The share of desired points of t without its noise, (..., D, P or 1, q) -> (..., D)."""
+        return self.models.faces.desired(values + self.noise).to(torch.float64).mean(-1)
+
+
+class SuccessInContexts:
+    """p_d(a; x) for many actions in the same B contexts.
+
+    Args:
+        success: The functions and residuals.
+        contexts: (B, |X|), standardised.
+    """
+
+    def __init__(self, success: PosteriorSuccess, contexts: Tensor) -> None:
+        self.success, self.known = success, success.known(contexts)
+        base = self.known
+        if success.between is not None:
+            noise = success.between[1].expand(len(base), -1, -1, -1)
+            base = torch.cat((base.expand(*noise.shape[:-1], -1), noise), -1)
+        members = zip(success.models.outcomes, success.functions, base.split(success.each, 1), strict=True)
+        # What moves besides the action is the mean of v; its noise is part of the base.
+        self.coefficients = [
+            member.along(moving, torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])),
+                         member.inputs - self.known.shape[-1])
+            for member, moving, part in members
+        ]  # fmt: skip
+
+    def mean(self, actions: Tensor) -> Tensor:
+        """The posterior mean of P(Y in S | x, a) at standardised actions, (..., B, k) -> (..., B)."""
+        flat = actions.reshape(-1, *actions.shape[-2:])
+        return self.shares(flat).mean(-1).reshape(actions.shape[:-1])
+
+    def shares(self, actions: Tensor) -> Tensor:
+        """p_d at standardised actions, (n, B, k) -> (n, B, D); draws of the same fit are neighbours."""
+        success = self.success
+        cells = actions.shape[1] * success.draws * success.points * success.models.faces.count
+        parts = actions.split(max(1, CHUNK // cells))
+        return torch.cat([success.share(self._values(part)) for part in parts])
+
+    def _values(self, actions: Tensor) -> Tensor:
+        """t without its noise, (n, B, D, P or 1, q)."""
+        success, moving = self.success, actions[:, :, None, None]
+        if success.between is not None:
+            means = success.between_means(self.known, actions)
+            moving = torch.cat((means, moving.expand(*means.shape[:-1], -1)), -1)
+        found = []
+        for place, (member, own) in enumerate(zip(success.models.outcomes, self.coefficients, strict=True)):
+            part = moving
+            if moving.shape[2] > 1:
+                part = moving[:, :, place * success.each : (place + 1) * success.each]
+            # (n, B, D or 1, P or 1, q, C) -> (B, q, D or 1, P or 1, C, n)
+            shown = member.action_features(part).permute(1, 4, 2, 3, 5, 0)
+            if shown.shape[3] == 1:
+                values = own @ shown.squeeze(3)
+            else:
+                values = (own.unsqueeze(-2) @ shown).squeeze(-2)
+            found.append(member.in_units(values.permute(4, 0, 2, 3, 1)))
+        return torch.cat(found, 2)
+
+
+def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generator) -> Tensor:
+    """Residuals of whole rows, spread evenly over their first column, (n, q) -> (D, P, q).
+
+    Each draw takes one row from each of P strata of the sorted rows, in random order.
+    """
+    order = residuals[:, 0].argsort(stable=True)
+    place = torch.rand(draws, points, dtype=torch.float64, generator=stream)
+    strata = torch.rand(draws, points, generator=stream).argsort(-1)
+    rows = ((strata + place) * (len(residuals) / points)).long().clamp_max(len(residuals) - 1)
+    return residuals[order[rows.to(residuals.device)]]

@@ -1,0 +1,55 @@
+"""The composite kernel: its gradient, and what the evidence finds."""
+
+import numpy as np
+import pytest
+import torch
+
+from rehearsal_torch.estimators.composite_kernel import _Evidence, most_probable, products
+
+
+def rows(count, width, seed=0):
+    return torch.randn(count, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def standardised(values):
+    return (values - values.mean()) / values.std()
+
+
+@pytest.mark.parametrize("with_products", [True, False])
+@pytest.mark.parametrize("width", [0, 3])
+def test_the_gradient_is_that_of_the_evidence(with_products, width):
+    inputs, output = rows(40, width), standardised(rows(40, 1, 1)[:, 0])
+    evidence = _Evidence(inputs, output, with_products)
+    size = width + 3 + with_products
+    point = np.random.default_rng(0).normal(size=size) - 1
+    _, gradient = evidence.with_prior(point)
+    step = 1e-5 * np.eye(size)
+    numeric = [
+        (evidence.with_prior(point + each)[0] - evidence.with_prior(point - each)[0]) / 2e-5 for each in step
+    ]
+    assert np.allclose(gradient, numeric, atol=1e-6)
+
+
+def test_the_features_of_products_are_centred_and_of_equal_size():
+    shown = products(rows(20_000, 3))
+    assert shown.shape == (20_000, 6)
+    assert torch.allclose(shown.mean(0), torch.zeros(6, dtype=torch.float64), atol=0.05)
+    assert torch.allclose(shown.var(0), torch.ones(6, dtype=torch.float64), atol=0.1)
+
+
+def test_a_line_a_product_and_a_wave_are_told_apart():
+    inputs = rows(150, 2)
+    noise = 0.1 * rows(150, 1, 2)[:, 0]
+    line, product, wave = (
+        most_probable(inputs, standardised(values + noise), 30)
+        for values in (inputs[:, 0], inputs[:, 0] * inputs[:, 1], (3 * inputs[:, 1]).sin())
+    )
+    assert line.linear > 10 * line.product
+    assert product.product > 10 * product.linear
+    assert float(wave.widths[1]) > 1.2
+    assert float(wave.widths[0]) < 0.5
+    assert line.noise == pytest.approx(0.01, abs=0.005)
+
+
+def test_without_products_there_are_none():
+    assert most_probable(rows(30, 2), rows(30, 1, 1)[:, 0], 5, with_products=False).product == 0

@@ -1,0 +1,121 @@
+"""Bayesian regression on random features: means, drawn functions, residuals, support."""
+
+import pytest
+import torch
+
+from rehearsal_torch.estimators.composite_kernel import products
+from rehearsal_torch.estimators.feature_regression import FeatureRegression
+from rehearsal_torch.seeding import generator
+
+
+def rows(count=250, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    inputs = torch.randn(count, 3, generator=stream, dtype=torch.float64)
+    noise = torch.randn(count, 2, generator=stream, dtype=torch.float64)
+    first = 5 + 3 * (inputs[:, 0].sin() + inputs[:, 1] * inputs[:, 2] + 0.3 * noise[:, 0])
+    return inputs, torch.stack((first, -100 + 10 * (inputs[:, 1] + 0.1 * noise[:, 1])), -1)
+
+
+def fitted(with_products=True, **settings):
+    made = FeatureRegression(
+        **{"frequencies": 60, "evidence_rows": 100, "iterations": 15, "products": with_products, **settings}
+    )
+    made.solve(*rows())
+    return made
+
+
+def test_means_predict_other_rows():
+    made, (inputs, outputs) = fitted(), rows(300, 1)
+    left = (made(inputs) - outputs).square().mean(0).sqrt()
+    assert float(left[0]) < 0.5 * float(outputs[:, 0].std())
+    assert float(left[1]) < 1.2
+
+
+@pytest.mark.parametrize("with_products", [True, False])
+def test_the_features_have_the_inner_products_of_the_kernel(with_products):
+    made, inputs = fitted(with_products, frequencies=500, iterations=3), rows(5, 2)[0]
+    shown = made.features(inputs, 0)
+    smooth, linear, product, _ = made.amplitudes[0].tolist()
+    apart = ((inputs.unsqueeze(1) - inputs) * made.widths[0]).square().sum(-1)
+    paired = products(inputs)
+    wanted = smooth * (-apart / 2).exp() + linear * inputs @ inputs.mT + product * paired @ paired.mT + 1
+    assert torch.allclose(shown @ shown.mT, wanted, atol=0.1 * max(1.0, smooth))
+
+
+@pytest.mark.parametrize("with_products", [True, False])
+def test_functions_along_an_action_are_those_of_the_whole_input(with_products):
+    made = fitted(with_products)
+    functions = made.draws(4, generator(0))
+    base, actions = rows(2 * 4 * 5, 3)[0].reshape(2, 4, 5, 3), rows(3 * 2, 4)[0][:, :2].reshape(3, 2, 2)
+    moved = torch.nn.functional.pad(actions, (1, 0))[:, :, None, None]
+    direct = made.drawn(functions, base + moved)
+    values = torch.einsum("bqdmc,nbqc->nbdmq", made.along(functions, base, 2), made.action_features(actions))
+    assert torch.allclose(made.in_units(values), direct, atol=1e-9)
+
+
+def test_drawn_functions_scatter_around_the_mean_and_more_so_far_from_the_rows():
+    made = fitted()
+    functions = made.draws(400, generator(0))
+    near, far = torch.zeros(1, 3, dtype=torch.float64), torch.full((1, 3), 4.0, dtype=torch.float64)
+    for place in (near, far):
+        values = made.drawn(functions, place.expand(400, 1, 3))[:, 0]
+        assert ((values.mean(0) - made(place)[0]).abs() < 4 * values.std(0) / 20).all()
+    assert (
+        made.drawn(functions, far.expand(400, 1, 3)).std(0)
+        > 3 * made.drawn(functions, near.expand(400, 1, 3)).std(0)
+    ).all()
+
+
+def test_residuals_have_the_variance_of_the_noise():
+    made = fitted()
+    assert made.residuals.shape == (250, 2)
+    assert made.residuals.std(0).tolist() == pytest.approx([0.9, 1.0], rel=0.12)
+    assert (made.noise.sqrt() * made.scale).tolist() == pytest.approx([0.9, 1.0], rel=0.12)
+
+
+def test_support_is_that_of_repeated_observations():
+    made = FeatureRegression(frequencies=5, evidence_rows=20, iterations=3)
+    inputs = torch.tensor([[0.0], [1.0]], dtype=torch.float64).repeat(50, 1)
+    made.solve(inputs, inputs + 0.5 * rows(100, 1)[0][:, :1])
+    assert made.support(torch.tensor([[0.0], [1.0]], dtype=torch.float64)).tolist() == pytest.approx(
+        [50, 50], rel=0.15
+    )
+    assert float(made.support(torch.tensor([[8.0]], dtype=torch.float64))) < 5
+
+
+def test_other_rows_with_the_same_kernels():
+    made, again = fitted(), fitted()
+    inputs, outputs = rows()
+    again.condition(inputs[:125], outputs[:125])
+    assert torch.equal(again.widths, made.widths)
+    assert again.residuals.shape == (125, 2)
+    assert not torch.allclose(again.coefficients, made.coefficients)
+    again.condition(inputs, outputs)
+    assert torch.equal(again.coefficients, made.coefficients)
+
+
+def test_without_inputs_it_is_a_mean_and_its_scatter():
+    made = FeatureRegression(frequencies=5, iterations=3)
+    outputs = rows()[1]
+    made.solve(outputs.new_zeros(250, 0), outputs)
+    assert torch.allclose(made(outputs.new_zeros(1, 0))[0], outputs.mean(0), rtol=0.02)
+    assert torch.allclose(made.residuals.std(0), outputs.std(0), rtol=0.02)
+    assert made.faults() == []
+
+
+def test_damage_is_noticed():
+    made = fitted()
+    assert made.faults() == []
+    made.noise = -made.noise
+    assert "noise: expected numbers above 0" in made.faults()[0]
+    other = fitted()
+    other.products = False
+    assert other.faults() == ["coefficients: expected 124 features for 3 inputs; got 130"]
+
+
+@pytest.mark.parametrize("settings", [{"frequencies": 0}, {"evidence_rows": 0}, {"iterations": 0}])
+def test_wrong_settings_are_refused(settings):
+    with pytest.raises(ValueError, match="expected at least one frequency, row and iteration"):
+        FeatureRegression(**settings)
+    with pytest.raises(ValueError, match="frequencies"):
+        FeatureRegression(frequencies=10**6)

@@ -1,0 +1,140 @@
+"""Outcome success: estimates from draws of their own, intervals that hold the counting error, refusals."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess, interval
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.training.fit import fit
+from tests.toys.rehearsal_toys import (
+    confounded,
+    confounded_table,
+    confounded_truth,
+    sequential,
+    sequential_table,
+    some_cases,
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    made = OutcomeRegression(
+        confounded(candidates=[["a"], ["a", "c"]]), members=2, frequencies=40, evidence_rows=80, iterations=8
+    )
+    return fit(made, confounded_table(300))
+
+
+def first(model, count=3, **settings):
+    return OutcomeSuccess.for_cases(model, some_cases(model.task, count), **settings).sets[0]
+
+
+def at(value, count=3, width=1):
+    return torch.full((count, width), value, dtype=torch.float64)
+
+
+def test_values_are_shares_that_rise_with_the_right_action(model):
+    objective = first(model)
+    values = objective(torch.linspace(-1.5, 1.5, 7, dtype=torch.float64)[:, None, None].expand(-1, 3, 1))
+    assert values.shape == (7, 3)
+    assert ((values >= 0) & (values <= 1)).all()
+    assert (values.diff(dim=0) >= -0.03).all()
+
+
+def test_the_answer_for_a_case_does_not_depend_on_the_others(model):
+    three, one = first(model, 3), first(model, 1)
+    assert torch.equal(three(at(0.5))[:1], one(at(0.5, 1)))
+    assert three.appraise(at(0.5))[0] == one.appraise(at(0.5, 1))[0]
+
+
+def test_the_estimate_comes_from_other_draws_and_is_near_the_truth(model):
+    objective = first(model)
+    for case, value, one in zip(
+        objective.cases, objective(at(1.2)), objective.appraise(at(1.2)), strict=True
+    ):
+        truth = float(confounded_truth(case.given["x"], torch.tensor(1.2)))
+        assert one.estimate.point != float(value)
+        assert one.estimate.point == pytest.approx(truth, abs=0.06)
+        assert one.estimate.lower < truth < one.estimate.upper
+        assert one.estimate.upper - one.estimate.lower < 0.3
+        assert 0 <= one.baseline.point < one.estimate.point
+
+
+def test_starts_are_observed_actions_inside_the_box(model):
+    for objective in OutcomeSuccess.for_cases(model, some_cases(model.task, 2)).sets:
+        starts = objective.starts(8)
+        assert starts.shape == (8, 2, len(objective.names))
+        assert torch.equal(objective.project(starts), starts)
+    assert len(objective.starts(10_000)) == 300
+
+
+def test_a_decision_that_the_model_knows_nothing_about_is_refused(model):
+    objective = first(model)
+    far = objective.appraise(at(60.0))
+    assert all("no support" in one.refused and "collect data" in one.refused for one in far)
+    assert all(one.warnings[0].startswith("support:") for one in far)
+    assert not objective.acceptable(at(60.0)).any()
+    assert objective.acceptable(at(0.0)).all()
+    assert all(not one.refused and not one.warnings for one in objective.appraise(at(0.0)))
+
+
+def test_a_decision_that_is_surely_worse_than_nothing_is_declined(model):
+    objective = first(model)
+    objective.before = torch.ones_like(objective.before)
+    assert all("worse than doing nothing" in one.declined for one in objective.appraise(at(-1.0)))
+
+
+def test_an_adjustment_that_does_not_hold_bears_a_warning():
+    made = OutcomeRegression(
+        sequential(), members=1, frequencies=10, evidence_rows=40, iterations=2, sequential=False
+    )
+    model = fit(made, sequential_table(60))
+    (one, _) = first(model, 2).appraise(at(0.0, 2, 2))
+    assert one.warnings[0].startswith("adjustment: ['v'] lie between alterations")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"draws": 1}, "at least two draws and points"),
+        ({"judging_points": 0}, "at least two draws and points"),
+        ({"level": 1}, "level in"),
+        ({"min_support": -1}, "min_support"),
+        ({"min_support": 3, "low_support": 2}, "min_support"),
+    ],
+)
+def test_wrong_settings_are_refused(model, settings, message):
+    with pytest.raises(ValueError, match=message):
+        OutcomeSuccess.for_cases(model, some_cases(model.task, 1), **settings)
+
+
+SHARES = st.lists(st.integers(0, 10), min_size=8, max_size=8)
+
+
+@given(SHARES, st.sampled_from([1, 2, 4]), st.sampled_from([0.5, 0.95]))
+def test_an_interval_holds_its_mean_and_lies_in_the_unit_interval(counts, members, level):
+    shares = torch.tensor([counts], dtype=torch.float64) / 10
+    mean, lower, upper = interval(shares, members, 200, level)
+    assert 0 <= float(lower) <= float(mean) <= float(upper) <= 1
+    assert float(mean) == pytest.approx(sum(counts) / 80)
+
+
+def test_an_interval_grows_with_disagreement_and_with_fewer_rows():
+    agree = torch.tensor([[0.4, 0.5, 0.6, 0.4, 0.5, 0.6]], dtype=torch.float64)
+    differ = torch.tensor([[0.2, 0.3, 0.4, 0.6, 0.7, 0.8]], dtype=torch.float64)
+    assert torch.equal(agree.mean(-1), differ.mean(-1))
+
+    def width(shares, members, rows):
+        _, lower, upper = interval(shares, members, rows, 0.95)
+        return float(upper - lower)
+
+    assert width(differ, 2, 1000) > width(differ, 1, 1000) > width(agree, 2, 1000)
+    assert width(agree, 2, 20) > width(agree, 2, 1000)
+
+
+def test_where_every_draw_succeeds_the_rows_still_bound_the_claim():
+    ones = torch.ones(1, 6, dtype=torch.float64)
+    mean, lower, upper = interval(ones, 2, 100, 0.95)
+    assert float(mean) == float(upper) == 1
+    assert float(lower) == pytest.approx(0.025 ** (1 / 100), abs=1e-6)

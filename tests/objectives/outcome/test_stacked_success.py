@@ -1,0 +1,111 @@
+"""Stacked success: the weighted mean, its interval, and which of the two spoke."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+
+from rehearsal_torch.objectives.objective import Appraisal, chance
+from rehearsal_torch.objectives.outcome.stacked_success import StackedSuccess
+from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
+from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
+from rehearsal_torch.training.fit import fit
+from tests.toys.rehearsal_toys import confounded, confounded_table, some_cases
+
+small = partial(
+    NestedRidge,
+    estimator=partial(
+        SpectralEnsemble, members=2, features=60, direction_rows=80, width_rows=80, iterations=8
+    ),
+)
+little = partial(OutcomeRegression, members=2, frequencies=30, evidence_rows=80, iterations=8)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(StackedRegression(confounded(), small, little), confounded_table(300))
+
+
+def objective(model, weight=None, **settings):
+    (made,) = StackedSuccess.for_cases(model, some_cases(model.task, 3), **settings).sets
+    made.weight = made.weight if weight is None else weight
+    return made
+
+
+def at(value):
+    return torch.full((3, 1), value, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 0.8])
+def test_values_are_the_weighted_mean(model, weight):
+    made = objective(model, weight)
+    wanted = weight * made.indicator.comparison_value(at(0.7)) + (1 - weight) * made.outcome(at(0.7))
+    assert torch.allclose(made(at(0.7)), wanted)
+    assert made.acceptable(at(0.7)).all()
+
+
+@pytest.mark.parametrize("weight", [0.25, 0.8])
+def test_estimates_are_the_weighted_mean_inside_an_interval_that_holds_both(model, weight):
+    made = objective(model, weight)
+    pairs = zip(made.indicator.appraise(at(0.7)), made.outcome.appraise(at(0.7)), strict=True)
+    for found, (one, other) in zip(made.appraise(at(0.7)), pairs, strict=True):
+        for name in ("estimate", "baseline"):
+            wanted = weight * getattr(one, name).point + (1 - weight) * getattr(other, name).point
+            assert getattr(found, name).point == pytest.approx(wanted, abs=1e-6)
+        assert found.trace["indicator_weight"] == weight
+        assert found.trace["estimates"] == {"indicator": one.estimate.point, "outcome": other.estimate.point}
+        assert f"({weight:.0%})" in found.trace["note"]
+        narrower = min(each.estimate.upper - each.estimate.lower for each in (one, other))
+        assert found.estimate.upper - found.estimate.lower > narrower
+
+
+def test_two_that_disagree_have_an_interval_over_both(model):
+    made = objective(model, 0.5)
+    one, other = (Appraisal(chance(point, point, point), chance(0.1)) for point in (0.2, 0.6))
+    found = made._both(one, other).estimate
+    assert found.point == pytest.approx(0.4)
+    assert found.upper - found.point == pytest.approx(1.959964 * math.sqrt(0.25) * 0.4, abs=1e-5)
+
+
+def test_a_stack_without_the_indicator_says_what_the_outcomes_say(model):
+    made = objective(model, 0.0)
+    for found, alone in zip(made.appraise(at(0.7)), made.outcome.appraise(at(0.7)), strict=True):
+        assert found.estimate == alone.estimate
+        assert found.baseline == alone.baseline
+        assert "outcomes alone" in found.trace["note"]
+    assert len(made.starts(9)) == 9
+    assert torch.equal(made.starts(9), made.outcome.starts(9))
+
+
+def test_what_one_of_them_refuses_is_refused(model):
+    made = objective(model, 0.5)
+    assert not made.acceptable(at(40.0)).any()
+    assert all("no support" in one.refused for one in made.appraise(at(40.0)))
+
+
+def test_an_alteration_that_is_surely_worse_than_nothing_is_declined(model):
+    made = objective(model, 0.5)
+    one, other = (Appraisal(chance(point, 0.1, 0.3), chance(0.9)) for point in (0.2, 0.25))
+    assert "worse than doing nothing (0.225 against 0.900)" in made._both(one, other).declined
+
+
+def test_a_decision_says_which_of_the_two_spoke(model):
+    cases = some_cases(model.task, 3)
+    for decision in SampledRefinement(starts=8, samples=8, rounds=2).batch_search(
+        StackedSuccess.for_cases(model, cases)
+    ):
+        assert decision.trace["indicator_weight"] == pytest.approx(model.weight, abs=1e-4)
+        assert "decided by the indicator's regression" in decision.reason
+        assert float(decision.alteration.values) > 0.5
+
+
+def test_settings_reach_both(model):
+    made = objective(model, indicator={"caution": 0.0}, outcome={"draws": 4, "points": 8}, level=0.5)
+    assert (made.indicator.caution, made.indicator.level, made.outcome.level) == (0, 0.5, 0.5)
+    assert made.outcome.success.success.points == 8
+    with pytest.raises(ValueError, match="expected caution >= 0"):
+        objective(model, indicator={"caution": -1})

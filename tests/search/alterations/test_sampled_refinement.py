@@ -1,0 +1,98 @@
+"""Sampled refinement on functions whose optimum is known."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
+
+WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}
+
+
+class Steps(AlterationObjective):
+    """A staircase around a point that depends on the case; every action that is looked at must be
+    feasible."""
+
+    def __init__(self, cases, names, height=0.0, allowed=None):
+        super().__init__(cases, names)
+        self.height, self.allowed = height, allowed
+        self.middle = torch.tensor([[case.given["x"]] * len(names) for case in cases], dtype=torch.float64)
+
+    def __call__(self, actions):
+        assert ((actions >= self.lower) & (actions <= self.upper)).all()
+        return self.height - ((actions - self.middle).norm(dim=-1) * 50).floor() / 50
+
+    def acceptable(self, actions):
+        if self.allowed is None:
+            return super().acceptable(actions)
+        return actions[..., 0] < self.allowed
+
+    def starts(self, count):
+        return self.lower.expand(count, -1, -1)
+
+    def appraise(self, actions):
+        return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
+
+
+def cases(*places, box=WIDE):
+    return [
+        RehearsalCase(str(index), {"x": torch.tensor(each, dtype=torch.float64)}, box)
+        for index, each in enumerate(places)
+    ]
+
+
+def test_every_case_has_its_own_optimum():
+    some = cases(0.3, -0.7, 1.9)
+    found = SampledRefinement().batch_search(Candidates(some, [Steps(some, ("a", "b"))]))
+    for case, decision in zip(some, found, strict=True):
+        assert (decision.alteration.values - case.given["x"]).abs().max() < 0.06
+        assert decision.trace["search"] == "sampled_refinement"
+        assert decision.trace["evaluations"] == 180
+    (alone,) = SampledRefinement().batch_search(Candidates(some[:1], [Steps(some[:1], ("a", "b"))]))
+    assert torch.equal(alone.alteration.values, found[0].alteration.values)
+
+
+def test_an_optimum_beyond_the_box_is_met_on_its_bound():
+    some = cases(9.0)
+    (decision,) = SampledRefinement().batch_search(Candidates(some, [Steps(some, ("a", "b"))]))
+    assert decision.alteration.values.tolist() == [2.0, 3.0]
+
+
+def test_the_better_set_wins():
+    some = cases(0.5)
+    sets = [Steps(some, ("a",)), Steps(some, ("b",), height=1.0)]
+    (decision,) = SampledRefinement().batch_search(Candidates(some, sets))
+    assert decision.alteration.names == ("b",)
+
+
+def test_what_the_objective_does_not_accept_is_not_chosen_where_another_remains():
+    some = cases(0.5)
+    objective = Steps(some, ("a",), allowed=0.5)
+    (decision,) = SampledRefinement(kept=20, rounds=1).batch_search(Candidates(some, [objective]))
+    assert 0.3 < float(decision.alteration.values) < 0.5
+
+
+def test_more_rounds_come_nearer():
+    some = cases(0.123, -1.01)
+
+    def distance(rounds):
+        objective = Steps(some, ("a", "b"))
+        objective.__class__ = Smooth
+        actions, count = SampledRefinement(starts=4, samples=8, rounds=rounds).refined(objective)
+        assert count == 12 + 20 * rounds
+        return float((actions[0] - objective.middle).norm())
+
+    assert distance(1) > distance(4) > distance(8)
+
+
+class Smooth(Steps):
+    def __call__(self, actions):
+        return -(actions - self.middle).norm(dim=-1)
+
+
+@pytest.mark.parametrize("name", ["starts", "samples", "rounds", "kept", "perturbations", "batch_size"])
+def test_numbers_must_be_positive(name):
+    with pytest.raises(ValueError, match="expected positive numbers"):
+        SampledRefinement(**{name: 0})

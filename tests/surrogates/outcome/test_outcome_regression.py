@@ -1,0 +1,107 @@
+"""Outcome regression: its parts, what it refuses, and success where hardly a row is desired."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
+from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
+from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.training.fit import fit
+from tests.toys.rehearsal_toys import confounded, confounded_table, sequential, sequential_table
+
+SMALL = {"members": 2, "frequencies": 20, "evidence_rows": 60, "iterations": 5}
+
+
+def test_every_distribution_of_the_formula_has_a_regression():
+    model = fit(OutcomeRegression(confounded(candidates=[["a"], ["a", "c"]]), **SMALL), confounded_table(80))
+    assert model.before == ("u",)
+    assert [len(model.models(which).outcomes) for which in (0, 1)] == [2, 2]
+    assert model.models(1).columns == [0]
+    assert model.models(1).between is None
+    assert (model.models(1).outcomes[0].inputs, model.no_action.inputs) == (4, 1)
+    other = fit(OutcomeRegression(sequential(), **SMALL), sequential_table(80))
+    models = other.models(0)
+    assert models.before is None
+    assert models.between.inputs == 2
+    assert models.first == [0]
+    assert models.outcomes[0].inputs == 4
+    assert model.faults() == other.faults() == []
+
+
+def test_the_fits_have_kernels_of_different_rows():
+    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(200))
+    one, other = model.models(0).outcomes
+    assert not torch.allclose(one.widths, other.widths)
+    assert one.residuals.shape == other.residuals.shape == (200, 1)
+
+
+def test_regressions_of_other_widths_are_noticed():
+    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(80))
+    model.fits[0][1] = model.no_action
+    assert model.faults() == ["fits.0.1: expected 3 inputs and 1 outputs; got 1 and 1"]
+
+
+def test_a_yes_no_outcome_is_refused():
+    table = confounded_table(80)
+    values = table.values.clone()
+    values[:, -1] = (values[:, -1] > 0).double()
+    with pytest.raises(ValueError, match="y: expected outcomes of more than two values"):
+        fit(OutcomeRegression(confounded(), **SMALL), Table.observed(table.names, values))
+
+
+def test_no_member_is_refused():
+    with pytest.raises(ValueError, match="expected at least 1 member; got 0"):
+        OutcomeRegression(confounded(), members=0)
+
+
+def test_rows_left_out_are_predicted_from_the_others():
+    table = confounded_table(300)
+    model = fit(OutcomeRegression(confounded(), **SMALL), table)
+    folds = torch.arange(300) % 2
+    desired = model.task.region.contains(table.columns(("y",))).double()
+    found = model.left_out(table, 0, folds)
+    assert ((found >= 0) & (found <= 1)).all()
+    assert float((found - desired).square().mean()) < 0.5 * float(desired.var())
+    values = table.values.clone()
+    values[::2, table.names.index("y")] = 0.0
+    other = model.left_out(Table.observed(table.names, values), 0, folds)
+    assert torch.equal(other[::2], found[::2]), "their own outcomes are not used"
+    assert not torch.equal(other[1::2], found[1::2])
+
+
+def test_support_falls_beyond_the_rows():
+    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(300))
+    near, far = (
+        model.support(0, torch.zeros(2, 1, dtype=torch.float64), torch.full((2, 1), value).double())
+        for value in (0.0, 8.0)
+    )
+    assert near.shape == (2,)
+    assert (near > 5 * far).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [6, 7])
+def test_a_region_that_one_row_in_a_thousand_reaches_is_reached(seed):
+    world = Bermuda(preset="neurips24", seed=seed)
+    assert float(world.desired(world.observations().columns(("NEC",))).double().mean()) < 0.005
+    model = fit(OutcomeRegression(world.task, seed=seed), world.observations())
+    cases = [world.case(index) for index in range(8)]
+    decisions = SampledRefinement().batch_search(OutcomeSuccess.for_cases(model, cases))
+    scores = [world.score(one, each)["probability"] for one, each in zip(cases, decisions, strict=True)]
+    claims = [each.estimate.point for each in decisions]
+    assert sum(scores) / 8 > 0.8
+    assert sum(claims) / 8 == pytest.approx(sum(scores) / 8, abs=0.05)
+
+
+def test_a_task_without_a_context_has_regressions_without_inputs():
+    task = confounded()
+    made = OutcomeRegression(RehearsalTask(task.graph, (), task.box, task.region, task.candidates), **SMALL)
+    model = fit(made, confounded_table(80))
+    assert model.no_action.inputs == 0
+    assert model.success(0, 4, 5, 0).once(torch.zeros(1, 0).double(), torch.zeros(1, 1).double()).shape == (
+        1,
+        4,
+    )

@@ -1,0 +1,72 @@
+"""Posterior success: one action and many give the same shares; the shares are the truth where it is known."""
+
+import pytest
+import torch
+
+from rehearsal_torch.seeding import generator
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts, resampled
+from rehearsal_torch.training.fit import fit
+from tests.toys.rehearsal_toys import (
+    confounded,
+    confounded_table,
+    confounded_truth,
+    sequential,
+    sequential_table,
+    sequential_truth,
+)
+
+SMALL = {"members": 2, "frequencies": 40, "evidence_rows": 80, "iterations": 8}
+TINY = {"members": 2, "frequencies": 8, "evidence_rows": 30, "iterations": 2}
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("products", [True, False])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_many_actions_and_one_have_the_same_shares(products, place):
+    task, table = (
+        (confounded(candidates=[["a"], ["a", "c"]]), confounded_table(120))
+        if place < 2
+        else (sequential(), sequential_table(120))
+    )
+    model = fit(OutcomeRegression(task, products=products, **TINY), table)
+    which = place % 2
+    success = model.success(which, draws=5, points=7, purpose=0)
+    assert success.draws == 6, "a multiple of the number of fits"
+    contexts, actions = drawn(3, 1), drawn(4, 3, len(task.candidates[which]), seed=1)
+    many = SuccessInContexts(success, contexts)
+    assert many.shares(actions).shape == (4, 3, 6)
+    single = torch.stack([success.once(contexts, each) for each in actions])
+    assert torch.equal(many.shares(actions), single)
+    assert torch.equal(many.mean(actions), single.mean(-1))
+
+
+@pytest.mark.parametrize("action", [-0.5, 0.8, 1.4])
+def test_shares_are_the_probability_after_the_alteration_not_the_one_observed(action):
+    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(500))
+    x, a = torch.tensor([[0.0]], dtype=torch.float64), torch.tensor([[action]], dtype=torch.float64)
+    shares = model.success(0, 60, 100, 0).once(model.contexts(x), model.scaler.standardised(("a",), a))
+    assert float(shares.mean()) == pytest.approx(float(confounded_truth(x[0, 0], a[0, 0])), abs=0.04)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("actions", [(1.0, 1.0), (-0.5, 1.0), (0.5, -0.5)])
+def test_what_follows_the_first_alteration_is_accounted_for(actions):
+    model = fit(OutcomeRegression(sequential()), sequential_table(600))
+    x, a = torch.tensor([[0.4]], dtype=torch.float64), torch.tensor([actions], dtype=torch.float64)
+    shares = model.success(0, 60, 100, 0).once(model.contexts(x), model.scaler.standardised(("a", "b"), a))
+    truth = float(sequential_truth(torch.tensor(0.4), torch.tensor(actions)))
+    assert float(shares.mean()) == pytest.approx(truth, abs=0.05)
+
+
+def test_residuals_keep_their_rows_together_and_are_spread_evenly():
+    residuals = torch.stack((torch.arange(100.0), -torch.arange(100.0)), -1).double()[torch.randperm(100)]
+    some = resampled(residuals, 6, 20, generator(0))
+    assert some.shape == (6, 20, 2)
+    assert torch.equal(some[..., 0], -some[..., 1])
+    strata = (some[..., 0] / 5).long().sort(-1).values
+    assert torch.equal(strata, torch.arange(20).expand(6, -1))
+    assert not torch.equal(some[0], some[1])

@@ -1,0 +1,142 @@
+"""The stack: what weight follows from which held-out predictions, and what it is made of."""
+
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
+from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome.stacked import StackedRegression, StackWeight
+from rehearsal_torch.training.fit import fit
+from tests.toys.rehearsal_toys import confounded, confounded_table
+
+small = partial(
+    NestedRidge,
+    estimator=partial(
+        SpectralEnsemble, members=2, features=40, direction_rows=60, width_rows=60, iterations=4
+    ),
+)
+little = partial(OutcomeRegression, members=2, frequencies=20, evidence_rows=60, iterations=4)
+
+
+def solved(first, second, desired, **settings):
+    made = StackWeight(**settings)
+    predictions = torch.stack((torch.as_tensor(first), torch.as_tensor(second)), -1).double().unsqueeze(1)
+    made.solve(predictions, torch.as_tensor(desired).double())
+    return made
+
+
+def drawn(count, share, seed=0):
+    stream = torch.Generator().manual_seed(seed)
+    return (torch.rand(count, generator=stream, dtype=torch.float64) < share).double()
+
+
+def test_the_better_one_gets_the_larger_weight_and_more_of_it_with_more_rows():
+    weights = []
+    for count in (100, 1000, 10_000):
+        desired = drawn(count, 0.4)
+        good, bad = 0.7 * desired + 0.12, torch.full_like(desired, 0.5)
+        made = solved(good, bad, desired)
+        weights.append(float(made.weight))
+        assert float(made.scores[0]) < float(made.scores[2]) < float(made.scores[1])
+        assert float(made.weight + solved(bad, good, desired).weight) == pytest.approx(1)
+    assert 0.5 < weights[0] < weights[1] < weights[2] < 1
+
+
+def test_two_of_the_same_get_half_each():
+    desired = drawn(500, 0.3)
+    same = torch.full_like(desired, 0.3)
+    assert float(solved(same, same, desired).weight) != 1
+    turned = same + 0.1 * torch.tensor([1.0, -1.0]).double().repeat(250)
+    desired = torch.tensor([0.0, 0.0, 1.0, 1.0]).double().repeat(125)
+    half = solved(turned, 2 * same - turned, desired)
+    assert float(half.weight) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.99])
+def test_where_too_few_rows_are_desired_or_not_the_outcomes_decide_alone(share):
+    desired = drawn(1000, share)
+    made = solved(desired, torch.full_like(desired, 0.5), desired)
+    assert min(float(desired.sum()), float((1 - desired).sum())) < 30
+    assert float(made.weight) == 0
+    assert float(solved(desired, 1 - desired, desired, fewest_rows=1).weight) > 0.5
+    assert made.counts.tolist() == [float(desired.sum()), 1000]
+
+
+PROBABILITIES = st.lists(
+    st.tuples(st.floats(-1, 2), st.floats(-1, 2), st.booleans()), min_size=2, max_size=30
+)
+
+
+@given(PROBABILITIES)
+def test_a_weight_is_never_further_from_half_than_the_best_one(rows):
+    first, second, desired = (torch.tensor(each, dtype=torch.float64) for each in zip(*rows, strict=True))
+    made = solved(first, second, desired, fewest_rows=0)
+    alone = solved(first, second, desired, fewest_rows=0, prior_rows=0)
+    assert 0 <= float(made.weight) <= 1
+    assert abs(float(made.weight) - 0.5) <= abs(float(alone.weight) - 0.5) + 1e-12
+    assert made.faults() == []
+
+
+def test_predictions_outside_the_unit_interval_count_as_its_ends():
+    desired = drawn(100, 0.5)
+    assert float(solved(desired, 1 - desired, desired).scores[0]) == 0
+    assert float(solved(3 * desired - 1, 1 - desired, desired).scores[0]) == 0
+
+
+@pytest.mark.parametrize("settings", [{"prior_rows": -1}, {"fewest_rows": -1}])
+def test_negative_numbers_are_refused(settings):
+    with pytest.raises(ValueError, match="expected prior_rows and fewest_rows of at least 0"):
+        StackWeight(**settings)
+
+
+def test_a_weight_that_is_none_is_noticed():
+    made = solved([0.1, 0.2], [0.2, 0.1], [0.0, 1.0])
+    made.weight = torch.tensor([2.0], dtype=torch.float64)
+    assert made.faults() == ["weight: expected a number in [0, 1]; got 2.0"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(StackedRegression(confounded(), small, little), confounded_table(200))
+
+
+def test_it_holds_both_as_they_are_fitted_alone(model):
+    table = confounded_table(200)
+    one, other = fit(small(confounded()), table), fit(little(confounded()), table)
+    for name, alone in (("indicator", one), ("outcome", other)):
+        inside = getattr(model, name).state_dict()
+        for key, value in alone.state_dict().items():
+            assert torch.equal(inside[key], value), key
+    assert 0 < model.weight < 1
+    assert model.faults() == []
+
+
+def test_both_scores_are_better_than_a_constant_where_there_is_something_to_learn(model):
+    first, second, constant = model.stack.scores.tolist()
+    assert max(first, second) < constant
+
+
+def test_another_box_is_taken_over_by_both(model):
+    asked = confounded().to_plain()
+    asked["box"]["a"] = [-0.5, 0.5]
+    model.adopt(asked)
+    for each in (model, model.indicator, model.outcome):
+        assert each.task.box.bounds()["a"] == (-0.5, 0.5)
+    asked["region"] = {"names": ["y"], "normals": [[-1.0]], "offsets": [5.0]}
+    with pytest.raises(ValueError, match="another question"):
+        model.adopt(asked)
+    assert Polytope.of({"y": (2.0, None)}).offsets.tolist() == model.task.region.offsets.tolist()
+
+
+def test_an_estimator_that_cannot_leave_rows_out_is_refused():
+    with pytest.raises(ValueError, match=r"expected a SpectralEnsemble.*got FourierRidge"):
+        StackedRegression(
+            confounded(), partial(NestedRidge, estimator=FourierRidge, sequential=False), little
+        )
