@@ -162,8 +162,7 @@ class OutcomeRegression(RehearsalSurrogate):
                 expected.append((f"between.{which}", models.between, *sizes))
             width = before + len(adjusted.between) + len(names)
             expected += [
-                (f"fits.{which}.{member}", part, width, count)
-                for member, part in enumerate(models.outcomes)
+                (f"fits.{which}.{member}", part, width, count) for member, part in enumerate(models.outcomes)
             ]
         expected.append(("no_action", self.no_action, context, count))
         return [
