@@ -189,7 +189,6 @@ MOVED = {
     "training.actor_critic": "studies.online.actor_critic",
     "training.agent": "studies.online.agent",
     "training.batches": "training.module",
-    "training.folds": "training.cross_validation",
     "training.loggers": "training.callbacks",
     "training.watching": "training.callbacks",
 }

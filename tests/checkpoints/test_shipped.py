@@ -19,6 +19,7 @@ from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.cli.verbs.fitting import learnt
 from rehearsal_torch.files.renamed_keys import current_arguments
 from rehearsal_torch.reporting.held_out import held_out
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from tests.places import ROOT
 
 FOLDER = ROOT / "checkpoints"
@@ -26,7 +27,7 @@ PAGE = ROOT / "docs" / "checkpoints.md"
 CLASSES = {
     "dropwave": rt.ExogenousModel,
     "loan": rt.NestedRidge,
-    "sepsis": rt.TransitionModel,
+    "sepsis": TransitionEnsemble,
     "two_stores": rt.StructuralPosterior,
 }
 NOTEBOOKS = {"dropwave": "excbo", "loan": "auf", "sepsis": "sepsis", "two_stores": "rehearsal"}
