@@ -183,7 +183,7 @@ def test_a_training_leaves_a_run_and_a_checkpoint_that_loads(installed, trained)
         ],
         trained,
     )
-    assert (answer.code, answer.out.strip()) == (0, "TransitionModel rehearsal train"), answer.err
+    assert (answer.code, answer.out.strip()) == (0, "TransitionEnsemble rehearsal train"), answer.err
 
 
 def test_a_run_of_the_command_is_taken_up_by_the_script(trained, monkeypatch, capsys):

@@ -251,7 +251,7 @@ def test_folds_are_judged(tmp_path):
     small = (
         "dataset.patients=60",
         "trainer.max_epochs=1",
-        "surrogate.member.mechanism.hidden=8",
+        "surrogate.mechanism.hidden=8",
         "folds=2",
         "out=folds",
     )

@@ -11,6 +11,8 @@ from rehearsal_torch.studies.sepsis.fitted import fingerprints, models
 
 TINY = (
     "+experiment=sepsis",
+    "surrogate=transition_published",
+    "reward=linear",
     "trainer.max_epochs=1",
     "trainer.progress=false",
     "surrogate.mechanism.hidden=6",
