@@ -101,19 +101,20 @@ def _interior(rows: Tensor, bounds: Tensor, steps: int) -> Tensor:
     left = torch.arange(len(rows), device=rows.device)
     x, slack = answer.clone(), bounds.abs().clamp_min(1.0)
     multiplier = torch.ones_like(slack)
+    broken = torch.zeros_like(left, dtype=torch.bool)
     eye = torch.eye(rows.shape[2], dtype=rows.dtype, device=rows.device)
     for _ in range(steps):
         dual = x + _times(rows.mT, multiplier)
         primal = _times(rows, x) + slack - bounds
         gap = (slack * multiplier).mean(-1)
         size = 1 + bounds.abs().amax(-1)
-        done = (
-            (dual.abs().amax(-1) < 1e-11 * size)
-            & (primal.abs().amax(-1) < 1e-11 * size)
-            & (gap < 1e-15 * size.square())
+        # Close to a face, rounding may keep the dual residual up; a negligible gap ends the search then.
+        done = (primal.abs().amax(-1) < 1e-11 * size) & (
+            ((dual.abs().amax(-1) < 1e-11 * size) & (gap < 1e-15 * size.square()))
+            | (gap < 1e-20 * size.square())
         )
         # Unbounded multipliers indicate infeasibility.
-        done = done | (multiplier.amax(-1) > 1e13) | ~x.isfinite().all(-1)
+        done = done | (multiplier.amax(-1) > 1e13) | broken
         if done.any():
             answer[left[done]] = x[done]
             keep = ~done
@@ -135,7 +136,14 @@ def _interior(rows: Tensor, bounds: Tensor, steps: int) -> Tensor:
         towards = towards + dslack * dmultiplier - (centring * gap).unsqueeze(-1)
         dx, dslack, dmultiplier = _step(rows, factor, ratio, slack, dual, primal, towards)
         reach = (0.995 * torch.minimum(_reach(slack, dslack), _reach(multiplier, dmultiplier))).unsqueeze(-1)
-        x, slack, multiplier = x + reach * dx, slack + reach * dslack, multiplier + reach * dmultiplier
+        after = x + reach * dx, slack + reach * dslack, multiplier + reach * dmultiplier
+        # If the factorisation breaks down, the last point before it is kept; its constraints are checked.
+        whole = torch.stack([each.isfinite().all(-1) for each in after]).all(0)
+        broken = ~whole
+        x, slack, multiplier = (
+            torch.where(whole.unsqueeze(-1), new, old)
+            for new, old in zip(after, (x, slack, multiplier), strict=True)
+        )
     answer[left] = x
     return answer
 

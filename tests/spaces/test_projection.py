@@ -88,3 +88,15 @@ def test_a_weight_of_zero_is_refused():
             torch.eye(2).double(),
             torch.ones(1, 2).double(),
         )
+
+
+def test_near_corners_no_point_is_lost_to_rounding():
+    # Rounding kept the dual residual of a few above its tolerance, until the factorisation broke down.
+    normals = torch.tensor(
+        [[-1.0, 0.0, 0.2], [0.0, -1.0, 0.0], [0.0, 0.3, -1.0], [1.0, 1.0, 1.0]], dtype=torch.float64
+    )
+    inner = torch.tensor([1.0, 1.2, 0.9, 2.0], dtype=torch.float64)
+    points = 4 * torch.randn(20_000, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = project(points, torch.ones(3, dtype=torch.float64), normals, inner.expand(20_000, -1))
+    assert found.feasible.all()
+    assert ((found.points @ normals.mT - inner).amax(-1) <= 1e-6).all()
