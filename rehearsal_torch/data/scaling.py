@@ -64,6 +64,11 @@ class Standardise(Solved):
             else [f"scale: expected numbers above 0; got {self.scale.tolist()}"]
         )
 
+    def moments(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of some variables in their units, (k,) each."""
+        place = positions(self.names, names)
+        return self.location[place], self.scale[place]
+
     def standardised(self, names: Sequence[str], values: Tensor) -> Tensor:
         """Original units to standardised units, (..., len(names)) -> the same shape."""
         place = positions(self.names, names)

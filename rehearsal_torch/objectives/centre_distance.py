@@ -213,8 +213,7 @@ class CentreDistance(AlterationObjective):
             )
         surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler
-        place = [scaler.names.index(name) for name in task.outcomes]
-        region = task.region.standardised(scaler.location[place].cpu(), scaler.scale[place].cpu())
+        region = task.region.standardised(*(each.cpu() for each in scaler.moments(task.outcomes)))
         centre, radius = centre_and_radius(
             region, *(scaler.standardised(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
         )

@@ -138,9 +138,7 @@ class KernelValue(AlterationObjective):
         """Mean and standard deviation of each action over the observations, (k,) each: the coordinates of the
         estimator.
         """
-        scaler = self.surrogate.scaler
-        place = [scaler.names.index(name) for name in self.names]
-        return scaler.location[place], scaler.scale[place]
+        return self.surrogate.scaler.moments(self.names)
 
     def starts(self, count: int) -> Tensor:
         """The historical actions with the largest estimator weights in each case, projected onto the box,

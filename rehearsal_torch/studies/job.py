@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import played
+from rehearsal_torch.cli.cross_fitting import cross_fitted_claims
 from rehearsal_torch.cli.job import commit
 from rehearsal_torch.cli.overrides import refuse_renamed
 from rehearsal_torch.cli.run import build
@@ -92,6 +93,27 @@ def attempted(
         state, message = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
     line = {"state": state, "rounds": len(rows), "seconds": time.process_time() - began}
     return Outcome(job, rows, {**line, "commit": protocol.commit, "message": message, **facts})
+
+
+def decided_cases(config: DictConfig, problem: Problem | None = None) -> tuple[list[dict[str, Any]], float]:
+    """The decisions for all cases of a problem, as lines of ``decisions.jsonl`` with their seconds.
+
+    Args:
+        config: The whole configuration.
+        problem: The problem, if already built; None builds it from the configuration.
+
+    Returns:
+        The lines, and the seconds of the fit.
+    """
+    run = build(config, problem)
+    with TemporaryDirectory() as folder:
+        fitted = learnt(run, Path(folder))
+    claims = cross_fitted_claims(run) if run.config.get("claims") == "cross_fitted" else None
+    lines = [
+        json.loads(each.line()) | {"seconds": each.decision.seconds}
+        for each in played(run, fitted.surrogate, claims=claims)
+    ]
+    return lines, fitted.seconds
 
 
 def decided_rounds(config: DictConfig, problem: Problem | None = None) -> Iterator[dict[str, Any]]:

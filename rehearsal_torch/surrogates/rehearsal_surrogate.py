@@ -51,7 +51,12 @@ class RehearsalSurrogate(Surrogate, ABC):
         """
         return ("graph", "actions", "context", "outcomes")
 
-    def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:  # noqa: ARG002
+    def responses(
+        self,
+        altered: Sequence[str],  # noqa: ARG002
+        count: int,  # noqa: ARG002
+        seed: int = 0,  # noqa: ARG002
+    ) -> AffineResponse | None:
         """The outcomes' response to context, action and noise under models drawn from the posterior.
 
         Args:

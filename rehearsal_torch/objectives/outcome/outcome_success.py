@@ -134,9 +134,7 @@ class OutcomeSuccess(AlterationObjective):
 
     def frame(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each action over the observations, (k,) each."""
-        scaler = self.surrogate.scaler
-        place = [scaler.names.index(name) for name in self.names]
-        return scaler.location[place], scaler.scale[place]
+        return self.surrogate.scaler.moments(self.names)
 
     def starts(self, count: int) -> Tensor:
         """Actions of evenly spaced observations, projected onto the box, (count, B, k)."""

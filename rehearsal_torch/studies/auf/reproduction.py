@@ -6,19 +6,14 @@ fit, the number of its decisions, and how many of them were without action (``id
 Source: Du et al. (2026), Sec. 4 and App. D and E.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from rehearsal_torch.cli.batch_decisions import played
-from rehearsal_torch.cli.run import build
-from rehearsal_torch.cli.verbs.fitting import learnt
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, NUMBERS, Row, number, row, typed
-from rehearsal_torch.studies.job import Protocol, attempted, configured
+from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_cases
 from rehearsal_torch.studies.plan import Job
 from rehearsal_torch.studies.record import Layout, Log, Outcome, Record
 from rehearsal_torch.studies.runner import Reproduction, Work
@@ -52,17 +47,13 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
         job: The job.
     """
     contexts = f"dataset.size.contexts={protocol.options['contexts']}"
-    run = build(configured(protocol.conf, [*job.overrides, contexts, *protocol.overrides]))
-    with TemporaryDirectory() as folder:
-        fitted = learnt(run, Path(folder))
-    decisions = [
-        json.loads(each.line()) | {"seconds": each.decision.seconds} for each in played(run, fitted.surrogate)
-    ]
+    config = configured(protocol.conf, [*job.overrides, contexts, *protocol.overrides])
+    decisions, fit_seconds = decided_cases(config)
     setting = {} if job.stage == TABLE1 else {"setting": job.setting}
     rows = [row(job.world, job.method, job.seed, each) | setting for each in decisions]
     acted = [each for each in decisions if each["alteration"] is not None]
     facts = {
-        "fit_seconds": fitted.seconds,
+        "fit_seconds": fit_seconds,
         "decisions": len(decisions),
         "idle": len(decisions) - len(acted),
         "warned": sum(bool(each.get("warnings")) for each in acted),

@@ -6,6 +6,10 @@ Source: Dawid (1982) (calibration of forecasts).
 import math
 from collections.abc import Iterator, Sequence
 
+import torch
+from torch import Tensor
+
+from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.bootstrap import mean_interval
 from rehearsal_torch.evaluation.rehearsal_rows import Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
@@ -35,6 +39,7 @@ COLUMNS = (
 )
 # How far below no action a decision counts as worse.
 WORSE = 1e-9
+STRENGTH = float(STUDY.facts["strength"])
 
 
 def documents(out: RunFolder) -> None:
@@ -115,10 +120,44 @@ def claims_table(rows: Sequence[Row], percent: bool = False) -> list[str]:
     return table(lines)
 
 
+def bounds_table(rows: Sequence[Row]) -> list[str]:
+    """How often intervals, and the bounds drawn from them at the true strength, hold the truth, as Markdown.
+
+    Args:
+        rows: The decisions in worlds with a hidden cause; those without an interval are left out.
+    """
+    lines = []
+    for (world, method), some in grouped(rows, "dataset", "method").items():
+        bounded = [row for row in some if not math.isnan(row["lower"] + row["upper"])]
+        lower, upper, true = (
+            torch.tensor([row[key] for row in bounded], dtype=torch.float64)
+            for key in ("lower", "upper", "auf")
+        )
+        low, high = interval_bounds(lower, upper, STRENGTH)
+        lines.append(
+            {
+                "world": str(world),
+                "method": f"`{method}`",
+                "recommendations": str(len(bounded)),
+                "claimed": _figure(mean([row["estimate"] for row in bounded]), 3),
+                "true": _figure(mean([row["auf"] for row in bounded]), 3),
+                "interval holds": _percent(_share((lower <= true) & (true <= upper)), 1),
+                "bounds hold": _percent(_share((low <= true) & (true <= high)), 1),
+            }
+        )
+    return table(lines)
+
+
+def _share(held: Tensor) -> float:
+    return float(held.to(torch.float64).mean())
+
+
 def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
     yield f"# {STUDY.title}"
     yield TEXTS["made"]
-    tables, episodes, stays = rows["rehearsal"], rows["episodes"], rows["stays"]
+    tables, hidden, episodes, stays = (
+        rows[name] for name in ("rehearsal", "confounding", "episodes", "stays")
+    )
     if tables:
         yield Section(["## Probabilities of a desired outcome", TEXTS["rehearsal"], claims_table(tables)])
         by_method = grouped(tables, "method")
@@ -129,6 +168,9 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
                 )
             }
         )
+    if hidden:
+        text = TEXTS["confounding"].format(strength=f"{STRENGTH:g}")
+        yield Section(["## With a hidden common cause", text, bounds_table(hidden)])
     if episodes:
         yield Section(
             ["## Improvements of SOFA, in percent", TEXTS["episodes"], claims_table(episodes, percent=True)]

@@ -8,24 +8,19 @@ claims nothing: its row has the claim and the truth of no action.
 Source: Dawid (1982) (calibration); the worlds' own sources stand in study.yaml.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from rehearsal_torch.cli.batch_decisions import played
-from rehearsal_torch.cli.run import Run, build
-from rehearsal_torch.cli.verbs.fitting import learnt
+from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.claimed_truth import counterpart
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, NUMBERS, Row, number, row, typed
 from rehearsal_torch.evaluation.sepsis_truth import true_return
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
-from rehearsal_torch.studies.job import Protocol, attempted, configured
+from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_cases
 from rehearsal_torch.studies.plan import Job
 from rehearsal_torch.studies.record import Layout, Log, Outcome, Record
 from rehearsal_torch.studies.runner import Reproduction, Work
@@ -61,20 +56,17 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
         if job.stage in EPISODES
         else f"dataset.size.contexts={options['contexts']}"
     )
-    run = build(
-        configured(protocol.conf, [*job.overrides, size, "trainer.progress=false", *protocol.overrides])
-    )
-    if (job.stage in EPISODES) != isinstance(run.problem, SepsisSimulated):
+    config = configured(protocol.conf, [*job.overrides, size, "trainer.progress=false", *protocol.overrides])
+    problem = problem_of(config)
+    if (job.stage in EPISODES) != isinstance(problem, SepsisSimulated):
         raise ValueError(f"stage {job.stage} does not have the world {job.world}: name its own worlds")
-    with TemporaryDirectory() as folder:
-        fitted = learnt(run, Path(folder))
-    lines = [
-        json.loads(each.line()) | {"seconds": each.decision.seconds} for each in played(run, fitted.surrogate)
+    lines, fit_seconds = decided_cases(config, problem)
+    rows = [
+        _episode(problem, job, line) if isinstance(problem, SepsisSimulated) else _rehearsed(job, line)
+        for line in lines
     ]
-    made = partial(_episode, run) if job.stage in EPISODES else _rehearsed
-    rows = [made(job, line) for line in lines]
     declined = sum(line["alteration"] is None for line in lines)
-    return rows, {"fit_seconds": fitted.seconds, "decisions": len(lines), "no_action": declined}
+    return rows, {"fit_seconds": fit_seconds, "decisions": len(lines), "no_action": declined}
 
 
 def recorded_rows(record: Record, stage: str) -> list[Row]:
@@ -91,10 +83,8 @@ def _rehearsed(job: Job, line: Mapping[str, Any]) -> Row:
     return row(job.world, job.method, job.seed, dict(line))
 
 
-def _episode(run: Run, job: Job, line: Mapping[str, Any]) -> Row:
+def _episode(problem: SepsisSimulated, job: Job, line: Mapping[str, Any]) -> Row:
     """The row of an episode; every number but the seconds is a relative improvement."""
-    problem = run.problem
-    assert isinstance(problem, SepsisSimulated)
     case = problem.case(int(line["index"]))
     assert isinstance(case, EpisodeCase)
     trajectory, score = line["trajectory"], line["score"]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rehearsal_torch.studies.calibration.documents import COLUMNS, claims_of, claims_table
+from rehearsal_torch.studies.calibration.documents import COLUMNS, bounds_table, claims_of, claims_table
 
 NAN = math.nan
 
@@ -47,6 +47,13 @@ def test_a_line_has_the_gap_with_its_interval_over_seeds():
     assert cells["claimed - true"].startswith("+0.100 [")
     assert (cells["share of gain"], cells["worse off"], cells["interval holds"]) == ("42%", "25.0%", "50%")
     assert (cells["seeds"], cells["cases"]) == ("2", "4")
+
+
+def test_bounds_are_drawn_from_intervals_at_the_true_strength():
+    # At strength 2 the interval [.7, .8] widens to [.4, .9].
+    some = [row(0, 0.75, 0.75, 0.7, 0.8), row(0, 0.75, 0.5, 0.7, 0.8), row(0, 0.75, 0.3, 0.7, 0.8)]
+    (line,) = bounds_table([*some, row(0, 0.7, 0.6)])[2:]
+    assert line.endswith("| 3 | 0.750 | 0.517 | 33.3% | 66.7% |")
 
 
 def test_methods_without_intervals_have_dashes():

@@ -11,7 +11,7 @@ from rehearsal_torch.studies.study_files import study
 
 STUDY = study("calibration")
 # Seeds below were used while the methods were made.
-FRESH = {"rehearsal": 500, "episodes": 21, "stays": 31}
+FRESH = {"rehearsal": 500, "confounding": 400, "episodes": 21, "stays": 31}
 
 
 def test_no_seed_of_the_study_was_used_to_choose_anything():
@@ -19,7 +19,7 @@ def test_no_seed_of_the_study_was_used_to_choose_anything():
 
 
 def test_stages_have_their_own_worlds_and_methods():
-    for stage, count in (("rehearsal", 7), ("episodes", 3), ("stays", 4)):
+    for stage, count in (("rehearsal", 8), ("confounding", 3), ("episodes", 3), ("stays", 4)):
         planned = jobs(STUDY, stage)
         assert len({job.world for job in planned}) == count
 
