@@ -22,9 +22,9 @@ def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
     Raises:
         UserError: if the run was started with other data.
     """
-    fingerprint, run = problem.observations().fingerprint(), folder.read_json("run.json")
-    before = run.get("data_fingerprint")
-    if before not in (None, fingerprint):
+    table, run = problem.observations(), folder.read_json("run.json")
+    fingerprint, before = table.fingerprint(), run.get("data_fingerprint")
+    if before is not None and not table.has_fingerprint(before):
         what = (
             f"the run was started with other data ({before[:12]} there, {fingerprint[:12]} now), to which "
             "its results belong"

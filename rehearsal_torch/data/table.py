@@ -14,6 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+# Of a value, relative to the largest of its column, in a fingerprint.
+BITS = 32
+
 
 @dataclass(frozen=True)
 class Table:
@@ -81,9 +84,24 @@ class Table:
         )
 
     def fingerprint(self) -> str:
-        """SHA-256 over names, values and altered cells; equal tables have equal fingerprints."""
+        """SHA-256 over names, altered cells and values, these to 2^-32 of the largest of their column.
+
+        Processors compute the same simulation to different last bits; such tables have equal fingerprints.
+        """
+        values = self.values.detach().cpu().to(torch.float64)
+        known = torch.cat([values.new_zeros(1, len(self.names)), values.nan_to_num(0.0, 0.0, 0.0).abs()])
+        # The smallest power of two above it: a division by it is exact.
+        exponent = torch.frexp(known.amax(0)).exponent.clamp_min(-900) - BITS
+        unit = torch.ldexp(values.new_ones(len(self.names)), exponent)
+        return self._hash((values / unit).round() * unit + 0.0)
+
+    def has_fingerprint(self, recorded: str) -> bool:
+        """Whether a recorded fingerprint is this table's, also one over all bits as older files have it."""
+        return recorded in (self.fingerprint(), self._hash(self.values.detach().cpu().to(torch.float64)))
+
+    def _hash(self, values: Tensor) -> str:
         digest = hashlib.sha256("\0".join(self.names).encode())
-        digest.update(self.values.detach().cpu().to(torch.float64).contiguous().numpy().tobytes())
+        digest.update(values.contiguous().numpy().tobytes())
         digest.update(self.altered.cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
 

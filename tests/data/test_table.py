@@ -1,3 +1,5 @@
+import hashlib
+
 import pytest
 import torch
 
@@ -42,6 +44,27 @@ def test_fingerprints_tell_names_values_and_alterations_apart():
     ]
     assert len({print_, *(other.fingerprint() for other in others)}) == 4
     assert Table(("a", "b"), table().values.double(), table().altered).fingerprint() == print_
+
+
+def test_fingerprints_are_equal_on_machines_that_round_differently():
+    values = torch.randn(500, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    values = values * torch.tensor([1e-6, 1.0, 1e9], dtype=torch.float64)
+    last_bits = 1 + 2e-16 * torch.randn(
+        500, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64
+    )
+    one, other = (Table.observed(("a", "b", "c"), each) for each in (values, values * last_bits))
+    assert not torch.equal(one.values, other.values)
+    assert one.fingerprint() == other.fingerprint()
+    assert not one.has_fingerprint(Table.observed(("a", "b", "c"), values * (1 + 1e-6)).fingerprint())
+
+
+def test_fingerprints_over_all_bits_are_still_known():
+    values = torch.tensor([[1 / 3, -0.0], [float("nan"), float("inf")]], dtype=torch.float64)
+    found = Table.observed(("a", "b"), values)
+    digest = hashlib.sha256(b"a\0b" + values.numpy().tobytes() + found.altered.numpy().tobytes()).hexdigest()
+    assert found.has_fingerprint(digest)
+    assert found.has_fingerprint(found.fingerprint())
+    assert found.fingerprint() != digest
 
 
 @pytest.mark.parametrize(

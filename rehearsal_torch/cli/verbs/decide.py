@@ -85,7 +85,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
             trusted = trusted_modules(run.config)
             surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted)
             trained_on = card(config.checkpoint).get("data_fingerprint")
-        if trained_on is not None and trained_on != fingerprint:
+        if trained_on is not None and not run.problem.observations().has_fingerprint(trained_on):
             print(
                 f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, "
                 f"here {fingerprint[:12]}).",
