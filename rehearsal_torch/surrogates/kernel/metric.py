@@ -232,6 +232,8 @@ class MetricRidge(Solved):
         self.factor: Tensor
         self.weights: Tensor
         self.centred: Tensor
+        # Derived from the state, and not a part of it.
+        self._solved: tuple[Tensor, int, Tensor] | None = None
 
     def sizes(self) -> Sizes:
         """n rows of p inputs, projected on r directions, and q outputs."""
@@ -281,10 +283,14 @@ class MetricRidge(Solved):
 
     def amplitude(self, mixture: Tensor) -> Tensor:
         """The maximum-evidence prior variance of a linear combination (..., q) of the outputs, (...)."""
-        values = mixture @ self.centred.mT
-        flat = values.reshape(-1, values.shape[-1])
-        solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
-        return (solved.square().sum(0) / len(self.centred)).reshape(values.shape[:-1])
+        return (mixture @ self._whitened().mT).square().sum(-1) / len(self.centred)
+
+    def _whitened(self) -> Tensor:
+        """L^-1 (Y - mean), (n, q): solved once for all mixtures, and again only if the factor was replaced."""
+        factor, version = self.factor, self.factor._version
+        if self._solved is None or self._solved[0] is not factor or self._solved[1] != version:
+            self._solved = factor, version, torch.linalg.solve_triangular(factor, self.centred, upper=False)
+        return self._solved[2]
 
 
 def evenly(count: int, max_count: int, device: torch.device) -> Tensor:
