@@ -48,13 +48,13 @@ from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
+from rehearsal_torch.objectives.given_actions import estimates
+from rehearsal_torch.objectives.objective import AlterationObjective, normal_quantile, objective_for
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.folds import Fold, folds_of
 
-NORMAL = 1.959964
 LEVEL = 0.95
 AT_ONCE = 256
 
@@ -121,6 +121,39 @@ class CrossFittedClaims:
         score of the untouched rows, and ``brier_constant``, that of the constant. A claim that is not
         above the one for no action gets a warning; the action stays.
         """
+        errors = self._errors(cases, decisions)
+        found = []
+        for each, error in zip(decisions, errors, strict=True):
+            if each.estimate is None or error is None:
+                found.append(replace(each, trace=each.trace | self.score))
+                continue
+            found.append(self._replaced(each, self._point(each.estimate), normal_quantile(LEVEL) * error))
+        return found
+
+    def intervals(
+        self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision], levels: Sequence[float]
+    ) -> list[dict[float, tuple[float, float]]]:
+        """The intervals of the claims at some levels, for each decision; empty where there is no claim.
+
+        Args:
+            cases: The cases.
+            decisions: Their decisions, with the method's own claims.
+            levels: Coverage probabilities, in (0, 1).
+        """
+        found: list[dict[float, tuple[float, float]]] = []
+        for each, error in zip(decisions, self._errors(cases, decisions), strict=True):
+            if each.estimate is None or error is None:
+                found.append({})
+                continue
+            point = self._point(each.estimate)
+            found.append({level: _ends(round(point, 6), normal_quantile(level) * error) for level in levels})
+        return found
+
+    def _point(self, estimate: Estimate) -> float:
+        return max(estimate.point - self.optimism, 0.0)
+
+    def _errors(self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) -> list[float | None]:
+        """The standard error of each claim; None where nothing is altered or the method has no estimate."""
         (complements, _), (folds, draws) = (
             self._estimates(models, cases, decisions) for models in (self.complements, self.folds)
         )
@@ -131,23 +164,21 @@ class CrossFittedClaims:
             + folds.var(0) / count
             + self.error**2
         )
-        found = []
+        found: list[float | None] = []
         for index, each in enumerate(decisions):
             if each.alteration is None or each.estimate is None or not bool(varying[index].isfinite()):
-                found.append(replace(each, trace=each.trace | self.score))
+                found.append(None)
                 continue
-            point = max(each.estimate.point - self.optimism, 0.0)
+            point = self._point(each.estimate)
             counting = 0.0 if draws[index] is None else point * (1 - point) / max(int(draws[index] or 1), 1)
             changed = (point - float(judged[index])) ** 2
-            half = NORMAL * math.sqrt(float(varying[index]) + changed + counting)
-            found.append(self._replaced(each, point, half))
+            found.append(math.sqrt(float(varying[index]) + changed + counting))
         return found
 
     def _replaced(self, decision: Decision, point: float, half: float) -> Decision:
         assert decision.estimate is not None
         point = round(point, 6)
-        lower, upper = round(max(point - half, 0.0), 6), round(min(point + half, 1.0), 6)
-        estimate = Estimate(point, decision.estimate.of, min(lower, point), max(upper, point), LEVEL)
+        estimate = Estimate(point, decision.estimate.of, *_ends(point, half), LEVEL)
         trace = decision.trace | {
             "claimed_in_sample": decision.estimate.point,
             "optimism": round(self.optimism, 6),
@@ -174,33 +205,10 @@ class CrossFittedClaims:
         return torch.stack(found), draws
 
 
-def estimates(
-    objective: Candidates[AlterationObjective], decisions: Sequence[Decision]
-) -> tuple[Tensor, list[int | None]]:
-    """The objective's estimates for given decisions, (B,), NaN where nothing is altered, and how many draws
-    each is a share of.
-    """
-    points = torch.full((len(decisions),), math.nan, dtype=torch.float64)
-    draws: list[int | None] = [None] * len(decisions)
-    for one in objective.sets:
-        mine = [
-            index
-            for index, each in enumerate(decisions)
-            if each.alteration is not None and each.alteration.names == one.names
-        ]
-        if not mine:
-            continue
-        actions = one.starts(1)[0].to(torch.float64).clone()
-        for index in mine:
-            alteration = decisions[index].alteration
-            assert alteration is not None
-            actions[index] = alteration.values.to(actions)
-        appraised = one.appraise(actions)
-        for index in mine:
-            estimate = appraised[index].estimate
-            if estimate is not None:
-                points[index], draws[index] = estimate.point, appraised[index].draws
-    return points, draws
+def _ends(point: float, half: float) -> tuple[float, float]:
+    """The interval around a claim, within [0, 1]."""
+    lower, upper = round(max(point - half, 0.0), 6), round(min(point + half, 1.0), 6)
+    return min(lower, point), max(upper, point)
 
 
 def cross_fitted(

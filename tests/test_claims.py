@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.claims import CrossFittedClaims, Untouched, cross_fitted, estimates
+from rehearsal_torch.claims import CrossFittedClaims, Untouched, cross_fitted
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -201,19 +201,6 @@ def test_equal_seeds_give_equal_claims_and_units_stay_together():
     assert seen == [80, 40] * 3
     assert len(made.folds) == len(lines) == 3
     assert lines[0] == "claims: fold 1 of 3, two fits and two searches"
-
-
-def test_estimates_of_given_actions_are_those_of_their_sets():
-    model = fitted(rows(200, 4))
-    objective = Share.for_cases(model, cases(2))
-    decisions = [
-        Decision(None, 0.0, status="no_action"),
-        Decision(Alteration(("a",), torch.tensor([7.0], dtype=torch.float64)), 0.0),
-    ]
-    points, draws = estimates(objective, decisions)
-    assert math.isnan(float(points[0]))
-    assert float(points[1]) == float(model.shares[7])
-    assert draws == [None, None]
 
 
 def test_too_few_rows_or_units_are_told():

@@ -22,6 +22,7 @@ constant out); the choice of tau: Qin et al. (2025b), Sec. 5.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -64,6 +65,7 @@ class ChanceCost(AlterationObjective):
         level: float | None = None,
         weights: Mapping[str, float] | None = None,
         reference: Mapping[str, float] | None = None,
+        interval_level: float = 0.95,
     ) -> list[Self]:
         """Minus the cost under a chance constraint, for each candidate set.
 
@@ -74,9 +76,10 @@ class ChanceCost(AlterationObjective):
             weights: Variable to w; 1 / variance for the others, so that a change by one standard deviation
                 costs 1.
             reference: Variable to z0; for the others, their mean without an alteration.
+            interval_level: Coverage probability of the interval of the success probability.
 
         Raises:
-            ValueError: if the level is out of range, a weight is not positive, or a cost is given for a
+            ValueError: if a level is out of range, a weight is not positive, or a cost is given for a
                 variable that cannot be altered.
         """
         cls.check(surrogate, weights=weights, reference=reference)
@@ -87,7 +90,7 @@ class ChanceCost(AlterationObjective):
         mean, spread = linear.moments()
         place = {name: index for index, name in enumerate(linear.names)}
         made = []
-        for success in GaussianSuccess.for_sets(surrogate, cases):
+        for success in GaussianSuccess.for_sets(surrogate, cases, interval_level):
             w = [weights.get(name, 1 / float(spread[place[name], place[name]])) for name in success.names]
             z = [reference.get(name, float(mean[place[name]])) for name in success.names]
             made.append(
@@ -145,6 +148,12 @@ class ChanceCost(AlterationObjective):
     def cheapest(self) -> Projected:
         """The cheapest feasible actions, (B, k), and whether there are any."""
         return _cheapest(self, self.success.base, self.lower, self.upper, self.level)
+
+    def at_level(self, level: float) -> Self:
+        """See `AlterationObjective.at_level`; tau stays."""
+        other = copy(self)
+        other.success = self.success.at_level(level)
+        return other
 
     def starts(self, count: int) -> Tensor:
         """The cheapest actions in the box, feasible or not, then the starts of the success probability."""

@@ -19,13 +19,20 @@ probability is ours.
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Self
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_improvement
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Appraisal,
+    chance,
+    no_improvement,
+    normal_quantile,
+)
 from rehearsal_torch.objectives.region_probability.polygon import PolygonProbability, probability, vertices_of
 from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
 from rehearsal_torch.objectives.region_probability.rectangle import (
@@ -38,9 +45,6 @@ from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
-
-# Half-width of the central interval of a normal distribution, in standard deviations, and its probability.
-LEVEL, COVERED = 1.959964, 0.95
 
 
 class GaussianSuccess(AlterationObjective):
@@ -55,6 +59,10 @@ class GaussianSuccess(AlterationObjective):
         response: The affine response of the outcomes to contexts and actions.
         likely: The same under draws of the parameters, in a leading dimension; None if there are no draws.
         nothing: The predictive probability without an alteration, (B,); None if it is not known.
+        level: Coverage probability of the interval.
+
+    Raises:
+        ValueError: if the level is not in (0, 1).
     """
 
     def __init__(
@@ -67,8 +75,10 @@ class GaussianSuccess(AlterationObjective):
         response: AffineResponse,
         likely: AffineResponse | None,
         nothing: Tensor | None,
+        level: float = 0.95,
     ) -> None:
         super().__init__(cases, names)
+        self.level, self._quantile = level, normal_quantile(level)
         self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
         self.lower, self.upper = self.lower.to(contexts.device), self.upper.to(contexts.device)
         self.contexts, self.origin = contexts, origin.to(contexts)
@@ -82,8 +92,15 @@ class GaussianSuccess(AlterationObjective):
 
     @classmethod
     @torch.no_grad()
-    def for_sets(cls, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase]) -> list[Self]:
-        """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate."""
+    def for_sets(
+        cls, surrogate: LinearSurrogate, cases: Sequence[RehearsalCase], level: float = 0.95
+    ) -> list[Self]:
+        """log P(Y in S | x, z) for each candidate set under a fitted linear surrogate; the level is that of
+        the class.
+
+        Raises:
+            ValueError: if the level is not in (0, 1).
+        """
         task, found = surrogate.task, []
         contexts = task.given(cases).to(surrogate.contexts.values.device)
         centre, _ = task.region.chebyshev()
@@ -92,9 +109,8 @@ class GaussianSuccess(AlterationObjective):
         for names in ((), *task.candidates):
             linear_models = surrogate.linear_models(names)
             likely = None if linear_models is None else linear_models.response(task.context, task.outcomes)
-            made = cls(
-                cases, names, contexts, task.region, origin, surrogate.response(names), likely, nothing
-            )
+            response = surrogate.response(names)
+            made = cls(cases, names, contexts, task.region, origin, response, likely, nothing, level)
             if names:
                 found.append(made)
                 continue
@@ -138,6 +154,12 @@ class GaussianSuccess(AlterationObjective):
             several += list(self.lower + unit.unsqueeze(1) * width)
         return torch.stack(several[:count])
 
+    def at_level(self, level: float) -> Self:
+        """See `AlterationObjective.at_level`."""
+        other = copy(self)
+        other.level, other._quantile = level, normal_quantile(level)
+        return other
+
     def chances(self, actions: Tensor) -> Tensor | None:
         """P under each draw of the parameters, (B, k) -> (draws, B); None if there are no draws."""
         if self.likely is None:
@@ -172,13 +194,13 @@ class GaussianSuccess(AlterationObjective):
             logit = torch.logit(drawn.clamp(1e-9, 1 - 1e-9))
             middle, spread = logit.mean(0), logit.std(0)
             low, high = (
-                torch.sigmoid(middle - LEVEL * spread).tolist(),
-                torch.sigmoid(middle + LEVEL * spread).tolist(),
+                torch.sigmoid(middle - self._quantile * spread).tolist(),
+                torch.sigmoid(middle + self._quantile * spread).tolist(),
             )
         rows = zip(expected.tolist(), before.tolist(), low, high, plug_in.tolist(), strict=True)
         return [
             Appraisal(
-                chance(estimated, lower, upper, COVERED),
+                chance(estimated, lower, upper, self.level),
                 chance(baseline),
                 declined=no_improvement(estimated, baseline) if estimated < baseline else "",
                 trace={"plug_in": plain},

@@ -16,6 +16,7 @@ Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Self
 
 import torch
@@ -126,6 +127,12 @@ class KernelValue(AlterationObjective):
         return (
             value - self.caution * self.estimator.std(self.prepared, standardised) if self.caution else value
         )
+
+    def at_level(self, level: float) -> Self:
+        """See `AlterationObjective.at_level`."""
+        other = copy(self)
+        other.level = level
+        return other
 
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether there are enough observations nearby, (..., B, k) -> (..., B) bool."""

@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from statistics import NormalDist
 from typing import Any, Self
 
 import torch
@@ -132,6 +133,18 @@ def chance(
     return Estimate(point, CHANCE, min(lower, point), max(upper, point), level)
 
 
+def normal_quantile(level: float) -> float:
+    """Half the width of the central interval of a normal distribution that holds `level` of it, in standard
+    deviations; 1.959964 for 95 %, as in printed tables.
+
+    Raises:
+        ValueError: if the level is not in (0, 1).
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"expected a level in (0, 1); got {level}: 0.95 asks for an interval of 95 %")
+    return 1.959964 if level == 0.95 else NormalDist().inv_cdf((1 + level) / 2)
+
+
 def gradient(values: Tensor, at: Tensor) -> Tensor:
     """The gradient of the sum of the values at actions; zero if the values do not depend on them at all, for
     instance if no path leads from action to outcome.
@@ -210,6 +223,15 @@ class AlterationObjective(Objective, ABC):
         objective itself. Subclasses may be more conservative.
         """
         return self(actions)
+
+    def at_level(self, level: float) -> Self | None:  # noqa: ARG002
+        """The same objective, whose estimates have intervals of another coverage probability; None if they
+        have none.
+
+        Args:
+            level: Coverage probability, in (0, 1).
+        """
+        return None
 
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether actions may be recommended at all, (..., B, k) -> (..., B) bool."""

@@ -15,8 +15,8 @@ from their posterior, with a draw of the noise,
     Y_i = A_i x + c_i + e_i + B_i z,       e_i ~ N(0, C_i Sigma_i C_i'),
 
 so that a_i = A_i x + c_i + e_i. A separate sample of scenarios compares the candidate sets. The probability
-reported for the result is the mean over a third sample of parameters, given which it is exact; the 2.5 and
-97.5 % quantiles over this sample are the interval.
+reported for the result is the mean over a third sample of parameters, given which it is exact; quantiles over
+this sample are the interval, by default those of order 2.5 and 97.5 %.
 
 Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model; the graph is known here), Prop. 5,
 Eq. 6 and Eq. 9.
@@ -24,6 +24,7 @@ Eq. 6 and Eq. 9.
 
 from abc import ABC
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -225,6 +226,7 @@ class ScenarioCount(CountObjective):
         contexts: (B, |X|).
         region: S.
         before: The probability of success without an alteration, (B,).
+        level: Coverage probability of the interval.
     """
 
     def __init__(
@@ -237,14 +239,11 @@ class ScenarioCount(CountObjective):
         contexts: Tensor,
         region: Polytope,
         before: Tensor,
+        level: float = 0.95,
     ) -> None:
         super().__init__(cases, names, search_scenarios, validation_scenarios)
-        self.test_scenarios, self.contexts, self.region, self.before = (
-            test_scenarios,
-            contexts,
-            region,
-            before,
-        )
+        self.test_scenarios, self.contexts, self.region = test_scenarios, contexts, region
+        self.before, self.level = before, level
 
     @classmethod
     def for_sets(
@@ -255,6 +254,7 @@ class ScenarioCount(CountObjective):
         validation_scenarios: int = 1800,
         test_scenarios: int = 200,
         seed: int = 0,
+        level: float = 0.95,
     ) -> list[Self]:
         """The share of desired scenarios for each candidate set.
 
@@ -266,15 +266,19 @@ class ScenarioCount(CountObjective):
             validation_scenarios: Number of other scenarios, which compare sets.
             test_scenarios: Number of further sets of parameters, for the reported probability.
             seed: Seed of the noise.
+            level: Coverage probability of the interval.
 
         Raises:
-            ValueError: if a number is not positive, or the surrogate draws too few sets of parameters.
+            ValueError: if a number is not positive, the level is not in (0, 1), or the surrogate draws too
+                few sets of parameters.
         """
         if min(search_scenarios, validation_scenarios, test_scenarios) < 1:
             raise ValueError(
                 "expected positive numbers of scenarios for search, validation and test; got "
                 f"{search_scenarios}, {validation_scenarios} and {test_scenarios}"
             )
+        if not 0 < level < 1:
+            raise ValueError(f"expected a level in (0, 1); got {level}")
         task = surrogate.task
         contexts = task.given(cases).to(surrogate.contexts.values.device)
         before, found = contexts.new_zeros(len(contexts)), []
@@ -306,17 +310,24 @@ class ScenarioCount(CountObjective):
                 continue
             stream = spaced_generator(seed, 17)
             search, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
-            found.append(cls(cases, names, search, other, parts[2], contexts, task.region, before))
+            found.append(cls(cases, names, search, other, parts[2], contexts, task.region, before, level))
         return found
+
+    def at_level(self, level: float) -> Self:
+        """See `AlterationObjective.at_level`."""
+        other = copy(self)
+        other.level = level
+        return other
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability of success with its interval, and that without an alteration."""
         drawn = success(self.test_scenarios, self.region, self.contexts, actions)
-        low, high = torch.quantile(drawn, drawn.new_tensor([0.025, 0.975]), dim=0)
+        ends = [round((1 - self.level) / 2, 12), round((1 + self.level) / 2, 12)]
+        low, high = torch.quantile(drawn, drawn.new_tensor(ends), dim=0)
         rows = zip(drawn.mean(0).tolist(), self.before.tolist(), low.tolist(), high.tolist(), strict=True)
         return [
             Appraisal(
-                chance(estimated, lower, upper),
+                chance(estimated, lower, upper, self.level),
                 chance(baseline),
                 declined=no_improvement(estimated, baseline) if estimated < baseline else "",
             )

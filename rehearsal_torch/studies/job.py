@@ -21,6 +21,7 @@ from rehearsal_torch.cli.job import commit
 from rehearsal_torch.cli.overrides import refuse_renamed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import learnt
+from rehearsal_torch.evaluation.interval_levels import IntervalLevels
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.studies.record import Each, Outcome, Row
 from rehearsal_torch.studies.request import Request
@@ -95,12 +96,15 @@ def attempted(
     return Outcome(job, rows, {**line, "commit": protocol.commit, "message": message, **facts})
 
 
-def decided_cases(config: DictConfig, problem: Problem | None = None) -> tuple[list[dict[str, Any]], float]:
+def decided_cases(
+    config: DictConfig, problem: Problem | None = None, levels: Sequence[float] = ()
+) -> tuple[list[dict[str, Any]], float]:
     """The decisions for all cases of a problem, as lines of ``decisions.jsonl`` with their seconds.
 
     Args:
         config: The whole configuration.
         problem: The problem, if already built; None builds it from the configuration.
+        levels: Further levels at which claims have intervals, in the trace (`evaluation.interval_levels`).
 
     Returns:
         The lines, and the seconds of the fit.
@@ -109,9 +113,10 @@ def decided_cases(config: DictConfig, problem: Problem | None = None) -> tuple[l
     with TemporaryDirectory() as folder:
         fitted = learnt(run, Path(folder))
     claims = cross_fitted_claims(run) if run.config.get("claims") == "cross_fitted" else None
+    told = IntervalLevels(fitted.surrogate, run.objective, levels, claims) if levels else claims
     lines = [
         json.loads(each.line()) | {"seconds": each.decision.seconds}
-        for each in played(run, fitted.surrogate, claims=claims)
+        for each in played(run, fitted.surrogate, claims=told)
     ]
     return lines, fitted.seconds
 

@@ -65,6 +65,7 @@ class Layout:
         key: The columns that identify a job; "stage" is the name of the stage, and a column that the file
             lacks counts as empty.
         columns: All columns of the file.
+        optional: Columns after them, which files of earlier versions lack; read as empty there.
         numbers: The columns of numbers.
         whole: The columns of whole numbers.
         exact: Whether numbers are written with all digits; six significant digits otherwise.
@@ -78,6 +79,7 @@ class Layout:
     whole: tuple[str, ...] = ()
     exact: bool = False
     count: int = 0
+    optional: tuple[str, ...] = ()
 
     def written(self, rows: Iterable[Mapping[str, object]], *, head: bool) -> str:
         """Rows as CSV.
@@ -90,9 +92,9 @@ class Layout:
             ValueError: if a row has an unknown column.
         """
         if not self.exact:
-            return written(list(rows), self.columns, head=head)
+            return written(list(rows), (*self.columns, *self.optional), head=head)
         text = io.StringIO()
-        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer = csv.DictWriter(text, [*self.columns, *self.optional], lineterminator="\n")
         if head:
             writer.writeheader()
         writer.writerows(rows)
@@ -161,7 +163,7 @@ class Record:
                 write_text(path, written(list(self.lines.values()), self.log.columns))
         for file, (stage, rows) in read.items():
             kept = [row for row in rows if self._key(stage, row) in self.lines]
-            if len(kept) != len(rows) or ends_incomplete(self.folder / file):
+            if len(kept) != len(rows) or ends_incomplete(self.folder / file) or self._lacks(stage):
                 write_text(self.folder / file, self.layouts[stage].written(kept, head=True))
 
     def todo(self, jobs: Iterable[Each]) -> list[Each]:
@@ -209,13 +211,24 @@ class Record:
 
     def _read(self, stage: str) -> list[dict[str, str]]:
         layout = self.layouts[stage]
-        rows = read_rows(self.folder / layout.file, layout.columns, layout.numbers, layout.whole)
-        if rows and tuple(rows[0]) != layout.columns:
+        numbers = (*layout.numbers, *layout.optional)
+        rows = read_rows(self.folder / layout.file, layout.columns, numbers, layout.whole)
+        whole = (*layout.columns, *layout.optional)
+        if rows and tuple(rows[0]) not in (layout.columns, whole):
             raise PlainFileError(
-                f"{self.folder / layout.file}: expected the columns {','.join(layout.columns)}; got "
+                f"{self.folder / layout.file}: expected the columns {','.join(whole)}; got "
                 f"{','.join(rows[0])[:200]}: move the file away"
             )
-        return rows
+        return [{**dict.fromkeys(whole, ""), **row} for row in rows]
+
+    def _lacks(self, stage: str) -> bool:
+        """Whether the file of a stage was written without its optional columns."""
+        layout = self.layouts[stage]
+        path = self.folder / layout.file
+        if not layout.optional or not path.is_file():
+            return False
+        with path.open(encoding="utf-8") as file:
+            return layout.optional[-1] not in file.readline(100_000).rstrip("\n").split(",")
 
     def _finished(self, stage: str, rows: Sequence[Mapping[str, str]]) -> list[Key]:
         layout = self.layouts[stage]

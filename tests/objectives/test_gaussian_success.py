@@ -105,3 +105,17 @@ def test_closed_variables_are_refused():
     model = fit(LinearStructural(world.task), world.table(100))
     with pytest.raises(ValueError, match="may not be set"):
         GaussianSuccess.for_cases(model, [RehearsalCase("0", {"x": torch.tensor(0.0)}, {"a": (0.0, 1.0)})])
+
+
+def test_the_interval_has_the_level_that_was_asked_for():
+    made = objective(chain(), rows=40).sets[0]
+    actions = made.starts(1)[0]
+    direct = GaussianSuccess.for_sets(
+        fit(LinearStructural(chain().task), chain().table(40, 0)), made.cases, 0.5
+    )
+    assert made.at_level(0.5).appraise(actions) == direct[0].appraise(actions)
+    for narrow, wide in zip(direct[0].appraise(actions), made.appraise(actions), strict=True):
+        assert wide.estimate.lower < narrow.estimate.lower < narrow.estimate.upper < wide.estimate.upper
+        assert (narrow.estimate.level, wide.estimate.level) == (0.5, 0.95)
+    with pytest.raises(ValueError, match=r"expected a level in \(0, 1\); got 95"):
+        made.at_level(95)

@@ -163,3 +163,10 @@ def test_a_wide_interval_around_the_baseline_is_no_reason_to_refuse(model, besid
         assert one.estimate.lower < one.baseline.point < one.estimate.upper
         assert not one.refused
         assert not one.declined
+
+
+def test_another_level_changes_the_interval_alone(model):
+    made, actions = KernelValue.for_cases(model, some_cases(model.task, 3)).sets[0], torch.zeros(3, 1)
+    direct = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.5).sets[0]
+    assert made.at_level(0.5).appraise(actions.double()) == direct.appraise(actions.double())
+    assert made.level == 0.95

@@ -103,3 +103,19 @@ def test_without_a_log_a_job_is_done_where_its_rows_are(tmp_path):
     record.add(Outcome(job, [{"name": "y", "value": 1 / 3}]))
     assert read_rows(tmp_path / "more.csv")[-1] == {"name": "y", "value": "0.3333333333333333"}
     assert Record(tmp_path, KEPT).todo([job]) == []
+
+
+GROWN = {"first": Layout("rows.csv", ("name",), ("name", "value"), ("value",), optional=("more",))}
+
+
+def test_a_file_without_the_later_columns_is_read_and_gets_them_when_it_is_mended(tmp_path):
+    (tmp_path / "rows.csv").write_text("name,value\na,0.1\n")
+    record = Record(tmp_path, GROWN)
+    assert record.rows("first") == [{"name": "a", "value": "0.1", "more": ""}]
+    assert (tmp_path / "rows.csv").read_text() == "name,value\na,0.1\n", "reading changes nothing"
+    record.mend()
+    record.add(Outcome(Job("first", "", "", "", 0, (), ("b",)), [{"name": "b", "value": 0.5, "more": 2.0}]))
+    assert (tmp_path / "rows.csv").read_text() == "name,value,more\na,0.1,\nb,0.5,2\n"
+    (tmp_path / "rows.csv").write_text("name,value,else\na,0.1,1\n")
+    with pytest.raises(PlainFileError, match=r"expected the columns name,value,more; got name,value,else"):
+        Record(tmp_path, GROWN)

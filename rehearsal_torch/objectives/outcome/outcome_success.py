@@ -26,6 +26,7 @@ Source: ours; Rubin (1987), Eq. 3.1.8 (the variance between imputations, (1 + 1/
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from typing import Self
 
 import torch
@@ -125,6 +126,12 @@ class OutcomeSuccess(AlterationObjective):
     def __call__(self, actions: Tensor) -> Tensor:
         """The posterior mean of success, (..., B, k) -> (..., B)."""
         return self.success.mean(self.standardised(actions)).to(actions.dtype)
+
+    def at_level(self, level: float) -> Self:
+        """See `AlterationObjective.at_level`."""
+        other = copy(self)
+        other.level = level
+        return other
 
     @torch.no_grad()
     def acceptable(self, actions: Tensor) -> Tensor:

@@ -86,6 +86,11 @@ class StackedSuccess(AlterationObjective):
         value = (1 - self.weight) * self.outcome(actions)
         return value + self.weight * self.indicator.comparison_value(actions) if self.weight else value
 
+    def at_level(self, level: float) -> Self:
+        """See `AlterationObjective.at_level`."""
+        pair = self.indicator.at_level(level), self.outcome.at_level(level)
+        return type(self)(self.cases, self.weight, *pair)
+
     def acceptable(self, actions: Tensor) -> Tensor:
         """What all that speak accept."""
         found = self.outcome.acceptable(actions)

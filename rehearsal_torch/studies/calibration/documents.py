@@ -11,9 +11,9 @@ from torch import Tensor
 
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.rehearsal_rows import Row, written
+from rehearsal_torch.evaluation.rehearsal_rows import LEVELS, Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.reporting.figures import claimed_and_true, probability_claims
+from rehearsal_torch.reporting.figures import claimed_and_true, coverage, probability_claims
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.calibration.reproduction import EPISODES, record_in, recorded_rows
 from rehearsal_torch.studies.provenance import caution, minutes, origin
@@ -36,6 +36,8 @@ COLUMNS = (
     "inside95",
     "width",
     "worse_off",
+    "inside50",
+    "inside80",
 )
 # How far below no action a decision counts as worse.
 WORSE = 1e-9
@@ -67,6 +69,7 @@ def claims_of(rows: Sequence[Row], percent: bool = False) -> list[Row]:
     times = 100.0 if percent else 1.0
     for (world, method, seed), some in grouped(rows, "dataset", "method", "seed").items():
         bounded = [row for row in some if not math.isnan(row["lower"] + row["upper"])]
+        inside = coverages(some)
         found.append(
             {
                 "world": world,
@@ -77,12 +80,45 @@ def claims_of(rows: Sequence[Row], percent: bool = False) -> list[Row]:
                 "true": times * mean([row["auf"] for row in some]),
                 "no_action": times * mean([row["no_action"] for row in some]),
                 "best": times * mean([row["oracle"] for row in some]),
-                "inside95": mean([float(row["lower"] <= row["auf"] <= row["upper"]) for row in bounded]),
+                "inside95": inside[95],
                 "width": times * mean([row["upper"] - row["lower"] for row in bounded]),
                 "worse_off": mean([float(row["auf"] < row["no_action"] - WORSE) for row in some]),
+                "inside50": inside[50],
+                "inside80": inside[80],
             }
         )
     return found
+
+
+def coverages(rows: Sequence[Row]) -> dict[int, float]:
+    """Nominal level, in percent, to the share of its intervals that hold the truth; NaN without intervals.
+
+    Args:
+        rows: The decisions; a level that a row lacks counts for nothing.
+    """
+    ends = {level: (f"lower{level}", f"upper{level}") for level in LEVELS} | {95: ("lower", "upper")}
+    found = {}
+    for level, (lower, upper) in ends.items():
+        some = [row for row in rows if not math.isnan(row.get(lower, math.nan) + row.get(upper, math.nan))]
+        found[level] = mean([float(row[lower] <= row["auf"] <= row[upper]) for row in some])
+    return found
+
+
+def levels_table(rows: Sequence[Row]) -> list[str]:
+    """How often intervals of each nominal level hold the truth, by world and method, as Markdown; empty if no
+    row has an interval of a further level.
+
+    Args:
+        rows: The decisions; methods without intervals are left out.
+    """
+    lines = []
+    for (world, method), some in grouped(rows, "dataset", "method").items():
+        seeds = [coverages(each) for each in grouped(some, "seed").values()]
+        means = {level: mean([each[level] for each in seeds]) for level in (*LEVELS, 95)}
+        if not any(math.isnan(value) for value in means.values()):
+            cells = {f"nominal {level}%": _percent(value) for level, value in means.items()}
+            lines.append({"world": str(world), "method": f"`{method}`"} | cells)
+    return table(lines) if lines else []
 
 
 def claims_table(rows: Sequence[Row], percent: bool = False) -> list[str]:
@@ -160,6 +196,10 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
     )
     if tables:
         yield Section(["## Probabilities of a desired outcome", TEXTS["rehearsal"], claims_table(tables)])
+        levels = levels_table(tables)
+        if levels:
+            yield Section(["### Intervals at three levels", TEXTS["levels"], levels])
+            yield Section(figures={"coverage": coverage.draw(_by_method(tables))})
         by_method = grouped(tables, "method")
         yield Section(
             figures={
@@ -184,6 +224,12 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
             yield Section([f"### {world}"], {f"improvements_{place}": claimed_and_true.draw(pairs)})
     if stays:
         yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
+
+
+def _by_method(rows: Sequence[Row]) -> dict[str, dict[int, float]]:
+    """The coverages of each method over all its decisions; methods without intervals are left out."""
+    found = {str(key[0]): coverages(some) for key, some in grouped(rows, "method").items()}
+    return {name: each for name, each in found.items() if not any(map(math.isnan, each.values()))}
 
 
 def _provenance(out: RunFolder, lines: Sequence[dict[str, str]]) -> str:

@@ -3,7 +3,8 @@
 In worlds of tables the quantity is the probability of a desired outcome, in the simulated cohort the relative
 improvement of the score that the reward names, as a fraction. ``best`` is the best possible probability, or
 the improvement that a greedy search finds under the true mechanism with the same number of changes. A refusal
-claims nothing: its row has the claim and the truth of no action.
+claims nothing: its row has the claim and the truth of no action. In worlds of tables the same decisions also
+have intervals at further levels (`evaluation.interval_levels`).
 
 Source: Dawid (1982) (calibration); the worlds' own sources stand in study.yaml.
 """
@@ -16,7 +17,17 @@ from typing import Any
 from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.claimed_truth import counterpart
-from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, NUMBERS, Row, number, row, typed
+from rehearsal_torch.evaluation.rehearsal_rows import (
+    COLUMNS,
+    FURTHER,
+    LEVELS,
+    NUMBERS,
+    Row,
+    further_intervals,
+    number,
+    row,
+    typed,
+)
 from rehearsal_torch.evaluation.sepsis_truth import true_return
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
@@ -34,7 +45,8 @@ EPISODES = ("episodes", "stays")
 
 
 def _layout(stage: Stage) -> Layout:
-    return Layout(stage.file, KEY, COLUMNS, NUMBERS, ("seed",))
+    optional = () if stage.name in EPISODES else FURTHER
+    return Layout(stage.file, KEY, COLUMNS, NUMBERS, ("seed",), optional=optional)
 
 
 # The record of the study in a folder.
@@ -60,7 +72,8 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
     problem = problem_of(config)
     if (job.stage in EPISODES) != isinstance(problem, SepsisSimulated):
         raise ValueError(f"stage {job.stage} does not have the world {job.world}: name its own worlds")
-    lines, fit_seconds = decided_cases(config, problem)
+    levels = [] if job.stage in EPISODES else [level / 100 for level in LEVELS]
+    lines, fit_seconds = decided_cases(config, problem, levels)
     rows = [
         _episode(problem, job, line) if isinstance(problem, SepsisSimulated) else _rehearsed(job, line)
         for line in lines
@@ -80,7 +93,7 @@ def recorded_rows(record: Record, stage: str) -> list[Row]:
 
 
 def _rehearsed(job: Job, line: Mapping[str, Any]) -> Row:
-    return row(job.world, job.method, job.seed, dict(line))
+    return row(job.world, job.method, job.seed, dict(line)) | further_intervals(dict(line))
 
 
 def _episode(problem: SepsisSimulated, job: Job, line: Mapping[str, Any]) -> Row:

@@ -109,3 +109,9 @@ def test_settings_reach_both(model):
     assert made.outcome.success.success.points == 8
     with pytest.raises(ValueError, match="expected caution >= 0"):
         objective(model, indicator={"caution": -1})
+
+
+def test_another_level_reaches_both(model):
+    made = objective(model, 0.4)
+    assert made.at_level(0.5).appraise(at(0.7)) == objective(model, 0.4, level=0.5).appraise(at(0.7))
+    assert (made.indicator.level, made.outcome.level) == (0.95, 0.95)

@@ -4,7 +4,14 @@ import math
 
 import pytest
 
-from rehearsal_torch.studies.calibration.documents import COLUMNS, bounds_table, claims_of, claims_table
+from rehearsal_torch.studies.calibration.documents import (
+    COLUMNS,
+    bounds_table,
+    claims_of,
+    claims_table,
+    coverages,
+    levels_table,
+)
 
 NAN = math.nan
 
@@ -59,3 +66,18 @@ def test_bounds_are_drawn_from_intervals_at_the_true_strength():
 def test_methods_without_intervals_have_dashes():
     (line,) = claims_table([row(0, 0.7, 0.6)])[2:]
     assert " - | - | " in line
+
+
+def test_coverage_is_counted_at_every_level():
+    ends = {"lower50": 0.58, "upper50": 0.62, "lower80": 0.7, "upper80": 0.8}
+    some = [row(0, 0.6, 0.6, 0.5, 0.9) | ends, row(1, 0.6, 0.71, 0.5, 0.9) | ends, row(1, 0.6, 0.6)]
+    assert coverages(some) == {50: 0.5, 80: 0.5, 95: 1.0}
+    first, second = claims_of(some)
+    assert (first["inside50"], first["inside80"], second["inside80"]) == (1.0, 0.0, 1.0)
+    assert levels_table(some)[-1] == "| w | `m` | 50% | 50% | 100% |"
+
+
+def test_rows_of_earlier_versions_have_no_further_levels():
+    old = [row(0, 0.7, 0.6, 0.5, 0.8)]
+    assert levels_table(old) == []
+    assert math.isnan(claims_of(old)[0]["inside50"])
