@@ -154,10 +154,14 @@ class FeatureRegression(Solved):
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
         )
+        self.directions = self.drawn_directions(inputs)
+        self.condition(inputs, outputs)
+
+    def drawn_directions(self, inputs: Tensor) -> Tensor:
+        """The random frequencies z for inputs (n, p), (M, p)."""
         unit = sobol(max(inputs.shape[1], 1), self.seed).draw(self.frequencies, dtype=torch.float64)
         normal = torch.special.ndtri(unit.clamp(1e-6, 1 - 1e-6))[:, : inputs.shape[1]]
-        self.directions = normal.to(inputs)
-        self.condition(inputs, outputs)
+        return normal.to(inputs)
 
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
         """The posterior and the residuals for other rows, (n, p) and (n, q), with the kernels as they are."""

@@ -162,11 +162,12 @@ class OutcomeSuccess(AlterationObjective):
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """See `AlterationObjective.appraise`. Trace: ``support``, the effective number of observations like
-        the decision.
+        the decision; ``modelled``: success, where the outcomes have no slack to regress.
         """
         points, lowers, uppers = self.judge(actions)
         support = self.surrogate.support(self.which, self.contexts, self.standardised(actions))
         reasons = self.surrogate.adjustments[self.which].reasons
+        modelled = {"modelled": "success"} if self.surrogate.outcome_kind.of_success else {}
         appraisals = []
         for index in range(len(self.cases)):
             estimated, lower, upper, baseline, near = (
@@ -195,7 +196,7 @@ class OutcomeSuccess(AlterationObjective):
                     tuple(warnings),
                     refused,
                     declined,
-                    {"support": round(near, 2)},
+                    {"support": round(near, 2)} | modelled,
                 )
             )
         return appraisals

@@ -14,15 +14,19 @@ Kernels of nearly equal evidence differ most at the edge of the observations, wh
 outcomes have E fits, with kernels fitted to different rows, whose disagreement is part of the posterior.
 A regression on the context alone predicts the outcome of no action.
 
-The noise is assumed to have the same distribution at all inputs. Outcomes that are yes/no have no slack
-to regress; they are refused.
+The noise is assumed to have the same distribution at all inputs. Outcomes of two values have no slack to
+regress, and for those of few values (counts, classes, marks) held-out scores decide: where the slack is of no
+use, success itself is modelled on the same features, as the sign of a latent sum with normal noise
+(`outcome_kind`). Everything else stays the same. Covariates u and v are always regressed: of one that is
+yes/no, the drawn values are not 0 and 1 but have its conditional mean, which is what counts as far as the
+outcomes' response to it is linear.
 
 Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its
 implementation with one model per variable); the slack, the posterior and the fits are ours.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,18 +37,19 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
+from rehearsal_torch.surrogates.outcome.outcome_kind import OutcomeKind
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     ConditionalModels,
     PosteriorSuccess,
+    held_out,
     resampled,
 )
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-
-FEW_VALUES = 2
 
 
 class OutcomeRegression(RehearsalSurrogate):
@@ -63,7 +68,7 @@ class OutcomeRegression(RehearsalSurrogate):
 
     Attributes:
         adjustments: The adjustment of each candidate set.
-        faces: The coordinates of the outcomes that are regressed.
+        outcome_kind: Whether the slack is modelled, or success itself; known once fitted.
 
     Raises:
         ValueError: if a number is out of range.
@@ -87,7 +92,6 @@ class OutcomeRegression(RehearsalSurrogate):
         self.members, self.seed = members, seed
         names = self.task.graph.names
         self.scaler = Standardise(names)
-        self.faces = FaceCoordinates.of(self.task.region)
         self.adjustments: tuple[Adjustment, ...] = tuple(
             adjustment(self.task.graph, self.task.context, altered, self.task.outcomes, sequential)
             for altered in self.task.candidates
@@ -95,40 +99,45 @@ class OutcomeRegression(RehearsalSurrogate):
         used = {name for found in self.adjustments for name in found.before}
         self.before = tuple(name for name in names if name in used)
 
-        def regression(place: int) -> FeatureRegression:
-            return FeatureRegression(
-                frequencies, evidence_rows, iterations, products, seed=1000 * seed + place
-            )
-
-        self.covariates = nn.ModuleList([regression(500)] if self.before else [])
+        self._settings = (frequencies, evidence_rows, iterations, products)
+        self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
         self.between = nn.ModuleDict(
             {
-                str(place): regression(600 + place)
+                str(place): self._regression(600 + place)
                 for place, found in enumerate(self.adjustments)
                 if found.between
             }
         )
-        self.fits = nn.ModuleList(
-            nn.ModuleList(regression(member) for member in range(members)) for _ in self.task.candidates
+        self.outcome_kind = OutcomeKind(
+            partial(self._regression, 0),
+            FaceCoordinates.of(self.task.region),
+            1000 * seed + 96,
         )
-        self.no_action = regression(900)
+        self.fits = self._fits(classified=False)
+        self.no_action = self._regression(900)
+
+    @property
+    def faces(self) -> FaceCoordinates:
+        """The coordinates that are modelled: of the slack, or the latent sum."""
+        return self.outcome_kind.faces
 
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the scaler, the regressions of the covariates and of the outcomes, and the
-        one without action.
+        """The overlap diagnostics, the scaler, what is modelled of the outcomes, the regressions of the
+        covariates, the models of the outcomes, and the one without action.
 
         Raises:
-            ValueError: if an outcome has two values only.
+            ValueError: if an outcome has two values only, and all rows are desired or none is.
         """
         self.task.check(table)
-        self._check_outcomes(table)
         yield self.overlap, self.overlap.examples(table)
         yield self.scaler, (table.columns(self.task.graph.names),)
+        yield self.outcome_kind, (self.inputs(table, 0), table.columns(self.task.outcomes))
+        self._model(self.outcome_kind.of_success)
         context = self._shown(table, self.task.context)
         for part in self.covariates:
             assert isinstance(part, FeatureRegression)
             yield part, (context, self._shown(table, self.before))
-        targets = self.faces.of_outcomes(table.columns(self.task.outcomes))
+        targets = self.outcome_kind.targets(table.columns(self.task.outcomes))
         for which, found in enumerate(self.adjustments):
             between = self.models(which).between
             if between is not None:
@@ -249,35 +258,37 @@ class OutcomeRegression(RehearsalSurrogate):
             draws: Number of posterior functions.
             points: Number of residuals per function.
         """
-        inputs = self.inputs(table, which)
-        targets = self.faces.of_outcomes(table.columns(self.task.outcomes))
-        stream, found = generator(1000 * self.seed + 98), inputs.new_zeros(len(inputs))
         members = self.models(which).outcomes
-        for fold in folds.unique().tolist():
-            own = folds == fold
-            for member in members:
-                other = deepcopy(member)
-                other.condition(inputs[~own], targets[~own])
-                each = -(-draws // len(members))
-                functions = other.draws(each, stream)
-                noise = resampled(other.residuals, each, points, stream)
-                values = other.drawn(functions, inputs[own].unsqueeze(0).expand(each, -1, -1))
-                inside = self.faces.desired(values.unsqueeze(-2) + noise.unsqueeze(1))
-                found[own] += inside.to(torch.float64).mean((0, -1)) / len(members)
-        return found
+        targets = self.outcome_kind.targets(table.columns(self.task.outcomes))
+        stream = generator(1000 * self.seed + 98)
+        inputs = self.inputs(table, which)
+        return held_out(members, self.faces, inputs, targets, folds, draws, points, stream)
 
-    def _check_outcomes(self, table: Table) -> None:
-        outcomes = table.columns(self.task.outcomes)
-        binary = [
-            name
-            for name, column in zip(self.task.outcomes, outcomes.mT, strict=True)
-            if len(column.unique()) <= FEW_VALUES
-        ]
-        if binary:
-            raise ValueError(
-                f"{', '.join(binary)}: expected outcomes of more than two values; a yes/no outcome has no "
-                "slack to regress: use decision=cme"
-            )
+    def _regression(self, place: int, classified: bool = False) -> FeatureRegression:
+        """A regression, or a classification, with a seed of its own."""
+        kind = FeatureClassifier if classified else FeatureRegression
+        return kind(*self._settings, seed=1000 * self.seed + place)
+
+    def _model(self, classified: bool) -> None:
+        """Takes unfitted models of the slack or of success, unless it has them; their states have the same
+        form.
+        """
+        if isinstance(self.no_action, FeatureClassifier) == classified:
+            return
+        self.fits = self._fits(classified)
+        self.no_action = self._regression(900, classified)
+
+    def _fits(self, classified: bool) -> nn.ModuleList:
+        return nn.ModuleList(
+            nn.ModuleList(self._regression(member, classified) for member in range(self.members))
+            for _ in self.task.candidates
+        )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # Checkpoints without this entry are older than it, and have regressions of the slack.
+        known = state_dict.setdefault(f"{prefix}outcome_kind.classified", torch.zeros(1, dtype=torch.float64))
+        self._model(bool(known.any()))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _shown(self, table: Table, names: Sequence[str]) -> Tensor:
         return self.scaler.standardised(tuple(names), table.columns(tuple(names)))

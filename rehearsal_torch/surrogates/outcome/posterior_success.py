@@ -29,6 +29,7 @@ Conover (1979) (stratified samples); the estimator is ours.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -192,3 +193,40 @@ def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generato
     strata = torch.rand(draws, points, generator=stream).argsort(-1)
     rows = ((strata + place) * (len(residuals) / points)).long().clamp_max(len(residuals) - 1)
     return residuals[order[rows.to(residuals.device)]]
+
+
+def held_out(
+    members: Sequence[FeatureRegression],
+    faces: FaceCoordinates,
+    inputs: Tensor,
+    targets: Tensor,
+    folds: Tensor,
+    draws: int,
+    points: int,
+    stream: torch.Generator,
+) -> Tensor:
+    """The probability of success at rows that functions and residuals were not fitted to, (n,); each fold is
+    predicted from the others, with the kernels of all rows.
+
+    Args:
+        members: Fitted models of the coordinates.
+        faces: The coordinates and the region in them.
+        inputs: (n, p), standardised.
+        targets: What was fitted to, (n, q).
+        folds: The fold of each row, (n,).
+        draws: Number of posterior functions.
+        points: Number of residuals per function.
+        stream: Random number generator, on the CPU.
+    """
+    found, each = inputs.new_zeros(len(inputs)), -(-draws // len(members))
+    for fold in folds.unique().tolist():
+        own = folds == fold
+        for member in members:
+            other = deepcopy(member)
+            other.condition(inputs[~own], targets[~own])
+            functions = other.draws(each, stream)
+            noise = resampled(other.residuals, each, points, stream)
+            values = other.drawn(functions, inputs[own].unsqueeze(0).expand(each, -1, -1))
+            inside = faces.desired(values.unsqueeze(-2) + noise.unsqueeze(1))
+            found[own] += inside.to(torch.float64).mean((0, -1)) / len(members)
+    return found

@@ -5,12 +5,19 @@ import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.fit import fit
-from tests.toys.rehearsal_toys import confounded, confounded_table, sequential, sequential_table
+from tests.toys.rehearsal_toys import (
+    confounded,
+    confounded_table,
+    confounded_truth,
+    sequential,
+    sequential_table,
+)
 
 SMALL = {"members": 2, "frequencies": 20, "evidence_rows": 60, "iterations": 5}
 
@@ -44,12 +51,67 @@ def test_regressions_of_other_widths_are_noticed():
     assert model.faults() == ["fits.0.1: expected 3 inputs and 1 outputs; got 1 and 1"]
 
 
-def test_a_yes_no_outcome_is_refused():
-    table = confounded_table(80)
+def yes_no(task, table, above=0.0):
+    """The same task and table with an outcome that only says whether y is above a bound."""
     values = table.values.clone()
-    values[:, -1] = (values[:, -1] > 0).double()
-    with pytest.raises(ValueError, match="y: expected outcomes of more than two values"):
-        fit(OutcomeRegression(confounded(), **SMALL), Table.observed(table.names, values))
+    values[:, -1] = (values[:, -1] > above).double()
+    plain = task.to_plain() | {"region": {"y": [0.5, None]}}
+    return RehearsalTask.of(plain), Table.observed(table.names, values)
+
+
+@pytest.mark.parametrize("above", [-100.0, 100.0])
+def test_yes_no_outcomes_that_are_all_the_same_are_refused(above):
+    task, table = yes_no(confounded(), confounded_table(80), above)
+    values = table.values.clone()
+    values[0, -1] += 1e-9  # A constant column is refused before.
+    with pytest.raises(ValueError, match=r"an outcome has two values only, and (every one|none) of"):
+        fit(OutcomeRegression(task, **SMALL), Table.observed(table.names, values))
+
+
+@pytest.mark.parametrize("action", [-0.5, 0.8, 1.4])
+def test_the_probability_of_a_yes_is_that_after_the_alteration(action):
+    task, table = yes_no(confounded(), confounded_table(1500), 2.0)
+    model = fit(OutcomeRegression(task), table)
+    x, a = torch.tensor([[0.0]], dtype=torch.float64), torch.tensor([[action]], dtype=torch.float64)
+    shares = model.success(0, 60, 100, 0).once(model.contexts(x), model.scaler.standardised(("a",), a))
+    assert float(shares.mean()) == pytest.approx(float(confounded_truth(x[0, 0], a[0, 0])), abs=0.06)
+    before = model.success_without_action(model.contexts(x), 60, 100)
+    assert before.shape == (1, 60)
+    assert float(before.mean()) == pytest.approx(0.22, abs=0.06)
+
+
+def test_a_model_of_success_is_read_again_and_an_older_checkpoint_has_the_slack():
+    task, table = yes_no(confounded(), confounded_table(120))
+    model = fit(OutcomeRegression(task, **SMALL), table)
+    assert model.outcome_kind.of_success
+    assert isinstance(model.models(0).outcomes[0], FeatureClassifier)
+    again = OutcomeRegression(task, **SMALL)
+    again.load_state_dict(model.state_dict())
+    assert isinstance(again.no_action, FeatureClassifier)
+    assert again.faults() == []
+    x, a = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
+    assert torch.equal(again.success(0, 8, 9, 0).once(x, a), model.success(0, 8, 9, 0).once(x, a))
+    older = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(80))
+    state = {name: value for name, value in older.state_dict().items() if "outcome_kind" not in name}
+    again = OutcomeRegression(confounded(), **SMALL)
+    again.load_state_dict(state)
+    assert not again.outcome_kind.of_success
+    assert torch.equal(again.success(0, 8, 9, 0).once(x, a), older.success(0, 8, 9, 0).once(x, a))
+
+
+def test_held_out_rows_do_not_decide_what_is_modelled():
+    task, table = yes_no(confounded(), confounded_table(120))
+    model = fit(OutcomeRegression(task, **SMALL), table, held_out=confounded_table(50))
+    assert model.outcome_kind.of_success
+    assert model.faults() == []
+
+
+def test_rows_left_out_of_a_classification_are_predicted_from_the_others():
+    task, table = yes_no(confounded(), confounded_table(400))
+    model = fit(OutcomeRegression(task, **SMALL), table)
+    desired = task.region.contains(table.columns(("y",))).double()
+    found = model.left_out(table, 0, torch.arange(400) % 2)
+    assert float((found - desired).square().mean()) < 0.5 * float(desired.var())
 
 
 def test_no_member_is_refused():

@@ -1,0 +1,183 @@
+"""Bayesian classification on random features of a fitted composite kernel: a latent function and its draws.
+
+A yes/no output y is modelled by a latent sum that is at least zero where the answer is yes,
+
+    y = 1 if f(h) + e >= 0, else 0,      e ~ N(0, 1),      P(y = 1 | h) = Phi(f(h)),
+
+with f = m + phi(h)'beta, phi the features of `feature_regression`, m = Phi^-1 of the share of yes, and
+beta ~ N(0, v I). The widths and the relative sizes of the kernel's parts are those of the largest evidence of
+a Gaussian process for the answers as numbers, on a subset of the rows in which the rarer answer makes up
+half, as far as there are enough. The scale v is the one with the largest Laplace evidence among those that
+give f a prior standard deviation t of .1 to 2.6 over the rows,
+
+    L(b) - |b|^2 / (2 v) - log |I + v P'WP| / 2,        L(b) = sum_i log Phi(z_i f_i),   z_i = 2 y_i - 1,
+
+at its own mode b, found by Newton's method for all v in one batch; W has -d^2 L / df_i^2 on its diagonal. All
+rows then give the mode and the Laplace posterior
+
+    beta | rows ~ N(b, A^-1),        A = P'WP + I / v.
+
+Beyond t = 2.6 the mode of separable answers is no longer near the middle of their posterior, and the
+probabilities of the approximation would return to 1/2.
+
+Everything else is that of a regression with noise variance 1, whose residuals are quantiles of N(0, 1): drawn
+functions and resampled residuals give draws of the probability. phi'A^-1 phi is the variance of the latent
+function relative to that of the latent noise.
+
+Source: Rasmussen and Williams (2006), Sec. 3.4 (Laplace approximation) and Eq. 3.16 (the derivatives for the
+probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum); the kernel by
+a Gaussian evidence and the grid are ours.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.estimators.composite_kernel import most_probable
+from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression
+from rehearsal_torch.seeding import generator
+
+SPREADS = (0.1, 0.2, 0.4, 0.7, 1.1, 1.7, 2.6)
+SCALE_ROWS = 1000
+STEPS, HALVINGS, TOLERANCE = 50, 8, 1e-9
+LOG_ROOT = 0.5 * math.log(2 * math.pi)
+
+
+class FeatureClassifier(FeatureRegression):
+    """Classifications of q yes/no outputs by the same p inputs; its state has the form of a regression's.
+
+    The arguments are those of `FeatureRegression`. `forward`, `draws`, `drawn` and `along` give the latent
+    function m + phi'beta; the outputs of `solve` and `condition` are 0 or 1.
+    """
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to inputs (n, p), standardised, and outputs (n, q), each 0 or 1.
+
+        Raises:
+            ValueError: if an output is neither 0 nor 1, or the same in all rows.
+        """
+        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
+        shares = outputs.mean(0)
+        if bool(((outputs != 0) & (outputs != 1)).any()) or bool(((shares == 0) | (shares == 1)).any()):
+            raise ValueError(
+                f"expected outputs of 0 and 1, both in each column; got shares of 1 of {shares.tolist()}"
+            )
+        self.location, self.scale = torch.special.ndtri(shares), torch.ones_like(shares)
+        order = torch.randperm(len(inputs), generator=generator(self.seed)).to(inputs.device)
+        kernels = []
+        for column in outputs.mT:
+            some = _balanced(column, order, self.evidence_rows)
+            answers = column[some]
+            shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
+            kernels.append(most_probable(inputs[some], shown, self.iterations, self.products))
+        self.widths = torch.stack([kernel.widths for kernel in kernels])
+        self.amplitudes = inputs.new_tensor(
+            [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
+        )
+        self.directions = self.drawn_directions(inputs)
+        few = order[:SCALE_ROWS]
+        for output, column in enumerate(outputs.mT):
+            shown = self.features(inputs[few], output)
+            # The last feature is the constant, whose coefficient the rows determine.
+            size = shown[:, :-1].square().sum(-1).mean()
+            variances = inputs.new_tensor(SPREADS).square() / size
+            modes = modes_of(shown, column[few], self.location[output], variances)
+            self.amplitudes[output, 3] = 1 / variances[modes.evidence.argmax()]
+        self.condition(inputs, outputs)
+
+    def condition(self, inputs: Tensor, outputs: Tensor) -> None:
+        """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are."""
+        coefficients, roots = [], []
+        for output, column in enumerate(outputs.to(torch.float64).mT):
+            variance = 1 / self.amplitudes[output, 3:]
+            modes = modes_of(self.features(inputs, output), column, self.location[output], variance)
+            coefficients.append(modes.points[0])
+            roots.append(modes.roots[0])
+        self.coefficients, self.root = torch.stack(coefficients), torch.stack(roots)
+        self.noise = torch.ones_like(self.location)
+        count = min(len(inputs), MAX_RESIDUALS)
+        quantiles = (torch.arange(count, dtype=torch.float64, device=inputs.device) + 0.5) / count
+        self.residuals = torch.special.ndtri(quantiles).unsqueeze(-1).expand(-1, outputs.shape[1]).clone()
+
+
+class Modes:
+    """The posterior modes of beta for G prior variances.
+
+    Attributes:
+        points: b, (G, F).
+        roots: Lower Cholesky factors of A, (G, F, F).
+        evidence: The Laplace approximation of the log evidence, (G,).
+    """
+
+    def __init__(self, points: Tensor, roots: Tensor, evidence: Tensor) -> None:
+        self.points, self.roots, self.evidence = points, roots, evidence
+
+
+def modes_of(features: Tensor, answers: Tensor, location: Tensor, variances: Tensor) -> Modes:
+    """Newton's method with halved steps, for all prior variances in one batch.
+
+    Args:
+        features: P, (n, F).
+        answers: y, (n,), 0 or 1.
+        location: m, ().
+        variances: v, (G,).
+    """
+    signs, precision = 2 * answers - 1, 1 / variances
+    points = features.new_zeros(len(variances), features.shape[1])
+    value = _value(features, signs, location, precision, points)
+    for _ in range(STEPS):
+        slopes, curvature = _derivatives(features, signs, location, points)
+        gradient = slopes @ features - precision.unsqueeze(-1) * points
+        roots = _roots(features, curvature, precision)
+        move = torch.cholesky_solve(gradient.unsqueeze(-1), roots).squeeze(-1)
+        length = torch.ones_like(value)
+        for _ in range(HALVINGS):
+            moved = points + length.unsqueeze(-1) * move
+            reached = _value(features, signs, location, precision, moved)
+            worse = reached < value
+            if not bool(worse.any()):
+                break
+            length = torch.where(worse, length / 2, length)
+        better = reached > value
+        gain = torch.where(better, reached - value, torch.zeros_like(value))
+        points, value = torch.where(better.unsqueeze(-1), moved, points), torch.where(better, reached, value)
+        if bool((gain <= TOLERANCE * (1 + value.abs())).all()):
+            break
+    roots = _roots(features, _derivatives(features, signs, location, points)[1], precision)
+    determinant = 2 * roots.diagonal(dim1=-2, dim2=-1).log().sum(-1) - points.shape[1] * precision.log()
+    return Modes(points, roots, value - 0.5 * determinant)
+
+
+def _latent(features: Tensor, location: Tensor, points: Tensor) -> Tensor:
+    """f, (G, n)."""
+    return location + points @ features.mT
+
+
+def _value(features: Tensor, signs: Tensor, location: Tensor, precision: Tensor, points: Tensor) -> Tensor:
+    """L(b) - |b|^2 / (2 v), (G,)."""
+    fit = torch.special.log_ndtr(signs * _latent(features, location, points)).sum(-1)
+    return fit - 0.5 * precision * points.square().sum(-1)
+
+
+def _derivatives(features: Tensor, signs: Tensor, location: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
+    """The first derivatives of L in f, and minus the second ones, (G, n) each."""
+    turned = signs * _latent(features, location, points)
+    ratio = torch.exp(-0.5 * turned.square() - LOG_ROOT - torch.special.log_ndtr(turned))
+    return signs * ratio, (ratio * (ratio + turned)).clamp(0.0, 1.0)
+
+
+def _roots(features: Tensor, curvature: Tensor, precision: Tensor) -> Tensor:
+    """The Cholesky factors of P'WP + I / v, (G, F, F)."""
+    moments = torch.stack([(features.mT * each) @ features for each in curvature])
+    moments.diagonal(dim1=-2, dim2=-1).add_(precision.unsqueeze(-1))
+    return torch.linalg.cholesky(moments)
+
+
+def _balanced(answers: Tensor, order: Tensor, count: int) -> Tensor:
+    """At most `count` rows in the given order, half of them of the rarer answer if there are enough."""
+    shown = answers[order]
+    rare = shown == float(answers.mean() < 0.5)
+    first, rest = order[rare], order[~rare]
+    half = min(len(first), max(count // 2, 1))
+    return torch.cat([first[:half], rest[: max(count - half, 1)]])
