@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Decisions for each kind of problem, the most common first.
 USUAL: "dict[Kind, tuple[str, ...]]" = {
-    "rehearse": ("cme", "care", "none"),
+    "rehearse": ("cme_stack", "care", "none"),
     "optimise": ("excbo", "ucb", "eicf", "eifn", "mcbo"),
     "look_back": ("branch_and_bound", "greedy"),
 }

@@ -18,7 +18,7 @@ _FOR: dict[Kind, str] = {
     "optimise": "trials (rt.CausalOptimiser)",
     "look_back": "episodes (rt.look_back)",
 }
-_FIRST: dict[Kind, str] = {"rehearse": "cme", "optimise": "excbo", "look_back": "branch_and_bound"}
+_FIRST: dict[Kind, str] = {"rehearse": "cme_stack", "optimise": "excbo", "look_back": "branch_and_bound"}
 
 
 class RequestError(ValueError):

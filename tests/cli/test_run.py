@@ -62,7 +62,7 @@ def test_a_search_of_another_kind_is_refused_with_what_to_choose(search, words):
         build(configured(*BANK, f"search={search}"))
     assert words in str(refused.value)
     assert "Leave search= out and choose a decision for such data" in str(refused.value)
-    assert "decision=cme or decision=care or decision=none; or choose a dataset" in str(refused.value)
+    assert "decision=cme_stack or decision=care or decision=none; or choose a dataset" in str(refused.value)
 
 
 def test_a_search_for_alterations_is_refused_for_episodes():

@@ -21,7 +21,7 @@ COMMANDS = commands()
 EPISODES = ["dataset.patients=60", "workers=1"]
 TRAINED = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", *EPISODES]
 ESTIMATOR = ("members=1", "features=100", "direction_rows=150", "width_rows=150")
-KERNEL = [f"surrogate.estimator.{setting}" for setting in ESTIMATOR]
+KERNEL = [f"surrogate.indicator.estimator.{setting}" for setting in ESTIMATOR]
 SCENARIOS = [
     "limit=2",
     "objective.search_scenarios=200",
@@ -78,7 +78,7 @@ NOT_RUN = {
     "* --help": "tests/scripts/test_answers.py types it",
     "options *": "tests/cli/options/test_listing.py lists every experiment",
     "VERB *": "is the grammar, no command",
-    "train +experiment=auf dataset=bank dataset.size.rows=250 *": "tests/checkpoints fits it again",
+    "train +experiment=auf dataset=bank decision=cme dataset.size.rows=250 *": "tests/checkpoints fits it again",
     "train +experiment=two_stores *": "tests/checkpoints fits it again",
     "train path=...": "has a placeholder, which the reader fills in",
     "cross_validate *": "tests/scripts/test_runs.py runs folds; the grid takes an hour",

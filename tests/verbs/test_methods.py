@@ -12,7 +12,7 @@ JOBS = ("rehearse", "optimise", "look_back")
 def test_every_method_does_one_job_and_the_default_stands_first():
     found = [name for job in JOBS for name in methods_for(job)]
     assert sorted(found) == sorted(path.stem for path in (CONF / "decision").glob("*.yaml"))
-    assert [methods_for(job)[0] for job in JOBS] == ["cme", "excbo", "branch_and_bound"]
+    assert [methods_for(job)[0] for job in JOBS] == ["cme_stack", "excbo", "branch_and_bound"]
     assert {"care", "none", "qwz23"} <= set(methods_for("rehearse"))
     assert {"ucb", "mcbo", "sobol_actions"} <= set(methods_for("optimise"))
     assert {"astar", "greedy", "random"} <= set(methods_for("look_back"))
@@ -39,10 +39,10 @@ def test_the_job_is_that_of_the_surrogates_class():
 @pytest.mark.parametrize(
     ("method", "job", "words"),
     [
-        ("greedy", "rehearse", r"'greedy' decides for episodes \(rt.look_back\); .* choose one of cme, care"),
+        ("greedy", "rehearse", r"'greedy' decides for episodes \(rt.look_back\); .* choose one of cme_stack, care"),
         ("cme", "optimise", r"decides for cases of a table \(rt.rehearse\); .* choose one of excbo, eicf"),
         ("ucb", "look_back", r"decides for trials \(rt.CausalOptimiser\); .* one of branch_and_bound, astar"),
-        ("cmee", "rehearse", "there is no method 'cmee': choose one of cme, .* Did you mean cme"),
+        ("cmee", "rehearse", "there is no method 'cmee': choose one of cme_stack, .* Did you mean cme"),
     ],
 )
 def test_methods_of_other_jobs_are_refused_with_those_that_suit(method, job, words):

@@ -100,7 +100,7 @@ def test_on_the_bank_the_bounds_of_the_exact_estimate_hold_the_truth(gamma, one,
     true, seen = bank(gamma, x, a)
     low, high = bounds(torch.tensor(seen, dtype=torch.float64), gamma)
     assert float(low) - 1e-9 <= true <= float(high) + 1e-9
-    known = loan(gamma).probability(torch.tensor(x[None]), ("A2",), torch.tensor([[a]]))
+    known = loan(gamma).probability(torch.tensor(x[None]), ("A2",), torch.tensor([[a]], dtype=torch.float64))
     assert float(known) == pytest.approx(true, abs=1e-4)
 
 
@@ -122,7 +122,7 @@ def test_on_lin_syn1_the_bounds_of_the_exact_estimate_hold_the_truth(gamma, one,
         spread(np.array(-1.0), gamma) @ desired
     )
     world = LinSyn1(confounding=gamma)
-    x, a = torch.tensor([[one, other]]).double(), torch.tensor([[first, later]]).double()
+    x, a = (torch.tensor([each], dtype=torch.float64) for each in ([one, other], [first, later]))
     true = float(world.probability(x, ("A1", "A2"), a))
     assert true == pytest.approx(desired.mean(), abs=1e-7)
     low, high = bounds(torch.tensor(seen, dtype=torch.float64).clamp(0, 1), gamma)
