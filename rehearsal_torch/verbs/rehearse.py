@@ -65,7 +65,8 @@ def rehearse(
         cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
             table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
             `table`.
-        method: The name of a file in ``conf/decision``, such as "cme_stack" (the default), "cme", "care" or "none".
+        method: The name of a file in ``conf/decision``, such as "cme_stack" (the default), "cme",
+            "care" or "none".
         seed: Determines all random draws.
         workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
         claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions

@@ -39,7 +39,11 @@ def test_the_job_is_that_of_the_surrogates_class():
 @pytest.mark.parametrize(
     ("method", "job", "words"),
     [
-        ("greedy", "rehearse", r"'greedy' decides for episodes \(rt.look_back\); .* choose one of cme_stack, care"),
+        (
+            "greedy",
+            "rehearse",
+            r"'greedy' decides for episodes \(rt.look_back\); .* choose one of cme_stack, care",
+        ),
         ("cme", "optimise", r"decides for cases of a table \(rt.rehearse\); .* choose one of excbo, eicf"),
         ("ucb", "look_back", r"decides for trials \(rt.CausalOptimiser\); .* one of branch_and_bound, astar"),
         ("cmee", "rehearse", "there is no method 'cmee': choose one of cme_stack, .* Did you mean cme"),

@@ -286,7 +286,7 @@ class MetricRidge(Solved):
         return (mixture @ self._whitened().mT).square().sum(-1) / len(self.centred)
 
     def _whitened(self) -> Tensor:
-        """L^-1 (Y - mean), (n, q): solved once for all mixtures, and again only if the factor was replaced."""
+        """L^-1 (Y - mean), (n, q): solved once, and again only if the factor was replaced."""
         factor, version = self.factor, self.factor._version
         if self._solved is None or self._solved[0] is not factor or self._solved[1] != version:
             self._solved = factor, version, torch.linalg.solve_triangular(factor, self.centred, upper=False)
