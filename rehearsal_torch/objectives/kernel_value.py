@@ -123,10 +123,10 @@ class KernelValue(AlterationObjective):
     def comparison_value(self, actions: Tensor) -> Tensor:
         """J minus `caution` posterior standard deviations, (..., B, k) -> (..., B)."""
         standardised = self.standardised(actions)
-        value = self.estimator.value(self.prepared, standardised)
-        return (
-            value - self.caution * self.estimator.std(self.prepared, standardised) if self.caution else value
-        )
+        if not self.caution:
+            return self.estimator.value(self.prepared, standardised)
+        value, std = self.estimator.value_and_std(self.prepared, standardised)
+        return value - self.caution * std
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`."""
@@ -163,8 +163,7 @@ class KernelValue(AlterationObjective):
         decision under the fitted kernel.
         """
         standardised = self.standardised(actions)
-        probability = self.estimator.value(self.prepared, standardised, 1)
-        std = self.estimator.std(self.prepared, standardised, 1)
+        probability, std = self.estimator.value_and_std(self.prepared, standardised, 1)
         half_width = (
             math.sqrt(2) * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64))) * std
         )

@@ -167,6 +167,10 @@ class AlterationValue(Solved, ABC):
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """The posterior standard deviation of J, (..., B, k) -> (..., B)."""
 
+    def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
+        """Both, which may share work, (..., B, k) -> (..., B) each."""
+        return self.value(prepared, actions, target), self.std(prepared, actions, target)
+
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """Effective number of rows near a decision, (B, k) -> (B,): the sum over rows of k((x, u, a), row),

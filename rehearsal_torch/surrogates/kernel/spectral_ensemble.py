@@ -59,9 +59,11 @@ class SpectralEnsemble(AlterationValue):
         return [member for member in self.members if isinstance(member, SpectralRidge)]
 
     def _parts(self, prepared: Prepared) -> list[tuple[SpectralRidge, Prepared]]:
+        members = self._each()
+        size = len(prepared.pieces) // len(members)
         return [
-            (member, Prepared(prepared.contexts, (piece,)))
-            for member, piece in zip(self._each(), prepared.pieces, strict=True)
+            (member, Prepared(prepared.contexts, prepared.pieces[place * size : (place + 1) * size]))
+            for place, member in enumerate(members)
         ]
 
     def solve(self, *examples: Tensor) -> None:
@@ -86,7 +88,8 @@ class SpectralEnsemble(AlterationValue):
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """See `AlterationValue.prepare`."""
-        return Prepared(contexts, tuple(member.prepare(contexts).pieces[0] for member in self._each()))
+        pieces = (piece for member in self._each() for piece in member.prepare(contexts).pieces)
+        return Prepared(contexts, tuple(pieces))
 
     def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """See `AlterationValue.value`."""
@@ -105,12 +108,15 @@ class SpectralEnsemble(AlterationValue):
 
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """See `AlterationValue.std`."""
-        parts = self._parts(prepared)
-        values = torch.stack([member.value(part, actions, target) for member, part in parts])
-        variances = torch.stack([member.std(part, actions, target).square() for member, part in parts])
-        count = len(parts)
-        between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(variances[0])
-        return (variances.mean(0) + between).sqrt()
+        return self.value_and_std(prepared, actions, target)[1]
+
+    def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_std`."""
+        found = [member.value_and_std(part, actions, target) for member, part in self._parts(prepared)]
+        values, stds = (torch.stack(each) for each in zip(*found, strict=True))
+        variance, count = stds.square().mean(0), len(found)
+        between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(variance)
+        return values.mean(0), (variance + between).sqrt()
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """See `AlterationValue.support`; the mean over members."""

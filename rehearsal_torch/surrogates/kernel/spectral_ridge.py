@@ -265,11 +265,14 @@ class SpectralRidge(AlterationValue):
         return self.kept
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Cosines and sines of the expected features of contexts (B, |X|): one piece, (B, 2 M)."""
+        """Cosines and sines of the expected features of contexts (B, |X|), (B, 2 M); where the covariates
+        depend on the context alone, also what is left unknown of them, (B,).
+        """
         phases = contexts @ self.on_context.mT
         waves = torch.cat((phases.cos(), phases.sin()), -1) / math.sqrt(self.features)
         if self.on_covariates.shape[1] and not self.first:
             waves = _times(waves, self.embedding(contexts))
+            return Prepared(contexts, (waves, self.embedding.left(contexts)))
         return Prepared(contexts, (waves,))
 
     def expected(self, prepared: Prepared, actions: Tensor) -> Tensor:
@@ -341,17 +344,22 @@ class SpectralRidge(AlterationValue):
 
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """See `AlterationValue.std`."""
+        return self.value_and_std(prepared, actions, target)[1]
+
+    def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_std`."""
         features = self.expected(prepared, actions)
+        value = self.mean[target] + features @ self.coefficients[:, target]
         flat = features.reshape(-1, features.shape[-1])
         solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
         variance = self.noise[target] * solved.square().sum(0).reshape(features.shape[:-1])
-        return (variance + self._unknown(prepared, actions, target)).sqrt()
+        return value, (variance + self._unknown(prepared, actions, target)).sqrt()
 
     def _unknown(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
         """The second stage's share of the variance of J."""
         if not self.on_covariates.shape[1]:
             return actions.new_zeros(actions.shape[:-1])
-        left = self.embedding.left(self._inputs(prepared, actions) if self.first else prepared.contexts)
+        left = self.embedding.left(self._inputs(prepared, actions)) if self.first else prepared.pieces[1]
         mixture, _ = self._mixtures(prepared, actions, target)
         return left * self.embedding.amplitude(mixture)
 
