@@ -104,7 +104,8 @@ def chosen(
     if declines and any(reaching):
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
     best = values.argmax(0).tolist()
-    appraisals = [one.appraise(each) for one, each in zip(sets, actions, strict=True)]
+    # Only sets that some case has chosen: an appraisal may cost as much as the search.
+    appraisals = {which: sets[which].appraise(actions[which]) for which in sorted(set(best))}
     seconds = budget.spent() / max(len(objective.cases), 1)
     decisions = []
     for index, which in enumerate(best):
