@@ -26,6 +26,7 @@ from rehearsal_torch.verbs.configured import (
     judged,
     learnt,
     method_of,
+    over_graphs,
     undisturbed,
 )
 from rehearsal_torch.verbs.methods import RequestError, check_method
@@ -54,6 +55,7 @@ def rehearse(
     seed: int = 0,
     workers: int = 1,
     claims: str = "in_sample",
+    graphs: "str | Path | Mapping[str, Any] | Sequence[Any] | None" = None,
     **settings: object,
 ) -> "Rehearsed":
     """Decides which alteration to make in each case.
@@ -71,6 +73,10 @@ def rehearse(
         claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
             from rows that did not choose them (ten more fits). The trace then holds ``brier``, the held-out
             score of the rows without an alteration, and ``brier_constant``, that of a constant.
+        graphs: Graphs that may be true instead of the task's: {parents, undirected: [[one, other]]}, a list
+            of graphs, or the graphs.yaml of ``rehearsal learn-graph``. The method is fitted under each, and
+            the trace says under which share of them the decision is better than no action, and under which
+            it is worst. The decisions stay those under the task's graph.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
 
@@ -120,7 +126,8 @@ def rehearse(
         )
         surrogate = learnt(config, problem, chosen)
         others = judged(config, problem, chosen) if claims == "cross_fitted" else None
-        made = decisions(problem, surrogate, chosen, seed, workers, others)
+        under = over_graphs(config, problem, chosen, surrogate, graphs, others)
+        made = decisions(problem, surrogate, chosen, seed, workers, under)
         return Rehearsed(made, untouched_score(problem, surrogate, chosen.objective, others))
 
 
