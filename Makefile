@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test test-slow fuzz pages test-all lint docs bench reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
+.PHONY: help train test test-slow fuzz pages test-all lint docs bench bench-calibration reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -24,6 +24,7 @@ help:
 	@echo "make lint                checks style, formatting and types"
 	@echo "make docs                builds the documentation into site/; a warning or a broken link fails it"
 	@echo "make bench               measures the speed of search and training"
+	@echo "make bench-calibration   compares the claims of a small study with their thresholds, in some two minutes"
 	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
 	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
 	@echo "make reproduce-online    makes the tables and figures on structural rehearsal models, under docs/results/online"
@@ -72,7 +73,11 @@ docs: $(DOCS)
 	rm -rf site && mv build/website/site site
 
 bench: $(READY)
-	@for file in benchmarks/*.py; do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
+	@for file in $(filter-out benchmarks/calibration.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
+
+# Fails if a claim breaks a threshold of rehearsal_torch/studies/calibration/thresholds.yaml.
+bench-calibration: $(READY)
+	$(PY) benchmarks/calibration.py workers=$(JOBS) $(ARGS)
 
 reproduce-sepsis: $(READY)
 	$(PY) scripts/reproduce.py study=sepsis $(ARGS)

@@ -354,17 +354,37 @@ def _untouched(
     model: Surrogate, objective: Callable[..., Any], table: Table, task: RehearsalTask, fold: Fold
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `Untouched`, for the held-out rows of a fold."""
-    desired = task.region.contains(table.columns(task.outcomes)).to(torch.float64)
-    predicted = []
-    for batch in _batches(_cases(table, task, fold.held_out), AT_ONCE):
+    desired = task.region.contains(table.columns(task.outcomes)[fold.train]).to(torch.float64)
+    found = untouched_rows(model, objective, _rows(table, fold.held_out), task, float(desired.mean()))
+    return fold.held_out, found.desired, found.predicted, found.constant
+
+
+def untouched_rows(
+    model: Surrogate, objective: Callable[..., Any], table: Table, task: RehearsalTask, constant: float
+) -> Untouched:
+    """Rows that a model has not seen, each predicted under no action; NaN where the method has no estimate.
+
+    Args:
+        model: The fitted model.
+        objective: Builds its objective (`objectives.objective.objective_for`).
+        table: The rows, in which nothing was altered.
+        task: The roles of the variables.
+        constant: The share of desired rows among those that the model has seen.
+
+    Raises:
+        TypeError: if the objective cannot appraise a given action.
+    """
+    predicted: list[float] = []
+    rows = torch.arange(len(table))
+    for batch in _batches(_cases(table, task, rows), AT_ONCE):
         one = _objective(objective, model, batch).sets[0]
         baselines = [each.baseline for each in one.appraise(one.starts(1)[0])]
         predicted += [math.nan if each is None else each.point for each in baselines]
-    return (
-        fold.held_out,
-        desired[fold.held_out],
+    return Untouched(
+        rows,
+        task.region.contains(table.columns(task.outcomes)).to(torch.float64),
         torch.tensor(predicted, dtype=torch.float64),
-        desired[fold.train].mean().expand(len(fold.held_out)),
+        torch.full((len(table),), constant, dtype=torch.float64),
     )
 
 

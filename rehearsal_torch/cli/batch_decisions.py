@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rehearsal_torch.cli.build import seed_and_use_one_thread
 from rehearsal_torch.cli.cross_fitting import claimed
 from rehearsal_torch.cli.errors import UserError, as_user_error
+from rehearsal_torch.cli.graph_members import judged_by_graphs
 from rehearsal_torch.cli.run import Method, Run, learning, method_of, suits
 from rehearsal_torch.round_line import Round, answered
 from rehearsal_torch.run_folder import RunFolder
@@ -159,7 +160,9 @@ def decide(
             str(folder.path),
             "Choose another out=",
         )
-    claims = claimed(run, folder, told=None if sweep else partial(print, flush=True)) if planned else None
+    told = None if sweep else partial(print, flush=True)
+    claims: Claims | None = claimed(run, folder, told) if planned else None
+    claims = judged_by_graphs(run, surrogate, run.config.get("graphs"), claims, told) if planned else None
     with as_user_error("deciding"):
         made = played(
             run,

@@ -58,6 +58,13 @@ def graphs_overall(decisions: Sequence[Decided]) -> str:
     worst = min(found, key=lambda each: float(each["worst"]))
     least = f" (least {min(shares):.1%})" if len(found) > 1 else ""
     judged = min(float(each["judged"]) for each in found)
+    if "worst_named" in worst:
+        without = f"; {1 - judged:.1%} of them have no estimates" if judged < 1 else ""
+        return (
+            f"Of {worst['graphs']} graphs that may be true, better than no action under {mean(shares):.1%}"
+            f"{least}{without}; under the worst graph ({worst['worst_named']}), by "
+            f"{float(worst['worst']):+.3f}."
+        )
     unjudged = (
         f"; graphs with {1 - judged:.1%} of it have too few scenarios to be judged" if judged < 1 else ""
     )

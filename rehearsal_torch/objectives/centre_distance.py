@@ -14,6 +14,15 @@ It is differentiable in z where the indicator of the region is not. It is not a 
 small need not make P(Y in S) large; therefore the share of draws in the region is computed beside it.
 Separate draws compare candidate sets, and further ones give the reported probability.
 
+Its interval is Wilson's for a share p of n_e draws, with
+
+    1 / n_e = 1 / m + h(x, z),        h(x, z) = (1 + v' R^-1 v) / n.
+
+m is the number of draws; h is the leverage of the decision among the n rows, v being context and action in
+standard deviations and R their correlations over the rows: the error that a linear regression of success on
+context and action would have there. The networks are more flexible than that, and are taken as fitted: what
+else is unknown of them is not in the interval (with claims=cross_fitted, models of other rows judge it).
+
 The Chebyshev centre o of S = {y : M y <= d} is the centre of the largest ball inside,
 
     max r   subject to   m_k' o + r |m_k| <= d_k,
@@ -26,10 +35,12 @@ other faces, and so on until it is unique. Faces that are tight for all largest 
 positive multiplier.
 
 Source: Qin et al. (2025), Eq. 6-9 (losses, largest ball) and Sec. 4.2 (bounded regions); Du et al. (2026),
-App. C (where the centre misleads); the cut and the choice among balls are ours.
+App. C (where the centre misleads); Wilson (1927); the cut, the choice among balls and the effective number
+n_e are ours.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Literal, Self, get_args
 
@@ -39,7 +50,13 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_improvement
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Appraisal,
+    chance,
+    no_improvement,
+    normal_quantile,
+)
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward
@@ -166,6 +183,7 @@ class CentreDistance(AlterationObjective):
         aim: The target from which distances are measured.
         pushforward: Push-forwards of the draws for training (the search), validation and test.
         before: Share of desired test draws without an alteration, (B,).
+        level: Coverage probability of the interval.
     """
 
     def __init__(
@@ -176,9 +194,11 @@ class CentreDistance(AlterationObjective):
         aim: Aim,
         pushforward: Sequence[Pushforward],
         before: Tensor,
+        level: float = 0.95,
     ) -> None:
         super().__init__(cases, names)
         self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
+        self.level, self._quantile = level, normal_quantile(level)
 
     @classmethod
     def for_sets(
@@ -189,6 +209,7 @@ class CentreDistance(AlterationObjective):
         draws: int = 1000,
         evaluation_draws: int = 4000,
         precision: int = 32,
+        level: float = 0.95,
     ) -> list[Self]:
         """Minus the expected distance to the centre for each candidate set.
 
@@ -199,6 +220,7 @@ class CentreDistance(AlterationObjective):
             draws: n, number of noise draws for the search.
             evaluation_draws: Number of draws in each of the samples for validation and test.
             precision: 32 or 64 bits for the push-forward.
+            level: Coverage probability of the interval.
 
         Raises:
             ValueError: if a number is out of range or the loss is unknown.
@@ -239,7 +261,9 @@ class CentreDistance(AlterationObjective):
             names: [surrogate.pushforward(each, names, given, task.outcomes) for each in noise]
             for names in task.candidates
         }
-        return [cls(surrogate, cases, names, aim, pushforward[names], before) for names in task.candidates]
+        return [
+            cls(surrogate, cases, names, aim, pushforward[names], before, level) for names in task.candidates
+        ]
 
     def __call__(self, actions: Tensor) -> Tensor:
         """Minus the expected distance, (..., B, k) -> (..., B)."""
@@ -279,18 +303,43 @@ class CentreDistance(AlterationObjective):
         unit[0] = 0.5
         return self.lower + unit.unsqueeze(1) * (self.upper - self.lower)
 
+    def at_level(self, level: float) -> Self:
+        """See `AlterationObjective.at_level`."""
+        other = copy(self)
+        other.level, other._quantile = level, normal_quantile(level)
+        return other
+
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The share of desired test draws, and that without an alteration."""
-        rows = zip(self.share(actions, TEST).tolist(), self.before.tolist(), strict=True)
+        """The share of desired test draws with its interval, and that without an alteration."""
+        shares, draws = self.share(actions, TEST), self._draws()
+        ends = self._ends(shares.to(torch.float64).cpu(), actions, draws)
+        rows = zip(shares.tolist(), self.before.tolist(), ends, strict=True)
         return [
             Appraisal(
-                chance(achieved),
+                chance(achieved, *interval, self.level),
                 chance(baseline_share),
                 declined=no_improvement(achieved, baseline_share) if achieved < baseline_share else "",
-                draws=len(next(iter(self.pushforward[TEST].noise.values()), ())) or None,
+                draws=draws or None,
             )
-            for achieved, baseline_share in rows
+            for achieved, baseline_share, interval in rows
         ]
+
+    def _draws(self) -> int:
+        """The number of test draws."""
+        return len(next(iter(self.pushforward[TEST].noise.values()), ()))
+
+    def _ends(self, shares: Tensor, actions: Tensor, draws: int) -> list[tuple[float | None, float | None]]:
+        """Lower and upper end of each interval, for shares (B,) and actions (B, k); None if the model knows
+        no rows.
+        """
+        overlap = self.surrogate.overlap
+        if not overlap.known or not draws:
+            return [(None, None)] * len(shares)
+        leverage = overlap.leverage(self.names, self.surrogate.task.given(self.cases), actions)
+        square = self._quantile**2 * (leverage.cpu() + 1 / draws)
+        centre, half = shares + square / 2, (square * (shares * (1 - shares) + square / 4)).sqrt()
+        lower, upper = ((centre + sign * half) / (1 + square) for sign in (-1, 1))
+        return list(zip(lower.clamp(0, 1).tolist(), upper.clamp(0, 1).tolist(), strict=True))
 
     def _outcomes(self, pushforward: Pushforward, actions: Tensor) -> Tensor:
         """Standardised outcomes, (..., B, n, |Y|)."""

@@ -89,6 +89,26 @@ def line(run: Recorded) -> str:
     return NONE if found is None else found.line()
 
 
+def score_of(
+    desired: Sequence[float],
+    predicted: Sequence[float],
+    constant: Sequence[float],
+    units: Sequence[str] | None = None,
+) -> UntouchedScore | None:
+    """The score of rows in memory; None if there is none with finite numbers.
+
+    Args:
+        desired: Whether the outcome of each row is desired, 0 or 1, (n,).
+        predicted: Predicted probability of a desired outcome, (n,).
+        constant: The share of desired rows among those that the method has seen, (n,).
+        units: The unit of each row; None if every row is one of its own.
+    """
+    named = [str(index) for index in range(len(desired))] if units is None else units
+    rows = [_Row(*each) for each in zip(named, desired, predicted, constant, strict=True)]
+    rows = [each for each in rows if all(map(math.isfinite, (each.desired, each.predicted, each.constant)))]
+    return _score(rows) if rows else None
+
+
 @dataclass(frozen=True)
 class _Row:
     unit: str

@@ -132,6 +132,23 @@ class Overlap(Solved):
         whole = torch.cat([contexts, actions], -1).to(self.rows)
         return self._fifth((whole - self.location[places]) / self.scale[places], names, NEIGHBOURS)
 
+    def leverage(self, names: Sequence[str], contexts: Tensor, actions: Tensor) -> Tensor:
+        """The leverage of decisions in a linear regression with intercept on context and action, over the
+        stored rows: (1 + v' R^-1 v) / n, v in standard deviations and R the correlations of the rows; it is
+        1 / n at their mean.
+
+        Args:
+            names: The altered variables.
+            contexts: (B, |X|), in units.
+            actions: (B, k), in units.
+        """
+        places = self._places(names)
+        rows = self.rows[:, places]
+        whole = torch.cat([contexts.to(rows), actions.to(rows)], -1)
+        points = (whole - self.location[places]) / self.scale[places]
+        inverse = torch.linalg.pinv(rows.mT @ rows / len(rows), rtol=1e-9, hermitian=True)
+        return (1 + ((points @ inverse) * points).sum(-1)) / len(rows)
+
     def limit(self, names: Sequence[str]) -> float:
         """The 97.5th percentile of the rows' own d_5 for a candidate set."""
         return float(self.limits[self.task.candidates.index(tuple(names))])

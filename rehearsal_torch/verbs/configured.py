@@ -23,6 +23,7 @@ from rehearsal_torch.cli.batch_decisions import Method, method_of, suits
 from rehearsal_torch.cli.build import plain, seed_and_use_one_thread, tasked
 from rehearsal_torch.cli.cross_fitting import cross_fitted_claims
 from rehearsal_torch.cli.errors import UserError, as_user_error
+from rehearsal_torch.cli.graph_members import judged_by_graphs
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF
@@ -33,6 +34,7 @@ from rehearsal_torch.verbs.methods import RequestError
 if TYPE_CHECKING:
     from rehearsal_torch.claims import CrossFittedClaims
     from rehearsal_torch.data.decision import Decision
+    from rehearsal_torch.loop import Claims
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -44,6 +46,7 @@ __all__ = [
     "judged",
     "learnt",
     "method_of",
+    "over_graphs",
     "plain",
     "undisturbed",
 ]
@@ -167,13 +170,42 @@ def judged(config: DictConfig, problem: "Problem", method: Method) -> "CrossFitt
     return cross_fitted_claims(replace(run, objective=method.objective, search=method.search))
 
 
+def over_graphs(
+    config: DictConfig,
+    problem: "Problem",
+    method: Method,
+    surrogate: "Surrogate",
+    graphs: object,
+    claims: "CrossFittedClaims | None",
+) -> "Claims | None":
+    """The claims, followed by the graphs under which the decisions stand, as ``rehearsal decide graphs=FILE``
+    finds them.
+
+    Args:
+        config: The configuration, as `learnt` left it.
+        problem: The problem with the observations.
+        method: The method that decides.
+        surrogate: The fitted surrogate.
+        graphs: The graphs that may be true (`graphs.graph_class`); None for none.
+        claims: Replaces the claims of the decisions; None keeps the method's own.
+
+    Raises:
+        UserError: if the graphs cannot be used.
+    """
+    if graphs is None:
+        return claims
+    run = build(config, problem)
+    run = replace(run, objective=method.objective, search=method.search)
+    return judged_by_graphs(run, surrogate, graphs, claims)
+
+
 def decisions(
     problem: "Problem",
     surrogate: "Surrogate",
     method: Method,
     seed: int,
     workers: int = 1,
-    claims: "CrossFittedClaims | None" = None,
+    claims: "Claims | None" = None,
 ) -> "list[Decision]":
     """A decision for each case of a problem, in order.
 

@@ -26,14 +26,15 @@ from rehearsal_torch.verbs.configured import (
     judged,
     learnt,
     method_of,
+    over_graphs,
     undisturbed,
 )
 from rehearsal_torch.verbs.methods import RequestError, check_method
 
 if TYPE_CHECKING:
-    from rehearsal_torch.data.decision import Decision
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.verbs.rehearsed import Rehearsed
 
 # The configuration groups in which settings are allowed.
 GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
@@ -54,8 +55,9 @@ def rehearse(
     seed: int = 0,
     workers: int = 1,
     claims: str = "in_sample",
+    graphs: "str | Path | Mapping[str, Any] | Sequence[Any] | None" = None,
     **settings: object,
-) -> "list[Decision]":
+) -> "Rehearsed":
     """Decides which alteration to make in each case.
 
     Args:
@@ -72,11 +74,17 @@ def rehearse(
         claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
             from rows that did not choose them (ten more fits). The trace then holds ``brier``, the held-out
             score of the rows without an alteration, and ``brier_constant``, that of a constant.
+        graphs: Graphs that may be true instead of the task's: {parents, undirected: [[one, other]]}, a list
+            of graphs, or the graphs.yaml of ``rehearsal learn-graph``. The method is fitted under each, and
+            the trace says under which share of them the decision is better than no action, and under which
+            it is worst. The decisions stay those under the task's graph.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
 
     Returns:
-        A decision for each case, in the order of the cases.
+        A decision for each case, in the order of the cases: a list, whose `held_out()` says in a sentence how
+        well the method predicts rows that it has not seen where nothing is altered, and whose `untouched` has
+        these numbers (None unless ``claims`` are cross-fitted or ``dataset.validation`` holds rows out).
 
     Raises:
         TableError: if table or cases cannot be read, or a column is missing, not numeric, incomplete or
@@ -101,6 +109,7 @@ def rehearse(
         _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
     with in_words(), undisturbed():
         from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+        from rehearsal_torch.verbs.rehearsed import Rehearsed, untouched_score
 
         check_method(method, "rehearse")
         config = configuration(
@@ -118,7 +127,9 @@ def rehearse(
         )
         surrogate = learnt(config, problem, chosen)
         others = judged(config, problem, chosen) if claims == "cross_fitted" else None
-        return decisions(problem, surrogate, chosen, seed, workers, others)
+        under = over_graphs(config, problem, chosen, surrogate, graphs, others)
+        made = decisions(problem, surrogate, chosen, seed, workers, under)
+        return Rehearsed(made, untouched_score(problem, surrogate, chosen.objective, others))
 
 
 def _rows(given: Any, role: str) -> "pd.DataFrame | Table | str | Path":

@@ -19,7 +19,7 @@ LAYERS = (
     {"objectives"},
     {"search"},
     {"training", "certificate", "credible_bound"},
-    {"checkpoint", "round_line", "run_folder", "workers", "claims", "loop", "adapters"},
+    {"checkpoint", "round_line", "run_folder", "workers", "claims", "member_graphs", "loop", "adapters"},
     {"evaluation"},
     {"reporting"},
     {"cli"},

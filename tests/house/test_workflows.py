@@ -87,7 +87,7 @@ def test_every_target_that_checks_something_is_called():
     runs = [step.get("run", "") for path in WORKFLOWS for _, step in steps(path)]
     lines = [line for run in runs for line in run.splitlines()]
     called = {typed(line)[1] for line in lines if typed(line)[:1] == ("make",)}
-    assert called == {"lint", "test", "test-slow", "docs", "fuzz", "pages"}
+    assert called == {"lint", "test", "test-slow", "docs", "fuzz", "pages", "bench-calibration"}
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)

@@ -78,3 +78,30 @@ def test_numbers_out_of_range_are_refused():
     made = fit(FlowStructural(world.task), world.table(100))
     with pytest.raises(ValueError, match="expected a loss among"):
         CentreDistance.for_cases(made, world.cases(1), loss="median")
+
+
+def test_its_interval_is_wilsons_and_grows_away_from_the_rows():
+    world = chain()
+    made = fit(FlowStructural(world.task), world.table(400))
+    one = CentreDistance.for_cases(made, world.cases(4)).sets[0]
+    near, far = (torch.full((4, 1), value, dtype=torch.float64) for value in (0.3, 1.0))
+    for at in (near, far):
+        half = one.at_level(0.5).appraise(at)
+        for narrow, wide in zip(half, one.appraise(at), strict=True):
+            assert wide.estimate.point == narrow.estimate.point
+            assert 0 <= wide.estimate.lower < narrow.estimate.lower < narrow.estimate.point
+            assert narrow.estimate.point < narrow.estimate.upper < wide.estimate.upper <= 1
+            assert (narrow.estimate.level, wide.estimate.level) == (0.5, 0.95)
+    contexts = made.task.given(one.cases)
+    leverage = [float(made.overlap.leverage(one.names, contexts, at).mean()) for at in (near, far)]
+    assert 1 / 400 < leverage[0] < leverage[1]
+    (first, *_) = one.appraise(near)
+    share, square = (
+        first.estimate.point,
+        1.959964**2 * (float(made.overlap.leverage(one.names, contexts, near)[0]) + 1 / 4000),
+    )
+    ends = [
+        (share + square / 2 + sign * (square * (share * (1 - share) + square / 4)) ** 0.5) / (1 + square)
+        for sign in (-1, 1)
+    ]
+    assert [first.estimate.lower, first.estimate.upper] == pytest.approx(ends, abs=1e-9)

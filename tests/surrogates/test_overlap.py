@@ -95,3 +95,16 @@ def test_what_was_learnt_survives_saving():
     point = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
     assert torch.equal(made.distance(("m",), *point), again.distance(("m",), *point))
     assert again.limit(("m",)) == made.limit(("m",))
+
+
+def test_leverages_are_those_of_a_linear_regression():
+    table = WORLD.table(150)
+    made = seen(table)
+    values = table.columns(("x", "a", "m")).numpy()
+    for names, columns in ((("a",), [0, 1]), (("a", "m"), [0, 1, 2])):
+        design = np.column_stack([np.ones(150), values[:, columns]])
+        hat = (design @ np.linalg.inv(design.T @ design) * design).sum(1)
+        found = made.leverage(
+            names, torch.from_numpy(values[:, :1]), torch.from_numpy(values[:, columns[1:]])
+        )
+        assert found.tolist() == pytest.approx(hat.tolist(), rel=1e-6)

@@ -15,7 +15,7 @@ from rehearsal_torch.evaluation.rehearsal_rows import LEVELS, Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
 from rehearsal_torch.reporting.figures import claimed_and_true, coverage, probability_claims
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.studies.calibration.reproduction import EPISODES, record_in, recorded_rows
+from rehearsal_torch.studies.calibration.reproduction import EPISODES, FLOWS, record_in, recorded_rows
 from rehearsal_torch.studies.provenance import caution, minutes, origin
 from rehearsal_torch.studies.readme import Block, Section, write_readme
 from rehearsal_torch.studies.results_folder import RUN
@@ -194,6 +194,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
     tables, hidden, episodes, stays = (
         rows[name] for name in ("rehearsal", "confounding", "episodes", "stays")
     )
+    tables = [*tables, *rows[FLOWS]]
     if tables:
         yield Section(["## Probabilities of a desired outcome", TEXTS["rehearsal"], claims_table(tables)])
         levels = levels_table(tables)

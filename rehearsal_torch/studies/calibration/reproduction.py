@@ -42,6 +42,8 @@ KEY = ("stage", "dataset", "method", "seed")
 LOG = Log(KEY, ("fit_seconds", "decisions", "no_action", "seconds"), ("seed",))
 # The stages of the simulated cohort.
 EPISODES = ("episodes", "stays")
+# The stage of conditional flows, and the largest number of its cases per seed.
+FLOWS, FLOW_CASES = "flows", int(study("calibration").facts["flow_contexts"])
 
 
 def _layout(stage: Stage) -> Layout:
@@ -63,10 +65,9 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
         job: The job.
     """
     options = protocol.options
+    cases = min(options["contexts"], FLOW_CASES) if job.stage == FLOWS else options["contexts"]
     size = (
-        f"+dataset.limit={options['patients']}"
-        if job.stage in EPISODES
-        else f"dataset.size.contexts={options['contexts']}"
+        f"+dataset.limit={options['patients']}" if job.stage in EPISODES else f"dataset.size.contexts={cases}"
     )
     config = configured(protocol.conf, [*job.overrides, size, "trainer.progress=false", *protocol.overrides])
     problem = problem_of(config)

@@ -31,14 +31,17 @@ from rehearsal_torch.studies.request import Request
 from rehearsal_torch.studies.runner import Reproduction, Work
 from rehearsal_torch.studies.study_files import study
 
-# The stages: rehearsal methods, the bounds for the truth, and agents.
-ROUNDS, BOUNDS, AGENTS = "rounds", "truth", "rl"
+# The stages: rehearsal methods at the paper's tau and at others, the bounds for the truth, and agents.
+ROUNDS, TAUS, BOUNDS, AGENTS = "rounds", "taus", "truth", "rl"
 LOG = Log(KEY, ("rounds", "seconds"))
 # The record of the methods in a folder.
 record_in = partial(
     Record,
     layouts={
-        ROUNDS: Layout(study("online").stages[ROUNDS].file, KEY, COLUMNS, NUMBERS, WHOLE),
+        **{
+            stage: Layout(study("online").stages[stage].file, KEY, COLUMNS, NUMBERS, WHOLE)
+            for stage in (ROUNDS, TAUS)
+        },
         BOUNDS: Layout(
             study("online").stages[BOUNDS].file, KEY, (*COLUMNS, *TRUTH), (*NUMBERS, *TRUTH), WHOLE
         ),
@@ -171,7 +174,7 @@ class OnlineRehearsal(Reproduction):
     def works(self) -> Iterator[Work]:
         """See `Reproduction.works`."""
         folder, rounds = self.out.path, self.request.options["rounds"]
-        for stage in (ROUNDS, BOUNDS):
+        for stage in (ROUNDS, TAUS, BOUNDS):
             if stage in self.request.working:
                 compute, protocol = partial(attempted, rows_of), Protocol.of(self.request)
                 repeats = repeats_of(self.request, stage)

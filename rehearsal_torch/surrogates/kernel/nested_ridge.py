@@ -210,6 +210,8 @@ class NestedRidge(RehearsalSurrogate):
         adjustments: The adjustment of each candidate set.
     """
 
+    by_adjustment: bool = True
+
     def __init__(
         self,
         task: Mapping[str, Any] | RehearsalTask,

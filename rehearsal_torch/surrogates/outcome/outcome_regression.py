@@ -74,6 +74,8 @@ class OutcomeRegression(RehearsalSurrogate):
         ValueError: if a number is out of range.
     """
 
+    by_adjustment: bool = True
+
     def __init__(
         self,
         task: Mapping[str, Any] | RehearsalTask,

@@ -112,6 +112,8 @@ class StackedRegression(RehearsalSurrogate):
         ValueError: if the estimators of the indicator cannot predict rows that are left out.
     """
 
+    by_adjustment: bool = True
+
     def __init__(
         self,
         task: Mapping[str, Any] | RehearsalTask,

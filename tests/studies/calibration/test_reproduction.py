@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-from rehearsal_torch.studies.calibration.reproduction import record_in, recorded_rows
+from rehearsal_torch.studies.calibration.reproduction import FLOW_CASES, record_in, recorded_rows
 from rehearsal_torch.studies.plan import jobs
 from rehearsal_torch.studies.reproduce import main
 from rehearsal_torch.studies.study_files import study
 
 STUDY = study("calibration")
 # Seeds below were used while the methods were made.
-FRESH = {"rehearsal": 500, "confounding": 400, "episodes": 21, "stays": 31}
+FRESH = {"rehearsal": 500, "flows": 520, "confounding": 400, "episodes": 21, "stays": 31}
 
 
 def test_no_seed_of_the_study_was_used_to_choose_anything():
@@ -19,7 +19,7 @@ def test_no_seed_of_the_study_was_used_to_choose_anything():
 
 
 def test_stages_have_their_own_worlds_and_methods():
-    for stage, count in (("rehearsal", 8), ("confounding", 3), ("episodes", 3), ("stays", 4)):
+    for stage, count in (("rehearsal", 8), ("flows", 3), ("confounding", 3), ("episodes", 3), ("stays", 4)):
         planned = jobs(STUDY, stage)
         assert len({job.world for job in planned}) == count
 
@@ -44,6 +44,20 @@ def test_worlds_of_tables_yield_claims_and_truths(tmp_path):
         .read_text()
         .startswith("world,method,seed,cases,claimed,true,no_action,best,")
     )
+
+
+@pytest.mark.slow
+def test_conditional_flows_claim_with_intervals_for_a_few_cases(tmp_path):
+    typed = ["study=calibration", "stages=[flows,figures]", "worlds=[bank]", "seeds=[900]"]
+    assert main([*typed, "contexts=30", "trainer.max_epochs=1", "workers=1", f"out={tmp_path}"]) == 0
+    rows = recorded_rows(record_in(tmp_path), "flows")
+    assert len(rows) == FLOW_CASES
+    for row in rows:
+        ends = [
+            row[key] for key in ("lower", "lower80", "lower50", "estimate", "upper50", "upper80", "upper")
+        ]
+        assert ends == sorted(ends) or math.isnan(row["lower"])
+    assert "| bank | `grad_rh` | 1 | 8 |" in (tmp_path / "README.md").read_text()
 
 
 @pytest.mark.slow

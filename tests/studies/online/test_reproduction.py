@@ -249,3 +249,21 @@ def test_what_is_committed_is_not_done_again(tmp_path):
     agents = agents_in(out, 100)
     assert agents.todo(jobs(online, "rl", methods=["ddpg", "uniform_joint"])) == []
     assert agents_in(out, 10_000).todo(jobs(online, "rl", ["bermuda"], ["ddpg"], seeds=[0])) == []
+
+
+def test_other_taus_have_ten_repeats_of_the_rounds_that_are_already_begun(tmp_path):
+    planned = jobs(study("online"), "taus")
+    assert {job.setting for job in planned} == {"0.3", "0.5", "0.9"}
+    assert len(planned) == 2 * 3 * 10
+    # The stage shares its file with the rounds at the paper's tau.
+    record = record_in(copied("online", tmp_path))
+    assert len(record.todo(planned)) == 2 * 3 * 7
+    assert record.layouts["taus"] == record.layouts["rounds"]
+
+
+@pytest.mark.slow
+def test_rounds_at_another_tau_stand_in_the_same_file(tmp_path):
+    assert run(tmp_path, "taus", taus=("0.3", "0.9"), rounds=2) == 0
+    assert [row["tau"] for row in rows(tmp_path / "rounds.csv")] == ["0.3", "0.3", "0.9", "0.9"]
+    assert run(tmp_path, "taus", "figures", taus=("0.3", "0.9"), rounds=2) == 0
+    assert "## Fig. 4: rounds at each tau" in (tmp_path / "README.md").read_text()

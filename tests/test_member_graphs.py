@@ -1,0 +1,124 @@
+"""Under which graphs a decision stands: u before the action or after it, in a world where that decides."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.graph_class import graph_class
+from rehearsal_torch.member_graphs import FITS, TRACE, member_graphs
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
+from rehearsal_torch.training.fit import fit
+from tests.toys.rehearsal_toys import confounded_table, some_cases
+
+PARENTS = {"c": ["x"], "y": ["x", "a", "u"]}
+CLASS = graph_class({"parents": PARENTS, "undirected": [["u", "a"]]})
+TASK = RehearsalTask.of(
+    {
+        "graph": {"parents": PARENTS | {"a": ["u"]}},
+        "context": ["x"],
+        "box": {"a": [-1.5, 1.5]},
+        "region": {"y": [2.0, None]},
+    }
+)
+TABLE = confounded_table(300)
+CASES = some_cases(TASK, 3)
+outcome_regression = partial(OutcomeRegression, members=2, frequencies=30, evidence_rows=80, iterations=8)
+
+
+def judge(make=LinearStructural, objective=GaussianSuccess, graphs=CLASS, **more):
+    seen = []
+
+    def fitted(graph):
+        seen.append(graph)
+        return fit(make(replace(TASK, graph=graph)), TABLE)
+
+    return member_graphs(graphs, fit(make(TASK), TABLE), fitted, objective, **more), seen
+
+
+def setting(value, names=("a",)):
+    decision = Decision(Alteration(names, torch.full((len(names),), value, dtype=torch.float64)), 0.5)
+    return [decision, Decision(None, 0.0, status="no_action"), decision]
+
+
+@pytest.mark.parametrize(
+    ("make", "objective"), [(LinearStructural, GaussianSuccess), (outcome_regression, OutcomeSuccess)]
+)
+def test_an_action_may_be_right_under_one_graph_and_wrong_under_the_other(make, objective):
+    lines: list[str] = []
+    found, seen = judge(make, objective, told=lines.append)
+    # The task's own graph is fitted already.
+    assert [graph.edges.count(("a", "u")) for graph in seen] == [1]
+    assert lines == ["graphs: fit 1 of 1, for 1 of 2"]
+    # Setting a high helps if u causes it, and harms if a causes u, of which y falls faster than it rises.
+    first, none, third = found(CASES, setting(1.5))
+    assert none.trace == {}
+    facts = first.trace[TRACE]
+    assert (facts["stand"], facts["worst_named"], facts["worst_weight"]) == (0.5, "a -> u", 0.5)
+    assert facts["worst"] < 0
+    assert (facts["judged"], facts["graphs"], facts["fits"], facts["left_out"]) == (1.0, 2, 2, 0)
+    assert first.warnings[-1].startswith("graph: under 50.0% of the 2 graphs that may be true no better")
+    assert third.alteration == first.alteration
+    low = found(CASES, setting(-1.5))[0].trace[TRACE]
+    assert (low["stand"], low["worst_named"]) == (0.5, "u -> a")
+
+
+def test_graphs_with_the_same_adjustment_share_a_fit():
+    graphs = [
+        {"parents": PARENTS | {"a": ["u"]}},
+        {"parents": PARENTS | {"a": ["u"], "c": ["x", "u"]}},
+        {"parents": PARENTS | {"a": ["u", "c"]}},
+        {"parents": PARENTS | {"u": ["a"]}},
+    ]
+    found, seen = judge(outcome_regression, OutcomeSuccess, graph_class(graphs))
+    assert len(seen) == 2
+    assert len(found.surrogates) == 3
+    assert found.of[0] == found.of[1] != found.of[2]
+    every, fitted = judge(graphs=graph_class(graphs))
+    assert (len(every.surrogates), len(fitted)) == (4, 3)
+
+
+def test_without_a_path_there_is_no_gain_and_graphs_against_the_roles_are_left_out():
+    cut = {"parents": {"a": ["u"], "c": ["x"], "y": ["x", "u"]}}
+    late = {"parents": PARENTS | {"x": ["a"], "c": []}}
+    graphs = graph_class([{"parents": PARENTS | {"a": ["u"]}}, cut, late])
+    found, _ = judge(graphs=graphs)
+    facts = found(CASES, setting(1.5))[0].trace[TRACE]
+    assert (facts["stand"], facts["worst"], facts["left_out"], facts["graphs"]) == (0.5, 0.0, 1, 2)
+    with pytest.raises(
+        ValueError, match=r"each of 1 graphs contradicts the roles of the task: context \['x'\]"
+    ):
+        judge(graphs=graph_class([late]))
+    with pytest.raises(ValueError, match=r"\['z'\] are not both"):
+        judge(graphs=graph_class([{"parents": PARENTS | {"a": ["u", "z"]}}]))
+
+
+def test_claims_come_first_and_what_stands_everywhere_has_no_warning():
+    def claims(cases, decisions):
+        return [replace(each, reason="claimed") for each in decisions]
+
+    found, seen = judge(graphs=graph_class({"parents": PARENTS | {"a": ["u"]}}), claims=claims)
+    (first, *_) = found(CASES, setting(1.5))
+    assert (first.reason, first.warnings, seen) == ("claimed", (), [])
+    assert first.trace[TRACE]["stand"] == 1.0
+
+
+def test_the_number_of_fits_is_bounded():
+    bits = range(6)
+    graphs = graph_class(
+        [
+            {"parents": PARENTS | {"a": ["u"]} | {f"v{bit}": ["x"] * (number >> bit & 1) for bit in bits}}
+            for number in range(FITS + 2)
+        ]
+    )
+    task = RehearsalTask.of(TASK.to_plain() | {"graph": graphs.graphs[0].to_plain()})
+    own = LinearStructural(task)
+    with pytest.raises(ValueError, match=f"52 graphs need 51 fits; expected at most {FITS}"):
+        member_graphs(graphs, own, lambda graph: own, GaussianSuccess)
