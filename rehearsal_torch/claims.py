@@ -182,7 +182,7 @@ def estimates(
     """
     points = torch.full((len(decisions),), math.nan, dtype=torch.float64)
     draws: list[int | None] = [None] * len(decisions)
-    for one in objective.sets:
+    for one in objective.whole:
         mine = [
             index
             for index, each in enumerate(decisions)
@@ -298,7 +298,10 @@ def _cases(table: Table, task: RehearsalTask, rows: Tensor) -> list[RehearsalCas
     contexts = table.columns(task.context)[rows]
     return [
         RehearsalCase(
-            f"row {int(row)}", dict(zip(task.context, context.unbind(), strict=True)), task.box.bounds()
+            f"row {int(row)}",
+            dict(zip(task.context, context.unbind(), strict=True)),
+            task.box.bounds(),
+            levels=task.box.levels,
         )
         for row, context in zip(rows.tolist(), contexts, strict=True)
     ]
@@ -349,7 +352,7 @@ def _untouched(
     desired = task.region.contains(table.columns(task.outcomes)).to(torch.float64)
     predicted = []
     for batch in _batches(_cases(table, task, fold.held_out), AT_ONCE):
-        one = _objective(objective, model, batch).sets[0]
+        one = _objective(objective, model, batch).whole[0]
         baselines = [each.baseline for each in one.appraise(one.starts(1)[0])]
         predicted += [math.nan if each is None else each.point for each in baselines]
     return (

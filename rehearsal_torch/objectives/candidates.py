@@ -11,11 +11,13 @@ Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate altera
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.guard import guarded
+from rehearsal_torch.objectives.levels import levelled
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 if TYPE_CHECKING:
@@ -29,11 +31,12 @@ class Candidates(Generic[T_co]):
 
     Args:
         cases: The B cases.
-        sets: One objective per candidate set, over the same cases.
+        sets: One objective per candidate set, over the same cases; kept as `whole`.
         surrogate: The surrogate behind them; its graphs and observations determine which answers must be
             refused or need a warning. None skips these checks.
 
     Attributes:
+        whole: The objectives as given.
         kind: The kind of problem that it applies to; see `Objective`.
     """
 
@@ -46,7 +49,14 @@ class Candidates(Generic[T_co]):
         surrogate: RehearsalSurrogate | None = None,
     ) -> None:
         self.cases, self.surrogate = tuple(cases), surrogate
-        self.sets: tuple[T_co, ...] = tuple(sets)
+        self.whole: tuple[T_co, ...] = tuple(sets)
+
+    @cached_property
+    def sets(self) -> tuple[T_co, ...]:
+        """What searches maximise over: the objectives as given, those of variables with levels once for every
+        combination to be searched, or at the best one (`objectives.levels`).
+        """
+        return levelled(self.whole)
 
     def guarded(self, decisions: list[Decision], declines: bool = True) -> list[Decision]:
         """The decisions, one for each case, after the rule of `objectives.guard`."""
