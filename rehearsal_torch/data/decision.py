@@ -99,16 +99,17 @@ class RehearsalCase:
                 [lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64
             )
             slack = float(margin(ends[0], ends[1], ROUNDING))
+            levels = self.levels.get(name)
+            if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
+                few = [f"{each:g}" for each in levels[:10]] + (["..."] if len(levels) > 10 else [])
+                raise ValueError(
+                    f"{self.identity}: {name} may be set to {', '.join(few)}; got {value.tolist()}: take one of "
+                    "these, or offer the value in the task"
+                )
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
                 raise ValueError(
                     f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got "
                     f"{value.tolist()}: move it inside, or widen the bounds"
-                )
-            levels = self.levels.get(name)
-            if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
-                raise ValueError(
-                    f"{self.identity}: {name} may be set to {', '.join(f'{each:g}' for each in levels)}; got "
-                    f"{value.tolist()}: take one of these, or offer the value in the task"
                 )
 
     def facts(self) -> dict[str, Any]:

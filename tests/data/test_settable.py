@@ -71,11 +71,11 @@ def test_a_case_refuses_what_is_no_level():
     made = task()
     case = RehearsalCase("0", {}, made.box.bounds(), levels=made.box.levels)
     case.check(Alteration(("drug", "ward"), made.box.only(("drug", "ward")).lower))
-    for name, value in (("drug", 0.5), ("ward", 3.0)):
+    for name, value in (("drug", 0.5), ("drug", 2.0), ("ward", 3.0)):
         with pytest.raises(ValueError, match=f"{name} may be set to .*take one of these"):
             case.check(Alteration((name,), made.box.lower.new_tensor([value])))
     with pytest.raises(ValueError, match="may be set within"):
-        case.check(Alteration(("drug",), made.box.lower.new_tensor([2.0])))
+        case.check(Alteration(("dose",), made.box.lower.new_tensor([12.0])))
     with pytest.raises(ValueError, match=r"drug has the levels .*expected some, within the range"):
         RehearsalCase("0", {}, {"drug": (0.0, 1.0)}, levels={"drug": (0.0, 2.0)})
 
