@@ -103,8 +103,8 @@ class RehearsalCase:
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
                 few = [f"{each:g}" for each in levels[:10]] + (["..."] if len(levels) > 10 else [])
                 raise ValueError(
-                    f"{self.identity}: {name} may be set to {', '.join(few)}; got {value.tolist()}: take one of "
-                    "these, or offer the value in the task"
+                    f"{self.identity}: {name} may be set to {', '.join(few)}; got {value.tolist()}: take "
+                    "one of these, or offer the value in the task"
                 )
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
                 raise ValueError(
