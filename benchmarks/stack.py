@@ -36,6 +36,9 @@ WORLDS = {
     "manage": ["dataset=manage"],
     "bermuda": ["dataset=bermuda"],
     "bermuda_neurips24": ["dataset=bermuda", "dataset.preset=neurips24"],
+    "yes_no": ["dataset=yes_no"],
+    "visits": ["dataset=visits"],
+    "classes": ["dataset=classes"],
 }
 METHODS = ("cme", "outcome_regression", "cme_stack")
 FIELDS = (

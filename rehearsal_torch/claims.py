@@ -47,8 +47,7 @@ from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.given_actions import estimates
+from rehearsal_torch.objectives.candidates import Candidates, estimates
 from rehearsal_torch.objectives.objective import AlterationObjective, normal_quantile, objective_for
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator
@@ -306,7 +305,10 @@ def _cases(table: Table, task: RehearsalTask, rows: Tensor) -> list[RehearsalCas
     contexts = table.columns(task.context)[rows]
     return [
         RehearsalCase(
-            f"row {int(row)}", dict(zip(task.context, context.unbind(), strict=True)), task.box.bounds()
+            f"row {int(row)}",
+            dict(zip(task.context, context.unbind(), strict=True)),
+            task.box.bounds(),
+            levels=task.box.levels,
         )
         for row, context in zip(rows.tolist(), contexts, strict=True)
     ]
@@ -377,7 +379,7 @@ def untouched_rows(
     predicted: list[float] = []
     rows = torch.arange(len(table))
     for batch in _batches(_cases(table, task, rows), AT_ONCE):
-        one = _objective(objective, model, batch).sets[0]
+        one = _objective(objective, model, batch).whole[0]
         baselines = [each.baseline for each in one.appraise(one.starts(1)[0])]
         predicted += [math.nan if each is None else each.point for each in baselines]
     return Untouched(

@@ -34,8 +34,7 @@ from rehearsal_torch.graphs.graph_class import GraphClass
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.given_actions import appraisals
+from rehearsal_torch.objectives.candidates import Candidates, appraisals
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -87,7 +86,7 @@ class MemberGraphs:
         objective = objective_for(self.objective, surrogate, cases)
         if not isinstance(objective, Candidates):
             return gains
-        for index, each in enumerate(appraisals(objective.sets, decisions)):
+        for index, each in enumerate(appraisals(objective.whole, decisions)):
             if each is not None and each.estimate is not None and each.baseline is not None:
                 gains[index] = each.estimate.point - each.baseline.point
         return gains

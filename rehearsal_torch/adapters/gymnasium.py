@@ -66,7 +66,8 @@ class AlterationCode:
         self.size = self.choices + len(self.names)
 
     def decode(self, point: Sequence[float] | Tensor) -> Alteration:
-        """The alteration of a point (m + k,); values outside [-1, 1] are clamped.
+        """The alteration of a point (m + k,); values outside [-1, 1] are clamped, and a variable with levels
+        takes the nearest.
 
         Raises:
             ValueError: if the point has another size, or a number is not finite.
@@ -79,6 +80,7 @@ class AlterationCode:
             )
         names = self.candidates[int(numbers[: self.choices].argmax())] if self.choices else self.candidates[0]
         values = self.box.lower + (numbers[self.choices :].clamp(-1.0, 1.0) + 1) / 2 * self.box.width
+        values = self.box.project(values) if self.box.levels else values
         return Alteration(names, values[[self.names.index(name) for name in names]])
 
     def encode(self, alteration: Alteration) -> Tensor:

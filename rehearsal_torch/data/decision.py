@@ -25,7 +25,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.sensitivity import Sensitivity
-from rehearsal_torch.spaces.box import Alteration, margin
+from rehearsal_torch.spaces.box import Alteration, margin, nearest
 
 # The fraction of an interval's width by which rounding may carry a value beyond its bounds.
 ROUNDING = 1e-6
@@ -42,15 +42,17 @@ class RehearsalCase:
         given: Observed variables, name to value (...).
         feasible: Variables that may be set, name to (lower, upper).
         unit: The unit (a patient, a store) of which the case is one row; None if none is known.
+        levels: The only values of variables that may not be set to any value of their range, name to levels.
 
     Raises:
-        ValueError: if a given value is not finite, or a variable has an empty range.
+        ValueError: if a given value is not finite, a variable has an empty range, or levels lie outside it.
     """
 
     identity: str
     given: dict[str, Tensor]
     feasible: dict[str, tuple[float, float]]
     unit: str | None = None
+    levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
@@ -65,6 +67,13 @@ class RehearsalCase:
                     f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]: expected lower <= "
                     "upper"
                 )
+        for name, values in self.levels.items():
+            low, high = self.feasible.get(name, (math.nan, math.nan))
+            if not values or not all(low <= value <= high for value in values):
+                raise ValueError(
+                    f"{self.identity}: {name} has the levels {list(values)}; expected some, within the range "
+                    f"in which it may be set, [{low:g}, {high:g}]"
+                )
 
     def check(self, alteration: Alteration | None) -> None:
         """Refuses an infeasible alteration; None is no action.
@@ -73,7 +82,8 @@ class RehearsalCase:
             alteration: Values (..., k).
 
         Raises:
-            ValueError: if it sets a variable that may not be set, or sets one outside its bounds.
+            ValueError: if it sets a variable that may not be set, or sets one outside its bounds or to none
+                of its levels.
         """
         for name, value in (
             () if alteration is None else zip(alteration.names, alteration.values.unbind(-1), strict=True)
@@ -89,6 +99,13 @@ class RehearsalCase:
                 [lower, upper] if len(known) == 2 else [0.0, abs(known[0])], dtype=torch.float64
             )
             slack = float(margin(ends[0], ends[1], ROUNDING))
+            levels = self.levels.get(name)
+            if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
+                few = [f"{each:g}" for each in levels[:10]] + (["..."] if len(levels) > 10 else [])
+                raise ValueError(
+                    f"{self.identity}: {name} may be set to {', '.join(few)}; got {value.tolist()}: take "
+                    "one of these, or offer the value in the task"
+                )
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
                 raise ValueError(
                     f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got "

@@ -46,7 +46,9 @@ Question = RehearsalTask | CausalTask | Columns
 
 
 def fields(question: Question) -> dict[str, frozenset[str]]:
-    """The fields of a question; boxes are left out, as no fit depends on their bounds."""
+    """The fields of a question; the bounds of boxes are left out, as no fit depends on them. Nor does one of
+    this package depend on ``levels``, which are replaced like bounds.
+    """
     if isinstance(question, Columns):
         return {"columns": frozenset(question.names)}
     found = {"graph": _graph(question.graph), "actions": frozenset(question.box.names)}
@@ -56,6 +58,10 @@ def fields(question: Question) -> dict[str, frozenset[str]]:
             "outcomes": frozenset(question.outcomes),
             "region": _faces(question.region),
             "candidates": frozenset("{" + ", ".join(sorted(names)) + "}" for names in question.candidates),
+            "levels": frozenset(
+                f"{name} in {{{', '.join(f'{value:.10g}' for value in values)}}}"
+                for name, values in question.box.levels.items()
+            ),
         }
     limits = frozenset[str]() if question.limits is None else _faces(question.limits)
     return found | {"nodes": frozenset(question.nodes), "reward": _reward(question.reward), "limits": limits}

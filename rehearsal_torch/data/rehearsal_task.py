@@ -7,6 +7,7 @@ The aim is an alteration of one of the candidate sets of variables that maximise
 Source: Du et al. (2026), Sec. 2.1 and 3.1; Qin et al. (2023), Sec. 2-3.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
 MIN_ROWS = 10
+# Combinations of the levels of a candidate set: all are evaluated, or, beside variables without levels, the
+# others are searched for each.
+COMBINATIONS, SEARCHES = 10_000, 256
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class RehearsalTask:
     Attributes:
         graph: The influence graph of all variables.
         context: Variables that are observed before deciding.
-        box: Actionable variables, with bounds.
+        box: Actionable variables, with bounds or levels.
         region: The desired region of the outcomes.
         candidates: Sets of variables that may be set jointly; one set is selected. If empty, each actionable
             variable is a set of its own.
@@ -43,7 +47,8 @@ class RehearsalTask:
 
     Raises:
         ValueError: if a name is not in the graph or has two roles, a context variable is a descendant of an
-            actionable one, or an actionable variable is a descendant of an outcome.
+            actionable one, an actionable variable is a descendant of an outcome, or a candidate set has too
+            many combinations of levels.
     """
 
     graph: RehearsalGraph
@@ -81,6 +86,7 @@ class RehearsalTask:
                     f"candidate set {list(names)}: expected some of the actionable variables "
                     f"{list(self.box.names)}"
                 )
+            yield from self._too_many(names)
         after = self.graph.descendants(self.box.names)
         if late := [name for name in self.context if name in after and name not in settable]:
             yield (
@@ -90,6 +96,17 @@ class RehearsalTask:
         beyond = self.graph.descendants(self.outcomes)
         if early := [name for name in self.box.names if name in beyond and name not in self.outcomes]:
             yield f"actionable {early} is a descendant of an outcome: setting it cannot change the outcome"
+
+    def _too_many(self, names: Sequence[str]) -> Iterator[str]:
+        count = math.prod(len(self.box.levels[name]) for name in names if name in self.box.levels)
+        alone = all(name in self.box.levels for name in names)
+        limit = COMBINATIONS if alone else SEARCHES
+        if count > limit:
+            beside = "" if alone else " beside variables with bounds"
+            yield (
+                f"candidate set {list(names)}: {count} combinations of values{beside}; expected at most "
+                f"{limit}: offer fewer values, fewer variables at once, or bounds in place of values"
+            )
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -163,7 +180,7 @@ class RehearsalTask:
         return {
             "graph": self.graph.to_plain(),
             "context": list(self.context),
-            "box": {name: list(bounds) for name, bounds in self.box.bounds().items()},
+            "box": self.box.to_plain(),
             "region": {
                 "names": list(self.outcomes),
                 "normals": self.region.normals.tolist(),

@@ -22,6 +22,7 @@ import torch
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
+from rehearsal_torch.data.settable import SETTABLE, Settable, box_of
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.schema import (
     Bounds,
@@ -175,7 +176,7 @@ class RehearsalTaskFile(Schema):
     context: Names = Field(
         description="a list of the variables that are observed before deciding, [] for none"
     )
-    box: Ranges = Field(description=BOX)
+    box: Settable = Field(description=SETTABLE)
     region: Annotated[
         Annotated[dict[Name, Sides], Tag(OPEN)] | Annotated[NamedFaces, Tag(FLAT)],
         Discriminator(_region),
@@ -260,7 +261,7 @@ def rehearsal_parts(
     """
     found, faults = read(RehearsalTaskFile, plain)
     named, graph = _graph(found, faults)
-    box = _made("box", faults, lambda: Box.of(found["box"])) if "box" in found else None
+    box = _made("box", faults, lambda: box_of(found["box"])) if "box" in found else None
     region = _made("region", faults, lambda: _region_of(found["region"])) if "region" in found else None
     parts = {
         "context": found.get("context", []),

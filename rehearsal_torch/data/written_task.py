@@ -4,7 +4,7 @@
       parents: {rate: [score, stability], repaid: [stability, rate]}
       bidirected: []              # sets of variables with hidden common causes, [[one, other], ...]
     context: [score]              # observed before deciding
-    box: {rate: [0, 1]}           # actionable variables with bounds
+    box: {rate: [0, 1]}           # actionable variables with bounds, or {values: [...]} to choose from
     region: {repaid: [0.6, null]} # desired outcomes; null leaves a side open
     candidates: [[rate]]          # optional: sets of variables that may be set jointly (default: each alone)
     unit: shop                    # optional: the column that says which rows belong together; no variable

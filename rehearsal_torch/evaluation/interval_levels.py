@@ -13,8 +13,7 @@ from typing import Any
 
 from rehearsal_torch.claims import CrossFittedClaims
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.given_actions import appraisals
+from rehearsal_torch.objectives.candidates import Candidates, appraisals
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -74,7 +73,7 @@ class IntervalLevels:
         if not isinstance(objective, Candidates):
             return found
         for level in self.levels:
-            sets = [each for each in (one.at_level(level) for one in objective.sets) if each is not None]
+            sets = [each for each in (one.at_level(level) for one in objective.whole) if each is not None]
             for index, appraisal in enumerate(appraisals(sets, decisions)):
                 estimate, own = None if appraisal is None else appraisal.estimate, decisions[index].estimate
                 if estimate is None or own is None or estimate.lower is None or estimate.upper is None:

@@ -7,19 +7,27 @@ a search returns the best set for each case. An objective defines how it is buil
     candidates = KernelValue.for_cases(surrogate, cases, caution=2.0)
     decisions  = ProjectedAscent().batch_search(candidates)
 
+Models of other rows, of other graphs and at other levels judge such decisions by `appraisals`.
+
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate alterations).
 """
 
+import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.guard import guarded
+from rehearsal_torch.objectives.levels import levelled
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 if TYPE_CHECKING:
-    from rehearsal_torch.objectives.objective import AlterationObjective
+    from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 
 T_co = TypeVar("T_co", bound="AlterationObjective", covariant=True)
 
@@ -29,11 +37,12 @@ class Candidates(Generic[T_co]):
 
     Args:
         cases: The B cases.
-        sets: One objective per candidate set, over the same cases.
+        sets: One objective per candidate set, over the same cases; kept as `whole`.
         surrogate: The surrogate behind them; its graphs and observations determine which answers must be
             refused or need a warning. None skips these checks.
 
     Attributes:
+        whole: The objectives as given.
         kind: The kind of problem that it applies to; see `Objective`.
     """
 
@@ -46,7 +55,14 @@ class Candidates(Generic[T_co]):
         surrogate: RehearsalSurrogate | None = None,
     ) -> None:
         self.cases, self.surrogate = tuple(cases), surrogate
-        self.sets: tuple[T_co, ...] = tuple(sets)
+        self.whole: tuple[T_co, ...] = tuple(sets)
+
+    @cached_property
+    def sets(self) -> tuple[T_co, ...]:
+        """What searches maximise over: the objectives as given, those of variables with levels once for every
+        combination to be searched, or at the best one (`objectives.levels`).
+        """
+        return levelled(self.whole)
 
     def guarded(self, decisions: list[Decision], declines: bool = True) -> list[Decision]:
         """The decisions, one for each case, after the rule of `objectives.guard`."""
@@ -55,3 +71,46 @@ class Candidates(Generic[T_co]):
     def trajectory_record(self, decision: Decision) -> dict[str, Any]:  # noqa: ARG002
         """Empty: an alteration has no steps."""
         return {}
+
+
+def estimates(
+    objective: "Candidates[AlterationObjective]", decisions: Sequence[Decision]
+) -> tuple[Tensor, list[int | None]]:
+    """The objective's estimates for given decisions, (B,), NaN where nothing is altered, and how many draws
+    each is a share of.
+    """
+    points = torch.full((len(decisions),), math.nan, dtype=torch.float64)
+    draws: list[int | None] = [None] * len(decisions)
+    for index, each in enumerate(appraisals(objective.whole, decisions)):
+        if each is not None and each.estimate is not None:
+            points[index], draws[index] = each.estimate.point, each.draws
+    return points, draws
+
+
+def appraisals(
+    sets: "Sequence[AlterationObjective]", decisions: Sequence[Decision]
+) -> "list[Appraisal | None]":
+    """What objectives say of given decisions, each by that of its variables; None where nothing is altered.
+
+    Args:
+        sets: One objective per candidate set, for the B cases of the decisions.
+        decisions: B decisions.
+    """
+    found: list[Appraisal | None] = [None] * len(decisions)
+    for one in sets:
+        mine = [
+            index
+            for index, each in enumerate(decisions)
+            if each.alteration is not None and each.alteration.names == one.names
+        ]
+        if not mine:
+            continue
+        actions = one.starts(1)[0].to(torch.float64).clone()
+        for index in mine:
+            alteration = decisions[index].alteration
+            assert alteration is not None
+            actions[index] = alteration.values.to(actions)
+        appraised = one.appraise(actions)
+        for index in mine:
+            found[index] = appraised[index]
+    return found

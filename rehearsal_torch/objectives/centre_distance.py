@@ -297,6 +297,10 @@ class CentreDistance(AlterationObjective):
         # All draws can be undefined only where none is desired.
         return share.where((share > 0) | outcomes.isfinite().all(-1).any(-1), torch.nan)
 
+    def level_value(self, actions: Tensor) -> Tensor:
+        """The share of desired validation draws, by which the search compares sets."""
+        return self.share(actions, VALIDATION)
+
     def starts(self, count: int) -> Tensor:
         """The centre of the box, then Sobol points, (count, B, k)."""
         unit = sobol(len(self.names)).draw(count, dtype=torch.float64).to(self.lower)

@@ -51,6 +51,9 @@ class ChanceCost(AlterationObjective):
         level: tau.
     """
 
+    # The search looks for the cheapest qualifying alteration, and for the most probable where none qualifies.
+    enumerable = False
+
     def __init__(self, success: GaussianSuccess, weights: Tensor, reference: Tensor, level: float) -> None:
         super().__init__(success.cases, success.names)
         self.success, self.level = success, level
@@ -125,6 +128,12 @@ class ChanceCost(AlterationObjective):
                 f"expected positive weights and references of {list(known)}; got weights {weights} and "
                 f"references {reference}"
             )
+
+    def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
+        """With the success probability in the same bounds."""
+        made = super().within(lower, upper, fixed)
+        made.success = self.success.within(lower, upper, fixed)
+        return made
 
     def __call__(self, actions: Tensor) -> Tensor:
         """Minus the cost, or minus infinity where infeasible, (..., B, k) -> (..., B)."""

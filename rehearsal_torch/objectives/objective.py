@@ -15,7 +15,8 @@ Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate altera
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import NormalDist
@@ -171,12 +172,17 @@ class AlterationObjective(Objective, ABC):
         lower: Lower bounds of the actions in their units, (B, k), on the CPU unless a subclass moves them to
             the device of its model.
         upper: Upper bounds, likewise.
+        levels: The levels of those of the variables that have some, the same in all cases.
+        fixed: Values at which variables with levels are held (see `objectives.levels`).
+        enumerable: Whether searches look for the largest `level_value`, so that a set whose variables all
+            have levels is decided by evaluating every combination.
 
     Raises:
-        ValueError: if a case does not allow one of the variables to be set.
+        ValueError: if a case does not allow one of the variables to be set, or cases differ in their levels.
     """
 
     kind: Kind | None = "rehearse"
+    enumerable: bool = True
 
     def __init__(self, cases: Sequence[RehearsalCase], names: Sequence[str]) -> None:
         self.cases, self.names = tuple(cases), tuple(names)
@@ -189,6 +195,16 @@ class AlterationObjective(Objective, ABC):
         bounds = [[case.feasible[name] for name in self.names] for case in self.cases]
         limits = torch.tensor(bounds, dtype=torch.float64).reshape(len(self.cases), len(self.names), 2)
         self.lower, self.upper = limits[..., 0].clone(), limits[..., 1].clone()
+        self.levels: Mapping[str, tuple[float, ...]] = {}
+        self.fixed: Mapping[str, float] = {}
+        for place, case in enumerate(self.cases):
+            own = {name: case.levels[name] for name in self.names if name in case.levels}
+            if place and own != self.levels:
+                raise ValueError(
+                    f"{case.identity}: the levels {own} differ from those of {self.cases[0].identity}, "
+                    f"{self.levels}: decide for cases with other levels one by one"
+                )
+            self.levels = own
 
     @classmethod
     def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> Candidates[Self]:
@@ -217,6 +233,29 @@ class AlterationObjective(Objective, ABC):
     def project(self, actions: Tensor) -> Tensor:
         """The nearest feasible actions, (..., B, k) -> (..., B, k)."""
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
+
+    def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
+        """The same objective with narrower bounds.
+
+        Args:
+            lower: (B, k).
+            upper: (B, k).
+            fixed: The values at which variables are held in all cases.
+        """
+        made = copy(self)
+        made.lower, made.upper = lower.to(self.lower), upper.to(self.upper)
+        made.levels, made.fixed = {}, fixed
+        return made
+
+    def label(self) -> str:
+        """The altered variables, with the values of those that are held, as text."""
+        return "+".join(f"{name}={self.fixed[name]:g}" if name in self.fixed else name for name in self.names)
+
+    def level_value(self, actions: Tensor) -> Tensor:
+        """The value by which combinations of levels are compared, (..., B, k) -> (..., B); by default the
+        comparison value.
+        """
+        return self.comparison_value(actions)
 
     def comparison_value(self, actions: Tensor) -> Tensor:
         """The value by which a search finally compares actions, (..., B, k) -> (..., B); by default the

@@ -44,6 +44,9 @@ class SuccessProbability(CountObjective):
         belief: The test scenarios by graph, where there are several; None for one graph.
     """
 
+    # A search may look for information among what is probable enough.
+    enumerable = False
+
     def __init__(
         self,
         cases: Sequence[RehearsalCase],

@@ -123,6 +123,12 @@ def chosen(
                 " among those evaluated before the budget was spent" if budget.ran_out else ""
             )
         where = actions[which][index].detach().to("cpu", torch.float64)
+        if sets[which].fixed:
+            # Not a digit beside the level.
+            held = sets[which].fixed
+            where = where.new_tensor(
+                [held.get(each, float(own)) for each, own in zip(sets[which].names, where, strict=True)]
+            )
         if not bool(where.isfinite().all()):
             refused, where = refused or "the search found no finite alteration", torch.zeros_like(where)
         decision = Decision(

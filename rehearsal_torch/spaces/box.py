@@ -1,6 +1,8 @@
 """Boxes, the values that variables may be set to, and alterations, variables set to values.
 
 Altered variables a lie in a box, lower <= a <= upper, component by component. Projection onto it is clipping.
+A variable may have levels, the only values that it can be set to (yes or no, one of some doses): projection
+onto them takes the nearest.
 
 An alteration names some of the actionable variables and fixes each to a value; every other variable keeps its
 mechanism. "At most k changed actions of an episode" is an alteration of at most k variables ``action[t]`` of
@@ -11,7 +13,8 @@ Bertsekas (1982) for the use of projections onto boxes.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,14 +66,18 @@ class Box:
         names: The k variables.
         lower: (k,), each in its variable's unit.
         upper: (k,), each in its variable's unit.
+        levels: The values that a variable can be set to, in ascending order, for those that have only some;
+            its bounds are the smallest and the largest of them.
 
     Raises:
-        ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, or a name is repeated.
+        ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, a name is repeated, or
+            levels are repeated or disagree with the bounds.
     """
 
     names: tuple[str, ...]
     lower: Tensor
     upper: Tensor
+    levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -92,17 +99,43 @@ class Box:
                 )
             if lower > upper:
                 raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
+        levels = {name: tuple(map(float, values)) for name, values in self.levels.items()}
+        object.__setattr__(self, "levels", levels)
+        for name, values in levels.items():
+            ends = self.bounds().get(name)
+            if not values or sorted(set(values)) != list(values) or (values[0], values[-1]) != ends:
+                raise ValueError(
+                    f"{name}: expected levels in ascending order, each once, from {ends}; got {list(values)}"
+                )
 
     @classmethod
-    def of(cls, bounds: Mapping[str, Sequence[float]]) -> "Box":
-        """A box from name to (lower, upper)."""
-        wrong = [name for name, bound in bounds.items() if len(bound) != 2]
-        if wrong:
-            raise ValueError(f"{wrong}: expected (lower, upper) for each variable")
-        lower, upper = ([float(bound[side]) for bound in bounds.values()] for side in (0, 1))
+    def of(cls, bounds: Mapping[str, Sequence[float] | Mapping[str, Sequence[float]]]) -> "Box":
+        """A box from name to (lower, upper), or to {"values": levels} in any order."""
+        levels, ends = dict[str, tuple[float, ...]](), dict[str, tuple[float, float]]()
+        for name, given in bounds.items():
+            if isinstance(given, Mapping):
+                values = tuple(sorted(map(float, given.get("values", ()))))
+                if set(given) != {"values"} or not values or len(set(values)) < len(values):
+                    raise ValueError(f"{name}: expected {{'values': [...]}}, each once; got {dict(given)}")
+                levels[name], ends[name] = values, (values[0], values[-1])
+            elif len(given) != 2:
+                raise ValueError(f"{[name]}: expected (lower, upper) for each variable")
+            else:
+                ends[name] = (float(given[0]), float(given[1]))
+        lower, upper = ([end[side] for end in ends.values()] for side in (0, 1))
         return cls(
-            tuple(bounds), torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64)
+            tuple(bounds),
+            torch.tensor(lower, dtype=torch.float64),
+            torch.tensor(upper, dtype=torch.float64),
+            levels,
         )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data for `of`."""
+        return {
+            name: {"values": list(self.levels[name])} if name in self.levels else list(bounds)
+            for name, bounds in self.bounds().items()
+        }
 
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Name to (lower, upper)."""
@@ -121,15 +154,22 @@ class Box:
         if missing:
             raise KeyError(f"no bounds for {missing}; there are bounds for {list(self.names)}")
         place = [self.names.index(name) for name in names]
-        return Box(tuple(names), self.lower[place], self.upper[place])
+        levels = {name: self.levels[name] for name in names if name in self.levels}
+        return Box(tuple(names), self.lower[place], self.upper[place], levels)
 
     def project(self, values: Tensor) -> Tensor:
         """The nearest point of the box, (..., k) -> (..., k)."""
-        return torch.minimum(torch.maximum(values, self.lower.to(values)), self.upper.to(values))
+        inside = torch.minimum(torch.maximum(values, self.lower.to(values)), self.upper.to(values))
+        for name, levels in self.levels.items():
+            place = self.names.index(name)
+            inside = inside.clone()
+            inside[..., place] = nearest(inside[..., place], levels)
+        return inside
 
     def contains(self, values: Tensor) -> Tensor:
-        """Whether points lie in the box, (..., k) -> (...) bool."""
-        return ((values >= self.lower.to(values)) & (values <= self.upper.to(values))).all(-1)
+        """Whether points lie in the box, at levels where there are some, (..., k) -> (...) bool."""
+        inside = ((values >= self.lower.to(values)) & (values <= self.upper.to(values))).all(-1)
+        return inside & (self.project(values) == values).all(-1) if self.levels else inside
 
     @property
     def width(self) -> Tensor:
@@ -142,9 +182,16 @@ class Box:
         return (self.lower + self.upper) / 2
 
     def sobol(self, count: int, seed: int = 0) -> Tensor:
-        """(count, k) points of a scrambled Sobol sequence in the box."""
+        """(count, k) points of a scrambled Sobol sequence in the box, at the nearest levels."""
         unit = sobol(len(self.names), seed).draw(count, dtype=torch.float64)
-        return self.lower + unit * self.width
+        points = self.lower + unit * self.width
+        return self.project(points) if self.levels else points
+
+
+def nearest(values: Tensor, levels: Sequence[float]) -> Tensor:
+    """The nearest of some levels, elementwise (...) -> (...); the lower one of two as near."""
+    known = values.new_tensor(tuple(levels))
+    return known[(values.unsqueeze(-1) - known).abs().argmin(-1)]
 
 
 def margin(lower: Tensor, upper: Tensor, share: float) -> Tensor:

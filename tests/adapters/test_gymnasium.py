@@ -11,6 +11,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
 from rehearsal_torch.problems.rehearsal.changing_world import TwoStores
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
+from rehearsal_torch.problems.rehearsal.visits import Visits
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from tests.toys.linear_truth import chain
@@ -138,6 +139,14 @@ def test_encoding_is_the_way_back():
         assert again.values.tolist() == pytest.approx(values)
     with pytest.raises(ValueError, match="one of"):
         code.encode(Alteration(("m", "a"), torch.zeros(2)))
+
+
+def test_a_point_between_levels_is_the_nearest():
+    code = AlterationCode(Visits().task)
+    points = [[-0.2, 0.1], [0.2, 0.1]]
+    assert [code.decode(point).values.tolist() for point in points] == [[0.0, 2.2], [1.0, 2.2]]
+    one = code.decode([1.0, -0.5])
+    assert torch.equal(code.decode(code.encode(one)).values, one.values)
 
 
 def test_a_single_set_needs_no_choice():

@@ -6,9 +6,9 @@ import torch
 from rehearsal_torch.claims import CrossFittedClaims
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.evaluation.interval_levels import TRACE, IntervalLevels
+from rehearsal_torch.objectives.candidates import appraisals
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.given_actions import appraisals
 from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton

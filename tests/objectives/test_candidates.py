@@ -1,18 +1,20 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.objectives.candidates import Candidates, appraisals, estimates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.objectives.scenario_success import ScenarioCount
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import managing
 from tests.toys.rehearsal_toys import confounded, confounded_table, fitted, some_cases
 
 WORLD = managing()
+SINGLE_OR_BOTH = (("raw_cost",), ("raw_cost", "self_pricing"))
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +62,21 @@ def test_sets_without_a_surrogate_are_kept_as_given():
     case = RehearsalCase("0", {}, {"a": (0.0, 1.0)})
     made = Candidates([case], [])
     assert (made.cases, made.sets, made.surrogate) == ((case,), (), None)
+
+
+def test_each_action_is_appraised_by_the_objective_of_its_variables():
+    world = managing(candidates=SINGLE_OR_BOTH)
+    objective = GaussianSuccess.for_cases(fit(LinearStructural(world.task), world.table(300)), world.cases(3))
+    decisions = ProjectionNewton().batch_search(objective)
+    decisions[1] = Decision(None, 0.0, status="no_action")
+    found = appraisals(objective.sets, decisions)
+    assert found[1] is None
+    points, draws = estimates(objective, decisions)
+    assert draws == [None] * 3
+    assert bool(points[1].isnan())
+    for place in (0, 2):
+        decided = decisions[place]
+        assert found[place].estimate == decided.estimate
+        assert float(points[place]) == decided.estimate.point
+    others = [each for each in objective.sets if each.names != decisions[0].alteration.names]
+    assert appraisals(others, decisions[:1] * 3) == [None] * 3

@@ -101,3 +101,37 @@ def test_contradictions_are_refused(names: tuple[str, ...], values: torch.Tensor
 )
 def test_a_setting_keeps_its_digits_behind_an_offset(value, text):
     assert setting_text(value) == text
+
+
+LEVELLED = Box.of({"a": [0, 4], "b": {"values": [3, 1, 2]}})
+
+
+def test_levels_are_kept_in_order_and_are_the_nearest_points():
+    assert LEVELLED.levels == {"b": (1.0, 2.0, 3.0)}
+    assert LEVELLED.bounds() == {"a": (0.0, 4.0), "b": (1.0, 3.0)}
+    points = torch.tensor([[5.0, 2.4], [1.5, 9.0], [0.0, 2.5]]).double()
+    assert LEVELLED.project(points).tolist() == [[4.0, 2.0], [1.5, 3.0], [0.0, 2.0]]
+    assert LEVELLED.contains(torch.tensor([[1.0, 2.0], [1.0, 2.5], [5.0, 2.0]])).tolist() == [
+        True,
+        False,
+        False,
+    ]
+    assert set(LEVELLED.sobol(64)[:, 1].tolist()) == {1.0, 2.0, 3.0}
+    assert LEVELLED.only(["b"]).levels == {"b": (1.0, 2.0, 3.0)}
+    assert LEVELLED.only(["a"]).levels == {}
+    assert Box.of(LEVELLED.to_plain()).to_plain() == LEVELLED.to_plain()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Box.of({"b": {"values": []}}), r"b: expected \{'values'"),
+        (lambda: Box.of({"b": {"values": [1, 1]}}), "each once"),
+        (lambda: Box.of({"b": {"levels": [1, 2]}}), r"b: expected \{'values'"),
+        (lambda: Box(("b",), [0], [2], {"b": (0.0, 1.0)}), "b: expected levels in ascending order"),
+        (lambda: Box(("b",), [0], [2], {"c": (0.0, 2.0)}), "c: expected levels"),
+    ],
+)
+def test_what_are_no_levels_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

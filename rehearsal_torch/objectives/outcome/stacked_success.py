@@ -18,7 +18,7 @@ Source: Hoeting et al. (1999), Sec. 1 (mixtures of models: mean and variance); t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import torch
@@ -79,6 +79,13 @@ class StackedSuccess(AlterationObjective):
             strict=True,
         )
         return [cls(cases, surrogate.weight, *pair) for pair in pairs]
+
+    def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
+        """With both in the same bounds."""
+        made = super().within(lower, upper, fixed)
+        made.indicator = self.indicator.within(lower, upper, fixed)
+        made.outcome = self.outcome.within(lower, upper, fixed)
+        return made
 
     @torch.no_grad()
     def __call__(self, actions: Tensor) -> Tensor:

@@ -161,6 +161,7 @@ class RehearsalTable(RehearsalProblem):
             dict(zip(self.task.context, self.given[index], strict=True)),
             self.task.box.bounds(),
             self.aside_units[index] if self.recorded and self.aside_units is not None else None,
+            self.task.box.levels,
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:

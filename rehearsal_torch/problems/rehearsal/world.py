@@ -137,7 +137,10 @@ class RehearsalWorld(World, RehearsalProblem):
             raise IndexError(f"expected a case in 0 ... {self.size.contexts - 1}; got {index}")
         row = self.draw(1, self.stream(2, index)).columns(self.task.context)[0]
         return RehearsalCase(
-            str(index), dict(zip(self.task.context, row, strict=True)), self.task.box.bounds()
+            str(index),
+            dict(zip(self.task.context, row, strict=True)),
+            self.task.box.bounds(),
+            levels=self.task.box.levels,
         )
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
@@ -155,7 +158,8 @@ class RehearsalWorld(World, RehearsalProblem):
         The oracle may choose no action. ``share`` is NaN where the gain is at most 1e-3.
 
         Raises:
-            ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds.
+            ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds or
+                to none of its levels.
         """
         _rehearsal_case(case).check(decision.alteration)
         context = self.given([_rehearsal_case(case)])

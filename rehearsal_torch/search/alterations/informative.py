@@ -134,7 +134,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
             found = [self.qualifying.points(one, index, allowed) for one in in_time(sets, allowed)]
             found += [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in sets[len(found) :]]
             reach = {
-                "+".join(one.names): round(float(each.share), 4)
+                one.label(): round(float(each.share), 4)
                 for one, each in zip(sets, found, strict=True)
                 if each.share >= 0
             }

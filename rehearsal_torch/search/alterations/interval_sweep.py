@@ -230,7 +230,9 @@ def line_sweeps(
     for sweep in range(1 if width == 1 else rounds):
         before = counts.clone()
         across = torch.randn(2 * (width - 1), width, dtype=starts.dtype, generator=stream) * reach
-        for place, direction in enumerate(torch.cat([axes, across]).to(starts)):
+        lines = torch.cat([axes, across]).to(starts)
+        # A box that is a point has no line across.
+        for place, direction in enumerate(lines[(lines != 0).any(-1)]):
             if (sweep or place) and budget.out():
                 return actions, counts
             first, last = _chord(actions, direction, lower, upper)

@@ -150,7 +150,7 @@ def joint_candidates(
     ).to(lower)
     points = [
         point
-        for each, direction in in_time(list(product(good, directions)), budget)
+        for each, direction in in_time(list(product(good, directions[(directions != 0).any(-1)])), budget)
         for point in along(search_scenarios, validation_scenarios, lower, upper, each, direction, tau)
     ]
     whole = torch.stack([*good, *points]) if good else lower.new_empty(0, width)

@@ -6,7 +6,7 @@ sum t = f(h) + e, e ~ N(0, 1), an outcome is desired where t >= 0. That is one c
 that everything that counts desired points of the slack's coordinates counts those of t.
 
     binary     an outcome takes at most two values: success is modelled
-    few        an outcome takes at most 30 values, on average at least five times each (counts, classes,
+    few        an outcome takes at most 50 values, on average at least five times each (counts, classes,
                marks): the slack and success are both fitted, and the smaller Brier score of two-fold held-out
                predictions decides; with fewer than 30 desired rows (or undesired ones) the slack is kept,
                which every row shows
@@ -31,7 +31,7 @@ from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
 from rehearsal_torch.surrogates.outcome.posterior_success import held_out
 
 Values = Literal["binary", "few", "many"]
-BINARY, FEW, REPEATS = 2, 30, 5
+BINARY, FEW, REPEATS = 2, 50, 5
 FEWEST_ROWS = 30
 
 

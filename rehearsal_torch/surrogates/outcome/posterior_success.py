@@ -24,6 +24,9 @@ Residuals enter additively. For each point, f is therefore linear in features of
 action, (h_d(x, u, a_first), a) (`feature_regression`), around what does not, (x, u, e'): these
 coefficients are computed once per case, and many actions cost one matrix product.
 
+Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`), and everything above
+stays the same.
+
 Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residuals); McKay, Beckman and
 Conover (1979) (stratified samples); the estimator is ours.
 """

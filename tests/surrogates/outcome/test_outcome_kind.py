@@ -31,8 +31,9 @@ def drawn(*shape, seed=0):
     [
         ([torch.arange(100) % 2], "binary"),
         ([torch.arange(100) % 3], "few"),
-        ([torch.arange(300) % 30], "few"),
-        ([torch.arange(300) % 31], "many"),
+        ([torch.arange(300) % 50], "few"),
+        ([torch.arange(300) % 51], "many"),
+        ([torch.arange(100) % 21], "many"),
         ([torch.arange(14) % 3], "many"),
         ([torch.arange(10) % 2], "binary"),
         ([torch.arange(100), torch.arange(100) % 4], "few"),

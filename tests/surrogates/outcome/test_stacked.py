@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
@@ -140,3 +141,14 @@ def test_an_estimator_that_cannot_leave_rows_out_is_refused():
         StackedRegression(
             confounded(), partial(NestedRidge, estimator=FourierRidge, sequential=False), little
         )
+
+
+def test_yes_no_outcomes_are_stacked():
+    table = confounded_table(200)
+    values = table.values.clone()
+    values[:, -1] = (values[:, -1] > 0).double()
+    task = type(confounded()).of(confounded().to_plain() | {"region": {"y": [0.5, None]}})
+    model = fit(StackedRegression(task, small, little), Table.observed(table.names, values))
+    assert model.outcome.outcome_kind.of_success
+    assert 0 < model.weight < 1
+    assert (model.stack.scores[:2] < 0.6 * model.stack.scores[2]).all()
