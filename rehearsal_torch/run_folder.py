@@ -58,6 +58,7 @@ _FORMS: dict[str, dict[str, str]] = {
     "decisions.jsonl": {
         "index": WHOLE,
         "identity": "a string",
+        "observed_outcomes": "a mapping of numbers",
         "kind": "a string",
         "status": "a string",
         "value": "a number or null",

@@ -113,10 +113,13 @@ class EpisodeCase:
     Attributes:
         episode: The observations.
         fixed: (T,), true at the time steps whose action may not be changed; empty if all may.
+        outcomes: What happened to the unit afterwards, such as a death, name to 0 or 1; empty if unknown.
+            Recorded for comparison; no model or search reads it.
     """
 
     episode: Episode
     fixed: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
+    outcomes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -124,8 +127,9 @@ class EpisodeCase:
         return self.episode.identity
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that identifies the case to readers: its identity."""
-        return {"identity": self.identity}
+        """Plain data that identifies the case to readers: its identity, and its outcomes if known."""
+        outcomes = {"observed_outcomes": dict(self.outcomes)} if self.outcomes else {}
+        return {"identity": self.identity, **outcomes}
 
 
 DecisionContext = RehearsalCase | EpisodeCase
