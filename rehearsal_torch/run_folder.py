@@ -66,6 +66,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "baseline": "a mapping or null",
         "recommendation": "a mapping of numbers or null",
         "doses": "a mapping",
+        "hidden_cause": "a mapping",
         "warnings": TEXTS,
         "reason": "a string",
         "trace": "a mapping",

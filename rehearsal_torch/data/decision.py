@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.hidden_cause import HiddenCause
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.spaces.box import Alteration, margin
 
@@ -208,6 +209,8 @@ class Decision:
         reason: Why nothing is recommended, or how the decision was found; may be empty.
         sensitivity: How strong a hidden common cause would have to be to overturn a recommendation; None
             where that does not apply.
+        hidden_cause: Episodes only: the same for a recommended sequence, as partial R^2; None where that does
+            not apply.
         trace: Diagnostics of the search: plain numbers, strings and lists, equal in every run with the same
             seed. Never used for scoring.
         seconds: Wall-clock time of the search.
@@ -226,6 +229,7 @@ class Decision:
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
     reason: str = field(default="", kw_only=True)
     sensitivity: Sensitivity | None = field(default=None, kw_only=True)
+    hidden_cause: HiddenCause | None = field(default=None, kw_only=True)
     trace: dict[str, Any] = field(default_factory=dict, kw_only=True)
     seconds: float = field(default=0.0, kw_only=True)
 
@@ -298,6 +302,8 @@ class Decision:
             content["doses"] = {name: list(doses) for name, doses in self.doses.items()}
         if self.sensitivity is not None:
             content["sensitivity"] = self.sensitivity.to_dict()
+        if self.hidden_cause is not None:
+            content["hidden_cause"] = self.hidden_cause.to_dict()
         return content | {"warnings": list(self.warnings), "reason": self.reason, "trace": self.trace}
 
 

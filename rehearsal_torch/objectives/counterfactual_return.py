@@ -35,8 +35,8 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.objective import Objective
-from rehearsal_torch.objectives.return_record import return_record, taken
 from rehearsal_torch.objectives.reward import BoundedReward, Doses, LinearReward, Reward
+from rehearsal_torch.objectives.sequences.return_record import return_record, taken
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
 MEMBERS = ("mean", "worst")
@@ -288,9 +288,9 @@ class CounterfactualReturn(Objective):
     def __call__(self, actions: Tensor) -> Tensor:
         """The return of action sequences, (..., H) long -> (...)."""
         flat = actions.reshape(-1, len(self.observed))
-        return self._summed(self.replay(flat), flat).reshape(actions.shape[:-1])
+        return self.returns(self.replay(flat), flat).reshape(actions.shape[:-1])
 
-    def _summed(self, states: Tensor, actions: Tensor) -> Tensor:
+    def returns(self, states: Tensor, actions: Tensor) -> Tensor:
         """The returns of trajectories under their actions, (..., T, D), (..., H) long -> (...)."""
         rewards = self.sums(states)
         if self.reward.acts:
@@ -308,7 +308,7 @@ class CounterfactualReturn(Objective):
         Raises:
             NoFiniteValueError: if it is not finite, so that no other return can be compared with it.
         """
-        total = float(self._summed(self.trajectory.states, self.observed))
+        total = float(self.returns(self.trajectory.states, self.observed))
         if not math.isfinite(total):
             raise NoFiniteValueError(
                 f"{self.case.identity}: expected a finite return of the observed episode; got {total}: "

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from rehearsal_torch.evaluation import hidden_causes
 from rehearsal_torch.evaluation.claimed_truth import counterpart
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.reporting import alteration_report as alteration_report
 from rehearsal_torch.reporting import observed_outcomes, trial_report
@@ -66,7 +67,10 @@ def report(folder: str | Path) -> str:
             path = run.path / observed_outcomes.FILE
             write([group.row() for group in compared], path)
             written.append(path)
-        shown = "\n".join([shown, *observed_outcomes.text(compared), *run.cautions])
+        sequences = [one for one in run.decisions if is_sequence(one)]
+        weighed = hidden_causes.overall(sequences)
+        lines = [*([weighed] if weighed else []), *observed_outcomes.text(compared), *run.cautions]
+        shown = "\n".join([shown, *lines])
     with drawing():
         for name, figure in _figures(run, words).items():
             written += save(figure, run.path / "figures", name)

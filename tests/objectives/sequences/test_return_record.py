@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.return_record import return_record, taken
+from rehearsal_torch.objectives.sequences.return_record import return_record, taken
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from tests.toys.scored_episodes import scored_episode
 
