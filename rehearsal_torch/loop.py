@@ -38,6 +38,7 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning, for_surrogate
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.search import BatchSearch, Search
@@ -64,6 +65,7 @@ class _Method:
     seed: int
     overturning: Overturning | None
     claims: Claims | None = None
+    hidden: SequenceOverturning | None = None
 
     def rounds(self, indices: Sequence[int]) -> list[Round]:
         """The rounds of one batch of cases; the same at every call and in every process."""
@@ -98,6 +100,8 @@ class _Method:
                     self.overturning.with_sensitivity(decision, certificate)
                     for decision, certificate in zip(decisions, certificates, strict=True)
                 ]
+            if self.hidden is not None:
+                decisions = [self.hidden.with_hidden_cause(objective, each) for each in decisions]
             scores = [
                 self.problem.score(case, decision) for case, decision in zip(cases, decisions, strict=True)
             ]
@@ -169,7 +173,9 @@ def rounds(
         if learn or problem.kind != "rehearse"
         else for_question(surrogate.question(), problem.observations)
     )
-    method = _Method(problem, surrogate, objective, search, certify, seed, overturning, claims)
+    look_back = not learn and problem.kind == "look_back"
+    hidden = for_surrogate(surrogate, problem.observations) if look_back else None
+    method = _Method(problem, surrogate, objective, search, certify, seed, overturning, claims, hidden)
     if learn:
         if workers > 1 or begin != len(answers):
             message = (

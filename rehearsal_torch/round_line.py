@@ -80,6 +80,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     import torch
 
     from rehearsal_torch.data.decision import Decision, Estimate
+    from rehearsal_torch.data.hidden_cause import HiddenCause
     from rehearsal_torch.data.sensitivity import Sensitivity
     from rehearsal_torch.spaces.box import Alteration
 
@@ -111,6 +112,7 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
         warnings=tuple(line["warnings"]),
         reason=line["reason"],
         sensitivity=Sensitivity.of(line["sensitivity"]) if "sensitivity" in line else None,
+        hidden_cause=HiddenCause.of(line["hidden_cause"]) if "hidden_cause" in line else None,
         trace=dict(line["trace"]),
     )
 

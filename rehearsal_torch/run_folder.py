@@ -58,6 +58,7 @@ _FORMS: dict[str, dict[str, str]] = {
     "decisions.jsonl": {
         "index": WHOLE,
         "identity": "a string",
+        "observed_outcomes": "a mapping of numbers",
         "kind": "a string",
         "status": "a string",
         "value": "a number or null",
@@ -65,6 +66,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "baseline": "a mapping or null",
         "recommendation": "a mapping of numbers or null",
         "doses": "a mapping",
+        "hidden_cause": "a mapping",
         "warnings": TEXTS,
         "reason": "a string",
         "trace": "a mapping",

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.hidden_cause import HiddenCause
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.spaces.box import Alteration, margin, nearest
 
@@ -130,10 +131,13 @@ class EpisodeCase:
     Attributes:
         episode: The observations.
         fixed: (T,), true at the time steps whose action may not be changed; empty if all may.
+        outcomes: What happened to the unit afterwards, such as a death, name to 0 or 1; empty if unknown.
+            Recorded for comparison; no model or search reads it.
     """
 
     episode: Episode
     fixed: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
+    outcomes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -141,8 +145,9 @@ class EpisodeCase:
         return self.episode.identity
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that identifies the case to readers: its identity."""
-        return {"identity": self.identity}
+        """Plain data that identifies the case to readers: its identity, and its outcomes if known."""
+        outcomes = {"observed_outcomes": dict(self.outcomes)} if self.outcomes else {}
+        return {"identity": self.identity, **outcomes}
 
 
 DecisionContext = RehearsalCase | EpisodeCase
@@ -221,6 +226,8 @@ class Decision:
         reason: Why nothing is recommended, or how the decision was found; may be empty.
         sensitivity: How strong a hidden common cause would have to be to overturn a recommendation; None
             where that does not apply.
+        hidden_cause: Episodes only: the same for a recommended sequence, as partial R^2; None where that does
+            not apply.
         trace: Diagnostics of the search: plain numbers, strings and lists, equal in every run with the same
             seed. Never used for scoring.
         seconds: Wall-clock time of the search.
@@ -239,6 +246,7 @@ class Decision:
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
     reason: str = field(default="", kw_only=True)
     sensitivity: Sensitivity | None = field(default=None, kw_only=True)
+    hidden_cause: HiddenCause | None = field(default=None, kw_only=True)
     trace: dict[str, Any] = field(default_factory=dict, kw_only=True)
     seconds: float = field(default=0.0, kw_only=True)
 
@@ -311,6 +319,8 @@ class Decision:
             content["doses"] = {name: list(doses) for name, doses in self.doses.items()}
         if self.sensitivity is not None:
             content["sensitivity"] = self.sensitivity.to_dict()
+        if self.hidden_cause is not None:
+            content["hidden_cause"] = self.hidden_cause.to_dict()
         return content | {"warnings": list(self.warnings), "reason": self.reason, "trace": self.trace}
 
 

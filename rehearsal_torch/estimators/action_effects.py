@@ -97,7 +97,7 @@ class ActionEffects(Solved):
         for block in torch.arange(len(features), device=features.device).split(ROWS):
             state = features[block, : self.states]
             columns = torch.cat(
-                [_quadratic(features[block]), _products(dose_features(doses[block]), state)], -1
+                [quadratic(features[block]), _products(dose_features(doses[block]), state)], -1
             )
             for output in range(self.states):
                 rows = torch.cat([columns, residuals[block, output : output + 1]], -1)
@@ -163,7 +163,7 @@ def _products(left: Tensor, state: Tensor) -> Tensor:
     return (left.unsqueeze(-1) * torch.nn.functional.pad(state, (1, 0), value=1.0).unsqueeze(-2)).flatten(-2)
 
 
-def _quadratic(features: Tensor) -> Tensor:
+def quadratic(features: Tensor) -> Tensor:
     """1, the features and their products, (n, f) -> (n, 1 + f + f (f + 1) / 2)."""
     first, second = torch.triu_indices(features.shape[1], features.shape[1], device=features.device)
     ones = torch.ones_like(features[:, :1])

@@ -40,15 +40,16 @@ class SparseEffects(nn.Module, TransitionMechanism):
     Args:
         blind: The mechanism of all parents but the doses, which is trained first.
         doses: p.
+        threshold: The smallest |t| of an effect that is selected (`estimators.action_effects`).
 
     Raises:
-        ValueError: if there is no dose.
+        ValueError: if there is no dose, or the threshold is not positive.
     """
 
-    def __init__(self, blind: LocationScale, doses: int) -> None:
+    def __init__(self, blind: LocationScale, doses: int, threshold: float = 4.0) -> None:
         super().__init__()
         self.blind, self.doses = blind, doses
-        self.effects = ActionEffects(blind.outputs, doses)
+        self.effects = ActionEffects(blind.outputs, doses, threshold)
 
     @property
     def smooth(self) -> int:

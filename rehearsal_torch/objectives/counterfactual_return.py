@@ -9,7 +9,16 @@ is open to change only if the reward itself depends on the action. A change must
 action with the same doses as the observed one is not a change, and actions that the surrogate does not allow
 to be selected are excluded.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5.
+The M members of an ensemble are M processes F^m, each with noise of its own. Their returns are joined by
+their mean (the default), or by the smallest, which is the largest return that every member grants:
+
+    mean:   R(a) = (1/M) sum_m R^m(a),        worst:   R(a) = min_m R^m(a).
+
+The worst member's return is no sum over steps: searches carry one sum for each member and join them at the
+end (`sums`, `joined`). A change is recommended only if every member predicts a gain, unless `agreement` is
+"none" (`objectives.guard`); under the worst member's return, they all do.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5; the ways to join members are ours.
 """
 
 import math
@@ -27,7 +36,11 @@ from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.reward import BoundedReward, Doses, LinearReward, Reward
+from rehearsal_torch.objectives.sequences.return_record import return_record, taken
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+
+MEMBERS = ("mean", "worst")
+AGREEMENT = ("all", "none")
 
 
 class CounterfactualReturn(Objective):
@@ -38,16 +51,29 @@ class CounterfactualReturn(Objective):
         case: The episode, and which of its actions are fixed.
         reward: R, in the variables' units.
         changes: k, maximum number of actions that differ from the observed ones.
+        members: How the returns of an ensemble's members are joined: "mean" or "worst".
+        agreement: Which members have to predict a gain, so that a change is recommended: "all" or "none".
 
     Raises:
-        ValueError: if k is negative, or the mask of fixed actions does not have the length of the episode.
+        ValueError: if k is negative, the mask of fixed actions does not have the length of the episode, or
+            there is no such use of the members.
     """
 
     kind: Kind | None = "look_back"
 
-    def __init__(self, surrogate: EpisodeSurrogate, case: EpisodeCase, reward: Reward, changes: int) -> None:
+    def __init__(
+        self,
+        surrogate: EpisodeSurrogate,
+        case: EpisodeCase,
+        reward: Reward,
+        changes: int,
+        members: str = "mean",
+        agreement: str = "all",
+    ) -> None:
         if changes < 0:
             raise ValueError(f"expected at least 0 changes; got {changes}")
+        _check_use(members, agreement)
+        self.worst, self.agreement = members == "worst" and surrogate.members > 1, agreement
         self.surrogate, self.case, self.reward, self.changes = surrogate, case, reward, changes
         self.trajectory = surrogate.trajectory(case.episode)
         if len(case.fixed) not in (0, self.horizon):
@@ -58,11 +84,13 @@ class CounterfactualReturn(Objective):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Checks that the surrogate models every variable on which the reward depends.
+        """Checks that the surrogate models every variable on which the reward depends, and the use of the
+        members.
 
         Raises:
-            ValueError: if it does not.
+            ValueError: if it does not, or there is no such use.
         """
+        _check_use(settings.get("members", "mean"), settings.get("agreement", "all"))
         reward = settings.get("reward")
         if not isinstance(reward, Reward) or not isinstance(surrogate, EpisodeSurrogate):
             return
@@ -151,7 +179,7 @@ class CounterfactualReturn(Objective):
         return Doses(surrogate.dose_names, values)
 
     def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
-        """R of states in the coordinates of the trajectory.
+        """R of states in the coordinates of the trajectory, the mean over the members.
 
         Args:
             states: At one step, (..., D), or along whole trajectories, (..., T, D).
@@ -175,6 +203,23 @@ class CounterfactualReturn(Objective):
         doses = None if doses is None else Doses(doses.names, doses.values.unsqueeze(-3))
         return reward(self.surrogate.member_units(states), self.surrogate.names, doses)
 
+    def sums(self, states: Tensor, time: int | None = None) -> Tensor:
+        """What adds up over the steps of an episode to what `joined` takes; see `rewards`.
+
+        Returns:
+            `rewards`; or `member_rewards`, (..., M, A) or (..., M, 1), if the worst member counts.
+        """
+        return self.member_rewards(states, time) if self.worst else self.rewards(states, time)
+
+    @property
+    def lanes(self) -> tuple[int, ...]:
+        """(M,) if one sum is carried for each member, () otherwise."""
+        return (self.surrogate.members,) if self.worst else ()
+
+    def joined(self, totals: Tensor) -> Tensor:
+        """The returns of summed rewards, (..., *lanes) -> (...)."""
+        return totals.amin(-1) if self.worst else totals
+
     def highest_rewards(self, lower: Tensor, upper: Tensor, time: int, actions: Tensor) -> Tensor:
         """Upper bounds on R over boxes of states at one step, under given actions.
 
@@ -185,7 +230,7 @@ class CounterfactualReturn(Objective):
             actions: The actions, (A',) long.
 
         Returns:
-            (..., A'), or (..., 1) if the reward does not depend on the action; the mean over members.
+            (..., *lanes, A'), or (..., *lanes, 1) if the reward does not depend on the action.
 
         Raises:
             TypeError: if the reward has no bound over boxes.
@@ -194,17 +239,23 @@ class CounterfactualReturn(Objective):
             raise TypeError(f"{type(self.reward).__name__} has no bound over boxes of states")
         ends = [self.surrogate.member_units(end) for end in (lower, upper)]
         doses = Doses(self.doses.names, self.doses.values[time, actions]) if self.reward.acts else None
-        return self.reward.highest(ends[0], ends[1], self.surrogate.names, doses).mean(-2)
+        found = self.reward.highest(ends[0], ends[1], self.surrogate.names, doses)
+        return found if self.worst else found.mean(-2)
 
     def member_returns(self, actions: Tensor) -> Tensor:
         """The return of an action sequence by each member, (H,) long -> (M,)."""
-        return self._by_member(self.replay(actions.unsqueeze(0))[0], actions).sum(-1)
+        return self.by_member(self.replay(actions.unsqueeze(0))[0], actions).sum(-1)
+
+    def by_member(self, states: Tensor, actions: Tensor, reward: Reward | None = None) -> Tensor:
+        """Each member's reward of the actions at each step, (T, M D), (H,) -> (M, T)."""
+        rewards = self.member_rewards(states, None, reward).transpose(0, 1)
+        return taken(rewards, actions.expand(len(rewards), -1))
 
     def gradient(self) -> Tensor | None:
-        """dR/dx in the coordinates of the trajectory, (D,), or (M D,) for an ensemble; None if the reward is
-        not linear.
+        """dR/dx in the coordinates of the trajectory, (D,), or (M D,) for an ensemble; None if R is not
+        linear in them: neither are other rewards, nor is the worst member's return.
         """
-        if not isinstance(self.reward, LinearReward):
+        if self.worst or not isinstance(self.reward, LinearReward):
             return None
         members = self.surrogate.members
         gradient = self.reward.gradient(self.surrogate.names, self.surrogate.state_scale())
@@ -220,7 +271,7 @@ class CounterfactualReturn(Objective):
     def constant(self) -> float:
         """C, the Lipschitz constant of the reward in the trajectory's coordinates; infinite if unknown."""
         found = self.reward.lipschitz(self.surrogate.names, self.surrogate.state_scale())
-        return found if self.surrogate.members == 1 else found / math.sqrt(self.surrogate.members)
+        return found if self.worst else found / math.sqrt(self.surrogate.members)
 
     def rounding(self, share: float, size: float) -> float:
         """The tolerance within which two returns count as equal: `share` of their size, in the reward's unit.
@@ -237,12 +288,15 @@ class CounterfactualReturn(Objective):
     def __call__(self, actions: Tensor) -> Tensor:
         """The return of action sequences, (..., H) long -> (...)."""
         flat = actions.reshape(-1, len(self.observed))
-        rewards = self.rewards(self.replay(flat))
+        return self.returns(self.replay(flat), flat).reshape(actions.shape[:-1])
+
+    def returns(self, states: Tensor, actions: Tensor) -> Tensor:
+        """The returns of trajectories under their actions, (..., T, D), (..., H) long -> (...)."""
+        rewards = self.sums(states)
         if self.reward.acts:
-            total = rewards.gather(-1, flat.unsqueeze(-1)).sum((-2, -1))
-        else:
-            total = rewards.sum((-2, -1))
-        return total.reshape(actions.shape[:-1])
+            every = actions.view(*actions.shape, *(1 for _ in self.lanes), 1)
+            rewards = rewards.gather(-1, every.expand(*rewards.shape[:-1], 1))
+        return self.joined(rewards.sum((-1, -2 - len(self.lanes))))
 
     def replay(self, actions: Tensor) -> Tensor:
         """The states under action sequences, (n, H) long -> (n, T, D), in the trajectory's coordinates."""
@@ -254,10 +308,7 @@ class CounterfactualReturn(Objective):
         Raises:
             NoFiniteValueError: if it is not finite, so that no other return can be compared with it.
         """
-        rewards = self.rewards(self.trajectory.states)
-        total = float(
-            rewards.gather(-1, self.observed.unsqueeze(-1)).sum() if self.reward.acts else rewards.sum()
-        )
+        total = float(self.returns(self.trajectory.states, self.observed))
         if not math.isfinite(total):
             raise NoFiniteValueError(
                 f"{self.case.identity}: expected a finite return of the observed episode; got {total}: "
@@ -298,67 +349,8 @@ class CounterfactualReturn(Objective):
 
     @torch.no_grad()
     def trajectory_record(self, decision: Decision) -> dict[str, Any]:
-        """The effect of a decision step by step, as plain data.
-
-        Returns:
-            ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and
-            ``observed_rewards`` (T numbers each), ``doses`` and ``observed_doses`` by step, the returns
-            ``value`` and ``observed``, and ``improvement`` (value - observed) / |observed|. For an ensemble
-            also ``member_gains`` (M), and ``rewards_lower`` and ``rewards_upper``, the range of the members'
-            rewards at each step; for a reward with related ones (`Reward.related`) ``related``, the returns
-            by each: name to ``value`` and ``observed``.
-        """
-        sequence, observed, outcome = self.sequence(decision), self.observed, self.outcome()
-        changed = bool((sequence != observed).any())
-        value = float(self(sequence)) if changed else outcome
-        states = self.replay(sequence.unsqueeze(0))[0] if changed else self.trajectory.states
-        return {
-            "horizon": self.horizon,
-            "changes": self.changes,
-            "actions": sequence.tolist(),
-            "observed_actions": observed.tolist(),
-            "rewards": _along(self.rewards(states), sequence),
-            "observed_rewards": _along(self.rewards(self.trajectory.states), observed),
-            "doses": self.surrogate.doses(sequence).tolist(),
-            "observed_doses": self.surrogate.doses(observed).tolist(),
-            "value": value,
-            "observed": outcome,
-            "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
-            **self._bands(states, sequence),
-            **self._related(states, sequence),
-        }
-
-    def _bands(self, states: Tensor, actions: Tensor) -> dict[str, Any]:
-        """The members' gains, and the range of their rewards at each step; empty for a single model."""
-        if self.surrogate.members == 1:
-            return {}
-        every = self._by_member(states, actions)
-        return {
-            "member_gains": (every.sum(-1) - self.member_returns(self.observed)).tolist(),
-            "rewards_lower": every.amin(0).tolist(),
-            "rewards_upper": every.amax(0).tolist(),
-        }
-
-    def _related(self, states: Tensor, actions: Tensor) -> dict[str, Any]:
-        """The returns by the related rewards; empty if there are none, or the surrogate lacks their doses."""
-        rewards = self.reward.related()
-        if any(set(each.reads_doses) - set(self.surrogate.dose_names) for each in rewards.values()):
-            return {}
-        before, observed = self.trajectory.states, self.trajectory.observed
-        whole = torch.cat([actions, observed[len(actions) :]])
-        found = {
-            name: {
-                "value": float(self._by_member(states, whole, each).sum(-1).mean()),
-                "observed": float(self._by_member(before, observed, each).sum(-1).mean()),
-            }
-            for name, each in rewards.items()
-        }
-        return {"related": found} if found else {}
-
-    def _by_member(self, states: Tensor, actions: Tensor, reward: Reward | None = None) -> Tensor:
-        """Each member's reward of the actions at each step, (T, M D), (H,) -> (M, T)."""
-        rewards = self.member_rewards(states, None, reward).transpose(0, 1)
-        return _taken(rewards, actions.expand(len(rewards), -1))
+        """The effect of a decision step by step, as plain data; see `return_record`."""
+        return return_record(self, decision)
 
     def warnings(self) -> tuple[str, ...]:
         """Warnings about the episode: where it leaves the range of the observations."""
@@ -369,14 +361,9 @@ class CounterfactualReturn(Objective):
         return self.observed.unsqueeze(0)[:count]
 
 
-def _along(rewards: Tensor, actions: Tensor) -> list[float]:
-    """The reward at each step, (T, A) or (T, 1) and (H,) -> T numbers."""
-    found: list[float] = _taken(rewards, actions).tolist()
-    return found
-
-
-def _taken(rewards: Tensor, actions: Tensor) -> Tensor:
-    """The rewards of the actions taken, (..., T, A) or (..., T, 1) and (..., H) -> (..., T)."""
-    if rewards.shape[-1] > 1:
-        rewards = rewards.gather(-1, actions.unsqueeze(-1))
-    return rewards[..., 0]
+def _check_use(members: str, agreement: str) -> None:
+    """Refuses unknown uses of members."""
+    if members not in MEMBERS:
+        raise ValueError(f"objective.members: expected {' or '.join(MEMBERS)}; got {members!r}")
+    if agreement not in AGREEMENT:
+        raise ValueError(f"objective.agreement: expected {' or '.join(AGREEMENT)}; got {agreement!r}")

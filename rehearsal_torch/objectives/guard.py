@@ -11,8 +11,9 @@ The distance of every alteration to its 5th nearest observation is in the trace,
 
 An objective applies the rule to the decisions that a search found for it (`Objective.guarded`). For an
 episode, it replays the proposed sequence: if its return does not exceed the observed one, the decision
-becomes no action; if the members of an ensemble do not all predict a gain, it is refused; if the return that
-the search claims differs from the replayed one, the decision carries a warning.
+becomes no action; if the members of an ensemble do not all predict a gain, it is refused, or carries a
+warning where the objective asks for no agreement (`CounterfactualReturn.agreement`); if the return that the
+search claims differs from the replayed one, the decision carries a warning.
 
 A search whose `declines` is False only gets warnings in place of a refusal or no action: presets that
 reproduce a publication, and methods that learn online, where acting yields information.
@@ -85,6 +86,8 @@ def guarded_sequence(
     elif objective.surrogate.members > 1:
         gains = objective.member_returns(sequence) - objective.member_returns(objective.observed)
         losing = int((~(gains > 0)).sum())
+        if losing and objective.agreement == "none":
+            declines = False
         if losing:
             each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
             status = "refused"

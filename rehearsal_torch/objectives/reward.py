@@ -78,7 +78,19 @@ class Reward(ABC):
         """
 
 
-class LinearReward(Reward):
+class BoundedReward(Reward):
+    """A reward of which an upper bound over boxes of states is known."""
+
+    @abstractmethod
+    def highest(
+        self, lower: Tensor, upper: Tensor, names: Sequence[str], doses: Doses | None = None
+    ) -> Tensor:
+        """At least R(s, a) for every state with lower <= s <= upper, (..., D), (..., D) -> (..., A) or
+        (..., 1).
+        """
+
+
+class LinearReward(BoundedReward):
     """A weighted sum of state variables, R(s) = sum_i w_i s_i.
 
     Args:
@@ -124,6 +136,20 @@ class LinearReward(Reward):
         place = positions(names, tuple(self.weights))
         return (states[..., place] * states.new_tensor(list(self.weights.values()))).sum(-1, keepdim=True)
 
+    def highest(
+        self,
+        lower: Tensor,
+        upper: Tensor,
+        names: Sequence[str],
+        doses: Doses | None = None,  # noqa: ARG002
+    ) -> Tensor:
+        """R at the better end of each variable, (..., D), (..., D) -> (..., 1)."""
+        weights = lower.new_tensor(list(self.weights.values()))
+        place = positions(names, tuple(self.weights))
+        return (torch.where(weights > 0, upper[..., place], lower[..., place]) * weights).sum(
+            -1, keepdim=True
+        )
+
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
         """The norm of the gradient."""
         return float(torch.linalg.vector_norm(self.gradient(names, state_scale)))
@@ -136,15 +162,3 @@ class LinearReward(Reward):
             list(self.weights.values()), dtype=torch.float64, device=state_scale.device
         ) * state_scale[place].to(torch.float64)
         return gradient
-
-
-class BoundedReward(Reward):
-    """A reward of which an upper bound over boxes of states is known."""
-
-    @abstractmethod
-    def highest(
-        self, lower: Tensor, upper: Tensor, names: Sequence[str], doses: Doses | None = None
-    ) -> Tensor:
-        """At least R(s, a) for every state with lower <= s <= upper, (..., D), (..., D) -> (..., A) or
-        (..., 1).
-        """

@@ -2,19 +2,21 @@
 
 The figures depend on the content of the folder: training curves if a model was trained; for action sequences
 distributions, outcomes, search effort and one patient's trajectory, and claims against the truth if the
-problem scored the decisions by it. There is a table in any case. Rehearsal decisions and trials have tables
-and figures of their own (`alteration_report`, `trial_report`).
+problem scored the decisions by it; what happened to the patients afterwards, where the data say so, is a
+table (`observed_outcomes`). There is a table in any case. Rehearsal decisions and trials have tables and
+figures of their own (`alteration_report`, `trial_report`).
 """
 
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from rehearsal_torch.evaluation import hidden_causes
 from rehearsal_torch.evaluation.claimed_truth import counterpart
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.reporting import alteration_report as alteration_report
-from rehearsal_torch.reporting import trial_report
+from rehearsal_torch.reporting import observed_outcomes, trial_report
 from rehearsal_torch.reporting.figures import (
     claimed_and_true,
     effort,
@@ -60,7 +62,15 @@ def report(folder: str | Path) -> str:
             if rows
             else f"No decisions in {run.path} yet."
         )
-        shown = "\n".join([shown, *run.cautions])
+        compared = observed_outcomes.groups(run)
+        if compared:
+            path = run.path / observed_outcomes.FILE
+            write([group.row() for group in compared], path)
+            written.append(path)
+        sequences = [one for one in run.decisions if is_sequence(one)]
+        weighed = hidden_causes.overall(sequences)
+        lines = [*([weighed] if weighed else []), *observed_outcomes.text(compared), *run.cautions]
+        shown = "\n".join([shown, *lines])
     with drawing():
         for name, figure in _figures(run, words).items():
             written += save(figure, run.path / "figures", name)

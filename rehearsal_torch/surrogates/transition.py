@@ -54,9 +54,12 @@ class TransitionModel(EpisodeSurrogate):
         logarithms: Features that are replaced by their logarithm.
         effects: How doses act: "dense", as inputs of the networks (the paper); or "sparse", as few selected
             terms beside networks that do not see them (`mechanisms.sparse_effects`).
+        effect_threshold: Sparse effects only: the smallest |t| of a term that is selected. A lower one finds
+            smaller effects where there are many stays, and chance effects where there are few.
 
     Raises:
-        ValueError: if a column is named in two roles, or there are no such effects.
+        ValueError: if a column is named in two roles, there are no such effects, or the threshold is not
+            positive.
     """
 
     def __init__(
@@ -69,10 +72,13 @@ class TransitionModel(EpisodeSurrogate):
         levels: int = 5,
         logarithms: Sequence[str] = (),
         effects: str = "dense",
+        effect_threshold: float = 4.0,
     ) -> None:
         super().__init__()
         if effects not in EFFECTS:
             raise ValueError(f"effects: expected {' or '.join(EFFECTS)}; got {effects!r}")
+        if not effect_threshold > 0:
+            raise ValueError(f"effect_threshold: expected a number above 0; got {effect_threshold}")
         self.varying, self.static, self.contextual = tuple(varying), tuple(static), tuple(contextual)
         features = (*self.varying, *self.static, *self.contextual)
         if len({*features, *doses}) != len(features) + len(doses):
@@ -82,7 +88,9 @@ class TransitionModel(EpisodeSurrogate):
         smooth, free = len(self.varying) + len(self.static), len(self.contextual)
         dense = effects == "dense"
         made = mechanism(smooth=smooth, free=free + dense * len(doses), outputs=len(self.varying))
-        self.mechanism: LocationScale | SparseEffects = made if dense else SparseEffects(made, len(doses))
+        self.mechanism: LocationScale | SparseEffects = (
+            made if dense else SparseEffects(made, len(doses), effect_threshold)
+        )
 
     @classmethod
     def from_tensors(

@@ -47,3 +47,10 @@ def test_rewards_of_nothing_or_of_unknown_variables_are_refused():
         LinearReward({})
     with pytest.raises(KeyError, match="no column"):
         LinearReward({"lactate": 1})(torch.zeros(1, 3), NAMES)
+
+
+def test_a_linear_reward_is_largest_at_the_better_end_of_each_variable() -> None:
+    reward = LinearReward({"a": 2.0, "c": -1.0})
+    lower, upper = torch.tensor([[0.0, 5.0, -1.0]]), torch.tensor([[1.0, 6.0, 3.0]])
+    assert reward.highest(lower, upper, ("a", "b", "c")).tolist() == [[3.0]]
+    assert reward.highest(lower, lower, ("a", "b", "c")).tolist() == reward(lower, ("a", "b", "c")).tolist()

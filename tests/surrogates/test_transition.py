@@ -233,3 +233,12 @@ def test_no_rows_are_refused(problem: SepsisSimulated) -> None:
     table = problem.held_out()
     with pytest.raises(ValueError, match="got none"):
         lipschitz_report(model, Table.observed(table.names, table.values[:0]))
+
+
+def test_the_threshold_of_effects_is_that_of_the_configuration():
+    made = partial(TransitionModel, VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4))
+    few = made(effects="sparse").mechanism
+    more = made(effects="sparse", effect_threshold=2.5).mechanism
+    assert (few.effects.threshold, more.effects.threshold) == (4.0, 2.5)
+    with pytest.raises(ValueError, match="effect_threshold: expected a number above 0; got 0"):
+        made(effects="sparse", effect_threshold=0)

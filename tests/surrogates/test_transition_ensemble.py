@@ -10,9 +10,11 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.objectives.guard import guarded_sequence
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.step_score import StepScore
-from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.search.sequences.lipschitz_bound import UnboundedError
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
@@ -38,8 +40,8 @@ def ensemble() -> TransitionEnsemble:
     return fit(made, observations(), Descent(max_epochs=4, progress=False), observations(10, seed=1))
 
 
-def objective(surrogate, reward, changes=2) -> CounterfactualReturn:
-    return CounterfactualReturn(surrogate, EpisodeCase(patients(1, 5, seed=7)[0]), reward, changes)
+def objective(surrogate, reward, changes=2, **use) -> CounterfactualReturn:
+    return CounterfactualReturn(surrogate, EpisodeCase(patients(1, 5, seed=7)[0]), reward, changes, **use)
 
 
 def test_members_share_ranges_and_levels_and_differ_in_weights(ensemble):
@@ -110,6 +112,47 @@ def test_a_change_against_which_a_member_speaks_is_refused(ensemble):
     warned = guarded_sequence(doubtful, best, declines=False)
     assert warned.status == "recommended"
     assert any("1 of the 3 members" in each for each in warned.warnings)
+    alone = Against(ensemble, wanted.case, wanted.reward, 2, agreement="none")
+    assert guarded_sequence(alone, best) == warned
+
+
+@pytest.mark.parametrize("reward", [LinearReward({"x": -1.0, "y": 0.5}), SCORE])
+def test_the_return_of_the_worst_member_is_searched_and_recorded(ensemble, reward):
+    wanted = objective(ensemble, reward, members="worst")
+    mean = objective(ensemble, reward)
+    generator = torch.Generator().manual_seed(0)
+    sequences = torch.randint(9, (6, 2, len(wanted.observed)), generator=generator)
+    each = torch.stack([objective(model, reward)(sequences) for model in ensemble.each])
+    torch.testing.assert_close(wanted(sequences), each.amin(0))
+    assert wanted.outcome() == pytest.approx(mean.outcome())
+    best = Exhaustive()(wanted)
+    assert best.value <= Exhaustive()(mean).value + 1e-9
+    assert Exhaustive(precision="float32")(wanted).value == pytest.approx(best.value)
+    certified = BranchAndBound()(wanted)
+    assert certified.trace["proven"]
+    assert certified.value == pytest.approx(best.value, abs=1e-9)
+    for search in (GreedyChanges(), TopK(), RandomChanges(20)):
+        found = search(wanted)
+        assert found.value == pytest.approx(float(wanted(wanted.sequence(found))))
+        assert found.value <= best.value + 1e-9
+    record = wanted.trajectory_record(best)
+    assert sum(record["rewards"]) == pytest.approx(record["value"])
+    assert record["value"] - record["observed"] == pytest.approx(min(record["member_gains"]))
+    for related in record.get("related", {}).values():
+        assert related["observed"] <= 0
+
+
+def test_the_worst_member_is_no_sum_over_steps_so_that_astar_refuses(ensemble):
+    wanted = objective(ensemble, LinearReward({"x": -1.0}), members="worst")
+    with pytest.raises(UnboundedError, match=r"astar do not hold for objective\.members=worst: use branch"):
+        AStar()(wanted)
+
+
+def test_unknown_uses_of_members_are_refused(ensemble):
+    with pytest.raises(ValueError, match=r"objective\.members: expected mean or worst; got 'best'"):
+        objective(ensemble, SCORE, members="best")
+    with pytest.raises(ValueError, match=r"objective\.agreement: expected all or none; got 'some'"):
+        CounterfactualReturn.check(ensemble, reward=SCORE, agreement="some")
 
 
 def test_saved_and_loaded_it_is_the_same(ensemble, tmp_path):

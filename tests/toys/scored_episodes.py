@@ -1,9 +1,12 @@
 """Random episodes under step scores whose limits lie among the states that sequences reach."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.step_score import StepScore
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
@@ -21,6 +24,7 @@ def scored_episode(
     dosed: bool = False,
     spread: float = 3.0,
     fixed: tuple[int, ...] = (),
+    use: str = "mean",
 ) -> CounterfactualReturn:
     """An episode of random transition models of three states and one drug."""
     drawn = transition_episode(
@@ -37,7 +41,7 @@ def scored_episode(
     if members > 1:
         made = (transition_model(seed + place, 3, levels, 1, 8, spread, effects) for place in range(members))
         model = TransitionEnsemble(lambda: next(made), members)
-    return _scored(model, drawn, seed, dosed)
+    return _scored(model, drawn, seed, dosed, use)
 
 
 def scored_curve(seed: int, horizon: int, changes: int, bent: float) -> CounterfactualReturn:
@@ -47,7 +51,7 @@ def scored_curve(seed: int, horizon: int, changes: int, bent: float) -> Counterf
 
 
 def _scored(
-    model: EpisodeSurrogate, drawn: CounterfactualReturn, seed: int, dosed: bool
+    model: EpisodeSurrogate, drawn: CounterfactualReturn, seed: int, dosed: bool, use: str = "mean"
 ) -> CounterfactualReturn:
     generator = torch.Generator().manual_seed(seed)
     plain = CounterfactualReturn(model, drawn.case, drawn.reward, drawn.changes)
@@ -62,7 +66,14 @@ def _scored(
     if dosed:
         score["second"]["drug0"] = {"> 0": 1, "> 0.5": 1.5}
     reward = StepScore(score, ["drug0"])
-    return CounterfactualReturn(model, drawn.case, reward, drawn.changes)
+    return CounterfactualReturn(model, drawn.case, reward, drawn.changes, use)
+
+
+def weighed_episode(seed: int, members: int = 2, use: str = "worst", **drawn: Any) -> CounterfactualReturn:
+    """The same with a linear reward."""
+    scored = scored_episode(seed, members=members, **drawn)
+    reward = LinearReward({"x0": -1.0, "x1": 0.5})
+    return CounterfactualReturn(scored.surrogate, scored.case, reward, scored.changes, use)
 
 
 def _rule(sign: str, limit: Tensor) -> str:

@@ -2,7 +2,8 @@
 
 AI-Clinician's ``mimic-table.csv`` (one row per step of four hours, 10 to 20 steps around the onset) and its
 Python successors have the same columns. The data are licensed to individuals and do not come with this
-package. The table is validated first; the numbers of excluded rows and episodes are reported.
+package. The table is validated first; the numbers of excluded rows and episodes are reported. Deaths, where
+the table has them, are kept beside the episodes for comparison; no model reads them (`observed_outcomes`).
 
 Source: Komorowski et al. (2018) for the table; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
 least 10).
@@ -19,6 +20,7 @@ from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.episodes.observed_outcomes import observed_outcomes
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
 from rehearsal_torch.problems.episodes.splits import split as split_patients
 from rehearsal_torch.problems.episodes.stay_columns import Impossible, recognised
@@ -73,6 +75,7 @@ class Mimic(Problem):
         self.missing = {
             name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns
         }
+        self.outcomes = observed_outcomes(frame)
         self.stays = read_stays(
             frame,
             source=str(self.path),
@@ -114,8 +117,9 @@ class Mimic(Problem):
         return len(self.chosen)
 
     def case(self, index: int) -> EpisodeCase:
-        """Episode number `index` of the split, in retrospect."""
-        return EpisodeCase(self.chosen[index])
+        """Episode number `index` of the split, in retrospect, with the stay's observed outcomes."""
+        episode = self.chosen[index]
+        return EpisodeCase(episode, outcomes=self.outcomes.of(episode.identity))
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Empty: the outcome of other treatments is unknown for past patients."""
@@ -133,6 +137,7 @@ class Mimic(Problem):
             levels=levels,
             missing=self.missing or None,
         )
+        found |= self.outcomes.facts()
         if self.action_lag:
             return found
         return found | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}

@@ -53,14 +53,14 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
     """
     objective = process.objective
     trajectory, H, A = process.trajectory, len(sequence), objective.actions
-    state, prefix = process.start, process.start.new_zeros(())
-    moving, totals = state[:0], state[:0, 0]
+    state, prefix = process.start, process.start.new_zeros(objective.lanes)
+    moving, totals = state[:0], state.new_zeros((0, *objective.lanes))
     for time in range(objective.horizon):
         rewards = process.rewards(torch.cat([moving, state]), time)
-        own = rewards[:, sequence[time]] if process.acts else rewards[:, 0]
+        own = rewards[..., sequence[time]] if process.acts else rewards[..., 0]
         totals = totals + own[:-1]
         if time < H:
-            totals = torch.cat([totals, prefix + rewards[-1].expand(A)])
+            totals = torch.cat([totals, prefix + rewards[-1].expand(*objective.lanes, A).movedim(-1, 0)])
         prefix = prefix + own[-1]
         if time == objective.horizon - 1:
             break
@@ -70,7 +70,7 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
             [trajectory.step(moving, time, sequence[time]) if len(moving) else moving, branched]
         )
         state = branched[sequence[time]].unsqueeze(0)
-    values = ranked(totals.view(H, A))
+    values = ranked(objective.joined(totals).view(H, A))
     kept = torch.arange(A, device=objective.observed.device) == objective.observed.unsqueeze(-1)
     open_ = objective.choices.any(-1, keepdim=True)
     return torch.where(objective.choices | (kept & open_), values, torch.full_like(values, -torch.inf))

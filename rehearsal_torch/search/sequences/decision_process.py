@@ -169,18 +169,22 @@ class CounterfactualProcess:
         return self.trajectory.states[:1]
 
     def rewards(self, states: Tensor, time: int) -> Tensor:
-        """R at time t, (n, D) -> (n, A), or (n, 1) if the reward does not depend on the action."""
+        """R at time t, (n, D) -> (n, *lanes, A), or (n, *lanes, 1) if the reward does not depend on the
+        action; the lanes are those of `CounterfactualReturn.sums`.
+        """
         if self._affine is None:
-            return self.objective.rewards(states, time)
+            return self.objective.sums(states, time)
         return torch.addmm(self._affine[1], states, self._affine[0])
 
     def kept(self, rewards: Tensor, time: int) -> Tensor:
-        """The reward at time t under the observed action, (n, A or 1) -> (n,)."""
-        return rewards[:, self.objective.observed[time]] if self.acts else rewards[:, 0]
+        """The reward at time t under the observed action, (n, *lanes, A or 1) -> (n, *lanes)."""
+        return rewards[..., self.objective.observed[time]] if self.acts else rewards[..., 0]
 
     def changed(self, rewards: Tensor, time: int) -> Tensor:
-        """The rewards at time t under the other actions, (n, A or 1) -> (n, A')."""
-        return rewards[:, self.others[time]] if self.acts else rewards.expand(-1, len(self.others[time]))
+        """The rewards at time t under the other actions, (n, *lanes, A or 1) -> (n, A', *lanes)."""
+        if self.acts:
+            return rewards[..., self.others[time]].movedim(-1, 1)
+        return rewards.expand(*rewards.shape[:-1], len(self.others[time])).movedim(-1, 1)
 
     def keep(self, states: Tensor, time: int) -> Tensor:
         """F_t under the observed action, (n, D) -> (n, D)."""
@@ -200,13 +204,13 @@ class CounterfactualProcess:
         return torch.cat([self.trajectory.branch(part, time, others) for part in states.split(rows)])
 
     def to_go(self, states: Tensor, time: int) -> Tensor:
-        """J_t, the reward from time t on under the observed actions, (n, D) -> (n,)."""
+        """J_t, the reward from time t on under the observed actions, (n, D) -> (n, *lanes)."""
         return torch.cat([self._rollout(part, time) for part in states.split(ROWS)])
 
     def final(self, states: Tensor, spent: Tensor) -> tuple[Tensor, Tensor]:
         """The best last reward and its action, (n, D), changes made (n,) -> (n,), (n,) long; at time T - 1.
 
-        The last action changes no state, so that it is chosen for its reward only.
+        The last action changes no state, so that it is chosen for its reward only; without lanes.
         """
         time = self.horizon - 1
         rewards = self.rewards(states, time)
@@ -214,6 +218,31 @@ class CounterfactualProcess:
         if time > self.last:
             return best, action
         other, place = self.changed(rewards, time).max(-1)
+        better = (spent < self.changes) & (other > best)
+        return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
+
+    def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
+        """The returns of complete paths with the best last action, and that action.
+
+        Args:
+            states: At time T - 1, (n, D).
+            spent: Changes made, (n,).
+            totals: The rewards before, (n, *lanes).
+
+        Returns:
+            (n,), (n,) long.
+        """
+        time = self.horizon - 1
+        if not self.objective.lanes:
+            value, action = self.final(states, spent)
+            return totals + value, action
+        rewards = self.rewards(states, time)
+        best = self.objective.joined(totals + self.kept(rewards, time))
+        action = self.trajectory.observed[time].expand(len(states))
+        if time > self.last:
+            return best, action
+        changed = self.objective.joined(totals.unsqueeze(1) + self.changed(rewards, time))
+        other, place = changed.max(-1)
         better = (spent < self.changes) & (other > best)
         return torch.where(better, other, best), torch.where(better, self.others[time][place], action)
 

@@ -114,21 +114,23 @@ class Exhaustive(Search[CounterfactualReturn]):
     def _enumerate(self, process: CounterfactualProcess, best: "_Finalists", budget: Budget) -> bool:
         """Visits every node; returns False if the budget ended the search."""
         start, observed = process.start, best.observed.to(torch.int16).unsqueeze(0)
+        joined = process.objective.joined
         best.offer(start.new_full((1, 1), process.objective.outcome()), observed)
         if process.last < 0:
             return True
-        blocks = [(0, start, start.new_zeros(1), observed.new_zeros(1), observed)]
+        none = start.new_zeros((1, *process.objective.lanes))
+        blocks = [(0, start, none, observed.new_zeros(1), observed)]
         while blocks:
             if budget.out():
                 return False
             time, states, totals, spent, sequences = blocks.pop()
             process.effort.expanded += len(states)
             if time == process.horizon - 1:
-                value, action = process.final(states, spent)
-                best.offer((totals + value).unsqueeze(-1), sequences, time, action.unsqueeze(-1))
+                value, action = process.ended(states, spent, totals)
+                best.offer(value.unsqueeze(-1), sequences, time, action.unsqueeze(-1))
                 continue
             if time > process.last:
-                best.offer((totals + process.to_go(states, time)).unsqueeze(-1), sequences)
+                best.offer(joined(totals + process.to_go(states, time)).unsqueeze(-1), sequences)
                 continue
             rewards = process.rewards(states, time)
             states_, totals_, spent_, sequences_ = (
@@ -141,7 +143,7 @@ class Exhaustive(Search[CounterfactualReturn]):
             if len(other):
                 children, gained = (
                     process.branch(states, time),
-                    totals.unsqueeze(-1) + process.changed(rewards, time),
+                    totals.unsqueeze(1) + process.changed(rewards, time),
                 )
                 full = spent == process.changes - 1
                 leaf, more = full.nonzero()[:, 0], (~full).nonzero()[:, 0]
@@ -149,10 +151,11 @@ class Exhaustive(Search[CounterfactualReturn]):
                     ahead = process.to_go(children[leaf].flatten(0, 1), time + 1).unflatten(
                         0, (len(leaf), len(other))
                     )
-                    best.offer(gained[leaf] + ahead, sequences[leaf], time, other.expand(len(leaf), -1))
+                    found = joined(gained[leaf] + ahead)
+                    best.offer(found, sequences[leaf], time, other.expand(len(leaf), -1))
                 if len(more):
                     states_.append(children[more].flatten(0, 1))
-                    totals_.append(gained[more].flatten())
+                    totals_.append(gained[more].flatten(0, 1))
                     spent_.append((spent[more] + 1).repeat_interleave(len(other)))
                     sequences_.append(
                         _set(sequences[more].repeat_interleave(len(other), 0), time, other.repeat(len(more)))

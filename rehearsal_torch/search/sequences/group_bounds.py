@@ -6,7 +6,9 @@ whose actions are not known. Its bound is
     sum of R(c_q, o_q) over q < t_1  +  sum over q >= t_1 of max R(x, a) over the box of step q,
 
 with the box of `reachable_boxes` (at t_1 it is the path's own state) and, if the reward reads doses, the best
-of the allowed actions at the steps t_i. For an ensemble, the mean of the members' bounds. The bound of any k
+of the allowed actions at the steps t_i. For an ensemble, the mean of the members' bounds. If the worst member
+counts, each member has its own bound B^m, and the smallest one holds: for every sequence E of the group and
+every member n, min_m R^m(E) <= R^n(E) <= B^n, hence min_m R^m(E) <= min_n B^n. The bound of any k
 changes of the observed actions takes at each step the box of all states that k changes can reach; it is
 loose, since each step may use another k changes.
 
@@ -37,7 +39,7 @@ class Paths:
     Attributes:
         start: The first time step of the tables.
         states: (n, T - start, M D).
-        before: Rewards of the steps from `start` on before each, cumulated, (n, T - start + 1).
+        before: Rewards of the steps from `start` on before each, cumulated, (n, T - start + 1, *lanes).
         hulls: For each step, the smallest and the largest effect of an allowed change, (n, M D) each; None
             where nothing may be changed.
         away: |delta|, the distance to the observed states, (M, n, T - start).
@@ -122,16 +124,16 @@ class GroupBounds:
             times: The steps of each group that change, (n, m) long, ascending, none before the start.
 
         Returns:
-            (n,).
+            (n, *lanes), one bound for each member if the worst one counts.
         """
         order = times[:, 0].argsort(stable=True)
         found = [self._sorted(paths, rows[part], times[part]) for part in order.split(BOXES)]
-        bounds = paths.before.new_zeros(len(rows))
+        bounds = paths.before.new_zeros((len(rows), *self.objective.lanes))
         bounds[order] = torch.cat(found)
         return bounds
 
     def _sorted(self, paths: Paths, rows: Tensor, times: Tensor) -> Tensor:
-        """The bounds of groups in the order of their first change, (n,), (n, m) -> (n,)."""
+        """The bounds of groups in the order of their first change, (n,), (n, m) -> (n, *lanes)."""
         first, horizon = times[:, 0], self.objective.horizon
         total = paths.before[rows, first - paths.start]
         joined = torch.bincount(first, minlength=horizon).cumsum(0).tolist()
@@ -160,10 +162,10 @@ class GroupBounds:
         return total
 
     def _highest(self, states: Tensor, boxes: Intervals, change: Tensor, time: int) -> Tensor:
-        """Upper bounds on the reward of a step, (n,)."""
+        """Upper bounds on the reward of a step, (n, *lanes)."""
         lower, upper = boxes.ends(states)
         kept = self.trajectory.observed[time : time + 1]
-        found = self.objective.highest_rewards(lower, upper, time, kept)[:, 0]
+        found = self.objective.highest_rewards(lower, upper, time, kept)[..., 0]
         if self.process.acts and bool(change.any()):
             places = change.nonzero()[:, 0]
             others = self.process.others[time]
@@ -174,14 +176,16 @@ class GroupBounds:
 
     def anywhere(self) -> float:
         """Upper bound on the return under any k changes."""
-        total = 0.0
+        total = torch.zeros(
+            self.objective.lanes, dtype=self.trajectory.states.dtype, device=self.trajectory.states.device
+        )
         for time, box in enumerate(self.boxes):
             lower, upper = box.ends(self.trajectory.states[time : time + 1])
             actions = self.trajectory.observed[time : time + 1]
             if self.process.acts:
                 actions = torch.cat([actions, self.process.others[time]])
-            total += float(self.objective.highest_rewards(lower, upper, time, actions).max())
-        return total
+            total = total + self.objective.highest_rewards(lower, upper, time, actions).amax(-1)[0]
+        return float(self.objective.joined(total))
 
 
 def _joined(boxes: Intervals, count: int) -> Intervals:

@@ -236,8 +236,15 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
             for instance); None for the global constants of the trajectory.
 
     Raises:
-        UnboundedError: if the trajectory or the reward has no finite constant.
+        UnboundedError: if the trajectory or the reward has no finite constant, or the value is no sum over
+            steps (`CounterfactualReturn.worst`).
     """
+    if objective.worst:
+        raise UnboundedError(
+            "expected a return that is a sum over time steps; the worst member's is none, so that the bounds "
+            "of astar do not hold for objective.members=worst: use branch_and_bound, greedy_changes or "
+            "exhaustive, or objective.members=mean"
+        )
     known = objective.trajectory.lipschitz() if constants is None else constants
     if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
         missing = (

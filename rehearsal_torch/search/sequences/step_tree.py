@@ -50,7 +50,7 @@ class Groups:
         later: The time steps of the other open changes, (n, m - 1) long.
         path: A number for each path, the same for groups that share it, (n,) long.
         states: The state of the path at `time`, (n, M D).
-        gathered: The rewards of the path before `time`, (n,).
+        gathered: The rewards of the path before `time`, (n, *lanes).
         sequences: The path's actions, (n, H) int16.
     """
 
@@ -175,24 +175,26 @@ class StepTree:
         states, sequences = groups.states[first], groups.sequences[first]
         rewards = self.process.rewards(states, groups.time)
         gathered = groups.gathered[first].unsqueeze(1) + self.process.changed(rewards, groups.time)
-        self.effort.generated += gathered.numel()
+        self.effort.generated += gathered.shape[0] * gathered.shape[1]
         if groups.time == self.objective.horizon - 1:
-            self._offer(gathered, sequences, groups.time, others)
+            self._offer(self.objective.joined(gathered), sequences, groups.time, others)
             return
         states = self.process.branch(states, groups.time).flatten(0, 1)
         if last:
             ahead = self.process.to_go(states, groups.time + 1)
-            self._offer(gathered + ahead.view_as(gathered), sequences, groups.time, others)
+            found = self.objective.joined(gathered + ahead.view_as(gathered))
+            self._offer(found, sequences, groups.time, others)
             self.rolled_out += len(ahead)
             return
         made = self.bounds.roll(states, groups.time + 1)
-        self._offer(gathered + made.before[:, -1].view_as(gathered), sequences, groups.time, others)
+        found = self.objective.joined(gathered + made.before[:, -1].view_as(gathered))
+        self._offer(found, sequences, groups.time, others)
         sequences = sequences.repeat_interleave(len(others), 0)
         sequences[:, groups.time] = others.to(sequences).repeat(len(path))
         lane = torch.arange(len(others), device=self.device)
         rows = (place.unsqueeze(1) * len(others) + lane).flatten()
         later = groups.later[:taken].repeat_interleave(len(others), 0)
-        self._grow(made, rows, later, gathered.flatten(), sequences)
+        self._grow(made, rows, later, gathered.flatten(0, 1), sequences)
 
     def _grow(self, paths: Paths, rows: Tensor, times: Tensor, gathered: Tensor, sequences: Tensor) -> None:
         """Bounds groups, and keeps those that may be better.
@@ -201,12 +203,12 @@ class StepTree:
             paths: Their paths.
             rows: The path of each group, (n,) long.
             times: The open changes of each group, (n, m) long, ascending.
-            gathered: The rewards of each path before its tables, (paths,).
+            gathered: The rewards of each path before its tables, (paths, *lanes).
             sequences: The actions of each path, (paths, H).
         """
         names = self._paths + torch.arange(len(sequences), device=self.device)
         self._paths += len(sequences)
-        bounds = self.bounds.of(paths, rows, times) + gathered[rows]
+        bounds = self.objective.joined(self.bounds.of(paths, rows, times) + gathered[rows])
         kept = bounds > self.best + self.tolerance
         bounds, rows, times = bounds[kept], rows[kept], times[kept]
         for time in times[:, 0].unique().tolist():

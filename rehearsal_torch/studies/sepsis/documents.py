@@ -21,8 +21,9 @@ from rehearsal_torch.reporting.style import wording
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.provenance import caution_of_run, commands
 from rehearsal_torch.studies.readme import Block, Section, write_readme
+from rehearsal_torch.studies.record import Record
 from rehearsal_torch.studies.results_folder import RUN
-from rehearsal_torch.studies.sepsis import search_panels
+from rehearsal_torch.studies.sepsis import search_panels, trainings
 from rehearsal_torch.studies.sepsis.episode_rows import (
     STAGES,
     Case,
@@ -98,6 +99,9 @@ def _parts(out: RunFolder, fitted: Fitted, config: Mapping[str, Any]) -> Iterato
     for changes in sorted({row["k"] for row in truth}):
         yield f"### Values under the true distribution, k = {changes}"
         yield truth_errors.markdown([row for row in truth if row["k"] == changes])
+    spread = trainings.spread(Record(out.path, {trainings.STAGE: trainings.LAYOUT}).rows(trainings.STAGE))
+    if spread:
+        yield Section(["### Several trainings of the default model", texts("sepsis")["trainings"], spread])
 
 
 def points_of(rows: pd.DataFrame, stage: str, cases: Sequence[Case]) -> dict[str, list[Point]]:

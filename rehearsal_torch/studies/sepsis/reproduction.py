@@ -2,7 +2,8 @@
 they recommend, and the cost of the Lipschitz constraint.
 
 ``episodes.csv`` has one row per episode and case, ``truth.csv`` the values of the recommended sequences under
-the true distribution, ``lipschitz_grid.csv`` one row per cell and fold. Models are fitted once and kept
+the true distribution, ``trainings.csv`` those of several trainings of the default model,
+``lipschitz_grid.csv`` one row per cell and fold. Models are fitted once and kept
 outside the results; ``run.json`` holds digests of their weights, so that rows of different models are not
 mixed.
 
@@ -23,11 +24,12 @@ from rehearsal_torch.studies.record import Layout, Outcome, Record
 from rehearsal_torch.studies.request import Request
 from rehearsal_torch.studies.results_folder import RUN
 from rehearsal_torch.studies.runner import Reproduction, Work
-from rehearsal_torch.studies.sepsis import lipschitz_cells, searches
+from rehearsal_torch.studies.sepsis import lipschitz_cells, searches, trainings
 from rehearsal_torch.studies.sepsis.episode_rows import LAYOUT, STAGES, Case, episodes_in
 from rehearsal_torch.studies.sepsis.fitted import Fitted, fingerprints, models
 from rehearsal_torch.studies.sepsis.lipschitz_cells import Validated
 from rehearsal_torch.studies.sepsis.searches import DEFAULT, HORIZON, tasks
+from rehearsal_torch.studies.sepsis.trainings import Trained
 from rehearsal_torch.studies.study_files import study
 
 TRUTH = "truth"
@@ -116,7 +118,11 @@ class SepsisEpisodes(Reproduction):
         stages = [stage for stage in STAGES if stage in request.stages]
         self.plan = [each for stage in stages for each in searches.planned(stage)]
         self.stages = stages
-        constants = sorted({each.case.constant for each in self.plan} | {DEFAULT.constant})
+        # Trainings have models of their own.
+        alone = self.request.stages == (trainings.STAGE,)
+        constants = sorted(
+            {each.case.constant for each in self.plan} | (set() if alone else {DEFAULT.constant})
+        )
         cache = Path(request.options["cache"])
         self.fitted = Fitted(
             [problem.case(index) for index in range(count)],
@@ -168,6 +174,11 @@ class SepsisEpisodes(Reproduction):
                 for case in cases
             ]
             yield Work(TRUTH, truth_in(self.out.path), wanted, evaluated, self.fitted, _row_count)
+        if trainings.STAGE in self.request.stages:
+            shared = Trained(self.request.conf, self.overrides, self.seed(), HORIZON, len(identities))
+            record = Record(self.out.path, {trainings.STAGE: trainings.LAYOUT})
+            each = trainings.trainings()
+            yield Work(trainings.STAGE, record, each, trainings.retrained, shared, _row_count)
         if lipschitz_cells.STAGE in self.request.stages:
             common = Validated(
                 self.fitted.problem.episodes("train"),

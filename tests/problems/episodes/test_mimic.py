@@ -66,6 +66,27 @@ def test_nobody_answers_for_the_past(path: Path) -> None:
     assert problem.score(problem.case(0), None) == {}  # type: ignore[arg-type]
 
 
+def test_observed_deaths_travel_with_the_case_and_nothing_else_changes(path: Path, tmp_path: Path) -> None:
+    frame = simulate(150, seed=1).frame()
+    frame.drop(columns="died_within_48h_of_out_time").to_csv(tmp_path / "alive.csv", index=False)
+    known, unknown = Mimic(path), Mimic(tmp_path / "alive.csv")
+    died = frame.groupby("icustayid")["died_within_48h_of_out_time"].first()
+    for index in range(known.count()):
+        case, other = known.case(index), unknown.case(index)
+        outcome = float(died[int(case.identity)])
+        assert case.facts() == {
+            "identity": case.identity,
+            "observed_outcomes": {"died_within_48h_of_out_time": outcome},
+        }
+        assert other.facts() == {"identity": case.identity}
+        assert torch.equal(case.episode.values, other.episode.values)
+    assert known.card()["fingerprint"] == unknown.card()["fingerprint"]
+    assert known.card()["observed outcomes"] == {
+        "died_within_48h_of_out_time": f"death within 48 hours of leaving the unit: {died.sum()} of 150 stays"
+    }
+    assert "observed outcomes" not in unknown.card()
+
+
 def test_files_that_are_none_are_told(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="no table is named: set path="):
         Mimic(None)

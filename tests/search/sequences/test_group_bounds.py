@@ -27,7 +27,7 @@ def compare(objective: CounterfactualReturn) -> list[tuple[float, float]]:
     for size in range(1, min(objective.changes, len(open_)) + 1):
         times = list(combinations(open_, size))
         rows = torch.zeros(len(times), dtype=torch.long)
-        made = bounds.of(bounds.observed, rows, torch.tensor(times)).tolist()
+        made = objective.joined(bounds.of(bounds.observed, rows, torch.tensor(times))).tolist()
         found += list(zip(made, (best_of(objective, one) for one in times), strict=True))
     most = max((truth for _, truth in found), default=objective.outcome())
     assert bounds.anywhere() >= max(most, objective.outcome())
@@ -43,11 +43,19 @@ def compare(objective: CounterfactualReturn) -> list[tuple[float, float]]:
     members=st.sampled_from([1, 2]),
     effects=st.sampled_from(["sparse", "dense"]),
     dosed=st.booleans(),
+    use=st.sampled_from(["mean", "worst"]),
     spread=st.sampled_from([0.3, 3.0, 30.0]),
 )
 def test_no_sequence_of_a_group_has_a_larger_return_than_its_bound(**drawn):
     for bound, truth in compare(scored_episode(**drawn)):
         assert bound >= truth - 1e-9
+
+
+@pytest.mark.parametrize("use", ["mean", "worst"])
+def test_bounds_of_ensembles_hold_for_the_mean_and_for_the_worst_member(use):
+    for seed in range(3):
+        for bound, truth in compare(scored_episode(seed, 5, 2, 3, members=3, use=use)):
+            assert bound >= truth - 1e-9
 
 
 @pytest.mark.parametrize("bent", [0.0, 0.25, 1.0])

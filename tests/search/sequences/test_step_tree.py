@@ -12,7 +12,7 @@ from rehearsal_torch.search.sequences.branch_tree import Limits
 from rehearsal_torch.search.sequences.decision_process import Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.search.sequences.step_tree import StepTree
-from tests.toys.scored_episodes import scored_curve, scored_episode
+from tests.toys.scored_episodes import scored_curve, scored_episode, weighed_episode
 
 
 def checked(objective):
@@ -37,6 +37,7 @@ INSTANCES = dict(
     effects=st.sampled_from(["sparse", "dense"]),
     dosed=st.booleans(),
     spread=st.sampled_from([0.3, 3.0]),
+    use=st.sampled_from(["mean", "worst"]),
     fixed=st.sets(st.integers(0, 5), max_size=2).map(lambda steps: tuple(sorted(steps))),
 )
 
@@ -149,3 +150,24 @@ def test_paths_that_are_no_numbers_are_no_answer_and_no_obstacle():
     trajectory.shifts[1, action] = trajectory._across[1, 0].unflatten(0, (3, 3))[action] = torch.nan
     assert objective(torch.tensor([*objective.observed[:1], action, *objective.observed[2:]])).isnan()
     checked(objective)
+
+
+@pytest.mark.parametrize("dosed", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_return_of_the_worst_member_is_proven(seed, dosed):
+    objective = scored_episode(seed, 5, 2, 3, members=3, dosed=dosed, use="worst")
+    decision = checked(objective)
+    assert decision.value == pytest.approx(
+        float(objective.member_returns(objective.sequence(decision)).min())
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_worst_member_is_proven_for_a_linear_reward_too(seed):
+    checked(weighed_episode(seed, horizon=5, changes=2))
+
+
+def test_an_early_end_leaves_a_gap_that_holds_for_the_worst_member():
+    objective = scored_episode(3, 6, 3, 4, members=2, use="worst")
+    decision, truth = BranchAndBound(evaluations=1)(objective), Exhaustive()(objective)
+    assert decision.value + decision.trace["gap"] >= truth.value - 1e-9

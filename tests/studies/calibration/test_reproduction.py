@@ -24,6 +24,15 @@ def test_stages_have_their_own_worlds_and_methods():
         assert len({job.world for job in planned}) == count
 
 
+def test_uses_of_members_are_compared_on_both_scores():
+    planned = jobs(STUDY, "episodes")
+    used = {job.method: job.overrides for job in planned}
+    assert "objective.agreement=none" in used["transition_ensemble, mean alone"]
+    assert "objective.members=worst" in used["transition_ensemble, worst member"]
+    for method in STUDY.groups["members"]:
+        assert {job.world for job in planned if job.method == method} == set(STUDY.groups["scores"])
+
+
 @pytest.mark.slow
 def test_worlds_of_tables_yield_claims_and_truths(tmp_path):
     typed = [

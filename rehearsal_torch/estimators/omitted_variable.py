@@ -1,0 +1,125 @@
+"""Omitted-variable bias of the effects of doses, in terms of partial R^2.
+
+A regression of a next state y on doses d (p,) and controls x estimates E[y | x, d]. Let h be a hidden cause,
+linear in both: y = ... + g h, and given x the regression of h on d is linear. What the regression then takes
+for the effect of changing the doses by c contains g E[h | x, d + c] - g E[h | x, d] = g b'c too, with
+b = S^-1 Cov(d, h) and S the covariance of the doses given x. By Cauchy and Schwarz,
+
+    |bias|  <=  sqrt(R2_y R2_d / (1 - R2_d))  *  sd(y | x, d)  *  sqrt(c' S^-1 c),
+
+where R2_d is the partial R^2 of h with the doses given x, and R2_y that of y with h given x and d. For one
+dose it is the bias of Cinelli and Hazlett times the change; sd(y | x, d) sqrt(c' S^-1 c) is the product of
+the standard deviations of the error and of the Riesz representer of the change (Chernozhukov et al.). With
+equal shares rho of both, the first factor is rho / sqrt(1 - rho).
+
+An observed covariate has two such shares as well, given the other covariates; `equal_strength` gives the rho
+at which a hidden cause could do as much, so that covariates can be ordered.
+
+Units: those of doses and states in which the rows are given; shares have none.
+
+Source: Cinelli and Hazlett (2020), Sec. 3-4 (one treatment); Chernozhukov, Cinelli, Newey, Sharma and
+Syrgkanis (2022), Long story short, arXiv 2112.13398 (linear functionals); the form for several doses is
+derived above.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.estimators.action_effects import quadratic
+
+# Relative to the variance: what is left of a column below this counts as nothing.
+SMALLEST = 1e-8
+
+
+def bias_factor(strength: Tensor) -> Tensor:
+    """rho / sqrt(1 - rho), (...) -> (...), of strengths in [0, 1)."""
+    return strength / (1 - strength).sqrt()
+
+
+def equal_strength(outcome: Tensor, treatment: Tensor) -> Tensor:
+    """The rho with the bias factor of two partial R^2, (...), (...) -> (...) in [0, 1]."""
+    square = outcome * treatment / (1 - treatment).clamp_min(1e-12)
+    # The root of rho^2 + square rho - square = 0, without cancellation.
+    return 2 * square / (square + (square.square() + 4 * square).sqrt()).clamp_min(1e-300)
+
+
+@dataclass(frozen=True)
+class Strength:
+    """The partial R^2 of one observed covariate.
+
+    Attributes:
+        covariate: Its name.
+        doses: With the doses, given the other covariates.
+        state: The outcome on which it could bias effects most.
+        explained: The partial R^2 of that outcome with it, given the other covariates and the doses.
+    """
+
+    covariate: str
+    doses: float
+    state: str
+    explained: float
+
+
+def precision(doses: Tensor, controls: Tensor) -> Tensor:
+    """S^-1, the inverse covariance of the doses given a quadratic of the controls.
+
+    Args:
+        doses: (n, p).
+        controls: (n, f).
+
+    Returns:
+        (p, p); zero for directions in which the controls leave the doses no variance.
+    """
+    known = quadratic(controls)
+    left = _left(torch.cat([doses, known], -1), doses.shape[1]) / len(doses)
+    return torch.linalg.pinv(left, hermitian=True, rtol=SMALLEST)
+
+
+def strongest(
+    doses: Tensor, covariates: Tensor, outcomes: Tensor, names: Sequence[str], states: Sequence[str]
+) -> Strength | None:
+    """The covariate that could bias effects most if it were hidden, in linear regressions.
+
+    Args:
+        doses: (n, p).
+        covariates: (n, f).
+        outcomes: (n, D).
+        names: The f covariates.
+        states: The D outcomes.
+
+    Returns:
+        None if no covariate varies given the others.
+    """
+    ones = torch.ones_like(doses[:, :1])
+    count, width = doses.shape[1], outcomes.shape[1]
+    found: list[tuple[float, Strength]] = []
+    variance = covariates.var(0, correction=0) * len(covariates)
+    for place, name in enumerate(names):
+        own = covariates[:, place : place + 1]
+        others = torch.cat([ones, covariates[:, :place], covariates[:, place + 1 :]], -1)
+        first = _left(torch.cat([own, doses, others], -1), 1 + count)
+        if not float(first[0, 0]) > SMALLEST * float(variance[place]):
+            continue
+        across = first[0, 1:]
+        explained = across @ torch.linalg.pinv(first[1:, 1:], hermitian=True, rtol=SMALLEST) @ across
+        treatment = (explained / first[0, 0]).clamp(0.0, 1.0)
+        second = _left(torch.cat([own, outcomes, others, doses], -1), 1 + width)
+        spread = (second[0, 0] * second.diagonal()[1:]).clamp_min(1e-300)
+        outcome = (second[0, 1:].square() / spread).clamp(0.0, 1.0)
+        state = int(outcome.argmax())
+        rank = float(equal_strength(outcome[state], treatment))
+        found.append((rank, Strength(name, float(treatment), states[state], float(outcome[state]))))
+    return max(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def _left(columns: Tensor, count: int) -> Tensor:
+    """The Gram matrix of the first columns after the projection on the others, (n, m) -> (count, count)."""
+    scale = columns.square().sum(0).sqrt().clamp_min(1e-300)
+    unit = columns / scale
+    gram = unit.mT @ unit
+    inverse = torch.linalg.pinv(gram[count:, count:], hermitian=True, rtol=1e-10)
+    left = gram[:count, :count] - gram[:count, count:] @ inverse @ gram[count:, :count]
+    return left * scale[:count] * scale[:count].unsqueeze(-1)

@@ -1,0 +1,1 @@
+"""Records of action sequences, and the hidden causes that would overturn them."""

@@ -1,0 +1,132 @@
+"""Hidden causes of action sequences: the shipped ensemble on a small simulated cohort."""
+
+import json
+from functools import partial
+
+import pytest
+import torch
+
+from rehearsal_torch.checkpoint import load
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.omitted_variable import bias_factor
+from rehearsal_torch.loop import rounds
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.sequences.sequence_overturning import (
+    SequenceOverturning,
+    for_surrogate,
+    shifted_returns,
+)
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.round_line import decision_of
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from tests.places import ROOT
+from tests.toys.episodes import equation_episode
+
+REWARD = LinearReward({"MeanBP": 1.0, "output_4hourly": 0.01})
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load(ROOT / "checkpoints/sepsis")
+
+
+@pytest.fixture(scope="module")
+def problem() -> SepsisSimulated:
+    return SepsisSimulated(patients=120, horizon=10)
+
+
+@pytest.fixture(scope="module")
+def hidden(model, problem) -> SequenceOverturning:
+    found = for_surrogate(model, problem.observations)
+    assert found is not None
+    return found
+
+
+def objective(model, problem, changes=2, use="mean", index=0):
+    return CounterfactualReturn(model, problem.case(index), REWARD, changes, use)
+
+
+def test_without_shifts_it_is_the_return_and_shifts_are_added_to_every_member(model, problem):
+    wanted = objective(model, problem)
+    sequence = wanted.sequence(GreedyChanges()(wanted))
+    width = len(model.names)
+    none = torch.zeros(1, wanted.horizon - 1, width, dtype=torch.float64)
+    assert float(shifted_returns(wanted, sequence, none)) == pytest.approx(float(wanted(sequence)))
+    last = none.clone()
+    last[0, -1, model.names.index("MeanBP")] = 0.1
+    gain = 0.1 * float(model.state_scale()[model.names.index("MeanBP")])
+    assert float(shifted_returns(wanted, sequence, last) - wanted(sequence)) == pytest.approx(gain)
+
+
+@pytest.mark.parametrize("use", ["mean", "worst"])
+def test_the_tipping_strength_is_where_no_improvement_is_left(model, problem, hidden, use):
+    wanted = objective(model, problem, use=use)
+    decision = GreedyChanges()(wanted)
+    tipping = hidden.tipping(wanted, decision)
+    assert 0 < tipping < 1
+    sequence = wanted.sequence(decision)
+    radius = hidden._radius(wanted, sequence)
+    changed = (sequence != wanted.observed).nonzero()[:, 0].tolist()
+    assert sorted((radius > 0).any(-1).nonzero()[:, 0].tolist()) == changed
+    # No improvement is left by one of the corners of the shifts, the same signs at every step or other ones.
+    corners = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * radius.shape[1]).to(radius)
+    shifts = corners.unsqueeze(1) * bias_factor(torch.tensor(2 * tipping)) * radius
+    assert float(shifted_returns(wanted, sequence, shifts).min()) < wanted.outcome()
+    # A cause of a tenth of the strength leaves one whatever the signs.
+    shifts = corners.unsqueeze(1) * bias_factor(torch.tensor(tipping / 10)) * radius
+    assert float(shifted_returns(wanted, sequence, shifts).min()) > wanted.outcome()
+
+
+def test_larger_improvements_need_stronger_causes(model, problem, hidden):
+    """The same change, judged by a reward that grants half of its effect, tips at a weaker cause."""
+    wanted = objective(model, problem, changes=1)
+    decision = GreedyChanges()(wanted)
+    tipping = hidden.tipping(wanted, decision)
+
+    class Half(CounterfactualReturn):
+        def outcome(self) -> float:
+            return super().outcome() + gain / 2
+
+    gain = decision.value - wanted.outcome()
+    half = Half(model, wanted.case, REWARD, 1)
+    assert hidden.tipping(half, decision) < tipping
+
+
+def test_the_decision_carries_it_with_the_strongest_covariate(model, problem, hidden):
+    wanted = objective(model, problem)
+    decision = hidden.with_hidden_cause(wanted, GreedyChanges()(wanted))
+    found = decision.hidden_cause
+    assert found is not None
+    assert found.covariate in model.first.rescale.names
+    assert found.state in model.names
+    assert 0 < found.yardstick < 1
+    kept = GreedyChanges()(objective(model, problem, changes=0))
+    assert hidden.with_hidden_cause(wanted, kept) is kept
+
+
+def test_rounds_record_it_and_read_it_back(model, problem):
+    made = partial(CounterfactualReturn, reward=REWARD, changes=1)
+    (found,) = rounds(problem, model, made, GreedyChanges(), [0])
+    assert found.decision.hidden_cause is not None
+    line = json.loads(found.line())
+    assert line["hidden_cause"] == found.decision.hidden_cause.to_dict()
+    assert decision_of(line).hidden_cause == found.decision.hidden_cause
+
+
+def test_few_or_altered_rows_say_nothing(model, problem):
+    table = problem.observations()
+    wanted = objective(model, problem)
+    decision = GreedyChanges()(wanted)
+    few = Table(table.names, table.values[:50], table.altered[:50])
+    altered = Table(table.names, table.values, torch.ones_like(table.altered))
+    other = Table.observed(("a", "b"), torch.zeros(500, 2, dtype=torch.float64))
+    for rows in (few, altered, other):
+        silent = for_surrogate(model, lambda rows=rows: rows)
+        assert silent is not None
+        assert silent.with_hidden_cause(wanted, decision) is decision
+
+
+def test_known_truths_have_none():
+    surrogate = equation_episode(0).surrogate
+    assert for_surrogate(surrogate, lambda: None) is None  # type: ignore[arg-type, return-value]
