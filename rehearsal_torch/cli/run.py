@@ -151,7 +151,7 @@ def method_of(config: DictConfig) -> Method:
 
 def suits(method: Method | Run, surrogate: "Surrogate") -> None:
     """Checks that an objective's settings match a surrogate, fitted or not (the names in a reward's weights,
-    for example), and that the certificate can be computed from it.
+    for example), that the search can maximise it, and that the certificate can be computed from it.
 
     Raises:
         UserError: if they do not.
@@ -163,9 +163,12 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
         with as_user_error("certificate"):
             method.certify.check(surrogate)
     made = class_of(method.objective)
+    settings = settings_of(method.objective)
     if made is not None:
         with as_user_error("objective"):
-            made.check(surrogate, **settings_of(method.objective))
+            made.check(surrogate, **settings)
+    with as_user_error("search"):
+        method.search.check(surrogate, **settings)
 
 
 def _kind(objective: "Callable[..., Any]") -> "Kind | None":

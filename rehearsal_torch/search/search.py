@@ -25,6 +25,7 @@ from rehearsal_torch.objectives.guard import declined, linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, Objective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.surrogate import Surrogate
 
 Sought = TypeVar("Sought", bound=Objective | Candidates[Any], contravariant=True)
 Candidate = TypeVar("Candidate")
@@ -45,6 +46,18 @@ class Search(ABC, Generic[Sought]):
     kind: Kind | None = None
     declines: bool = True
     budget_s: float | None = None
+
+    def check(self, surrogate: Surrogate, **settings: Any) -> None:
+        """Rejects the objectives that a surrogate and settings amount to, before anything is fitted; accepts
+        all by default.
+
+        Args:
+            surrogate: The surrogate, fitted or not.
+            settings: The objective's arguments besides surrogate and decision context.
+
+        Raises:
+            ValueError: with what was expected, and what to do.
+        """
 
     @abstractmethod
     def __call__(self, objective: Sought) -> Decision:

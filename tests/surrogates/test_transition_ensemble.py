@@ -146,6 +146,11 @@ def test_the_worst_member_is_no_sum_over_steps_so_that_astar_refuses(ensemble):
     wanted = objective(ensemble, LinearReward({"x": -1.0}), members="worst")
     with pytest.raises(UnboundedError, match=r"astar do not hold for objective\.members=worst: use branch"):
         AStar()(wanted)
+    with pytest.raises(UnboundedError, match=r"objective\.members=worst"):
+        AStar().check(ensemble, members="worst")
+    AStar().check(ensemble, members="mean")
+    AStar().check(ensemble.each[0], members="worst")
+    BranchAndBound().check(ensemble, members="worst")
 
 
 def test_unknown_uses_of_members_are_refused(ensemble):

@@ -18,7 +18,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -32,11 +32,14 @@ from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.baselines import greedy_sequence, nothing_open
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 from rehearsal_torch.search.sequences.lipschitz_bound import (
+    NO_SUM,
     Anchors,
     LipschitzBound,
     MonteCarlo,
+    UnboundedError,
     value_constants,
 )
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
 
 @final
@@ -95,6 +98,16 @@ class AStar(Search[CounterfactualReturn]):
         shortcuts.
         """
         return cls(anchors, True, False, True, 1, False, None, budget_s, node_limit)
+
+    def check(self, surrogate: Surrogate, **settings: Any) -> None:
+        """Refuses the return of an ensemble's worst member.
+
+        Raises:
+            UnboundedError: if it is asked for.
+        """
+        members = surrogate.members if isinstance(surrogate, EpisodeSurrogate) else 1
+        if settings.get("members") == "worst" and members > 1:
+            raise UnboundedError(NO_SUM)
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns the optimal sequence, or the best found with its gap.

@@ -223,6 +223,13 @@ def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
 ENTRIES = 1 << 16  # distances held at once: few enough to stay in the processor's cache
 
 
+NO_SUM = (
+    "expected a return that is a sum over time steps; the worst member's is none, so that the bounds of "
+    "astar do not hold for objective.members=worst: use branch_and_bound, greedy_changes or exhaustive, or "
+    "objective.members=mean"
+)
+
+
 class UnboundedError(ValueError):
     """No finite Lipschitz constant is known, so that there is no Lipschitz bound."""
 
@@ -240,11 +247,7 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
             steps (`CounterfactualReturn.worst`).
     """
     if objective.worst:
-        raise UnboundedError(
-            "expected a return that is a sum over time steps; the worst member's is none, so that the bounds "
-            "of astar do not hold for objective.members=worst: use branch_and_bound, greedy_changes or "
-            "exhaustive, or objective.members=mean"
-        )
+        raise UnboundedError(NO_SUM)
     known = objective.trajectory.lipschitz() if constants is None else constants
     if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
         missing = (
