@@ -28,6 +28,7 @@ from rehearsal_torch.cli.build import (
     trainer_of,
 )
 from rehearsal_torch.cli.errors import UserError, as_user_error
+from rehearsal_torch.cli.methods import methods_with
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.question import Kind
@@ -159,11 +160,20 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
     from rehearsal_torch.certificate import Certificate
     from rehearsal_torch.objectives.objective import class_of, settings_of
 
+    made = class_of(method.objective)
+    settings = settings_of(method.objective)
+    if made is not None and made.takes and not isinstance(surrogate, made.takes):
+        needed = " or ".join(each.__name__ for each in made.takes)
+        suited = methods_with(type(surrogate))
+        remedy = f"choose {' or '.join(f'decision={name}' for name in suited)}, or " if suited else ""
+        raise UserError(
+            f"{made.__name__} decides by a {needed}; this model is a {type(surrogate).__name__}",
+            "decision",
+            f"{remedy}fit a model for this decision: leave checkpoint= out".capitalize(),
+        )
     if isinstance(method.certify, Certificate):
         with as_user_error("certificate"):
             method.certify.check(surrogate)
-    made = class_of(method.objective)
-    settings = settings_of(method.objective)
     if made is not None:
         with as_user_error("objective"):
             made.check(surrogate, **settings)

@@ -186,6 +186,8 @@ class CentreDistance(AlterationObjective):
         level: Coverage probability of the interval.
     """
 
+    takes = (FlowStructural,)
+
     def __init__(
         self,
         surrogate: FlowStructural,

@@ -51,6 +51,8 @@ class ChanceCost(AlterationObjective):
         level: tau.
     """
 
+    takes = (LinearSurrogate,)
+
     # The search looks for the cheapest qualifying alteration, and for the most probable where none qualifies.
     enumerable = False
 

@@ -65,6 +65,8 @@ class GaussianSuccess(AlterationObjective):
         ValueError: if the level is not in (0, 1).
     """
 
+    takes = (LinearSurrogate,)
+
     def __init__(
         self,
         cases: Sequence[RehearsalCase],

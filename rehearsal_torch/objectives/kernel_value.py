@@ -43,6 +43,8 @@ class KernelValue(AlterationObjective):
         low_support: Number of observations near a decision below which it carries a warning.
     """
 
+    takes = (NestedRidge,)
+
     def __init__(
         self,
         surrogate: NestedRidge,

@@ -20,7 +20,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -36,9 +36,11 @@ class Objective(ABC):
 
     Attributes:
         kind: The kind of problem whose actions it evaluates (`Problem.kind`); None for any.
+        takes: The classes of surrogates that it evaluates them under; empty for any.
     """
 
     kind: Kind | None = None
+    takes: ClassVar[tuple[type[Surrogate], ...]] = ()
 
     @classmethod  # noqa: B027  accepts all by default
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:

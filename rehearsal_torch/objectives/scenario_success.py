@@ -229,6 +229,8 @@ class ScenarioCount(CountObjective):
         level: Coverage probability of the interval.
     """
 
+    takes = (LinearSurrogate,)
+
     def __init__(
         self,
         cases: Sequence[RehearsalCase],

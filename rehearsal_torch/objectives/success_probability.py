@@ -44,6 +44,8 @@ class SuccessProbability(CountObjective):
         belief: The test scenarios by graph, where there are several; None for one graph.
     """
 
+    takes = (ScenarioModel,)
+
     # A search may look for information among what is probable enough.
     enumerable = False
 

@@ -3,14 +3,9 @@
 The kind is the one that the class of the method's surrogate declares (`Surrogate.kind`).
 """
 
-from functools import cache
-from typing import Any
-
 from rehearsal_torch.cli.errors import did_you_mean
-from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.cli.methods import all_methods, surrogate_class
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.files.dotted import found_at
-from rehearsal_torch.files.plain import read_yaml
 
 # What the methods of each kind decide for, and the default method, which is listed first.
 _FOR: dict[Kind, str] = {
@@ -27,20 +22,17 @@ class RequestError(ValueError):
 
 def methods_for(job: Kind) -> list[str]:
     """The methods of a kind, the default first, the others in alphabetical order."""
-    names = [name for name in _all() if job_of(name) == job]
+    names = [name for name in all_methods() if job_of(name) == job]
     return sorted(names, key=lambda name: (name != _FIRST[job], name))
 
 
-@cache
 def job_of(method: str) -> Kind:
     """The kind of problem that a method solves.
 
     Args:
         method: The name of a file in ``conf/decision``.
     """
-    entries = read_yaml(CONF / "decision" / f"{method}.yaml")["defaults"]
-    (surrogate,) = (entry["override /surrogate"] for entry in entries if "override /surrogate" in entry)
-    kind: Kind = found_at(_node(surrogate)["_target_"]).kind
+    kind: Kind = surrogate_class(method).kind
     return kind
 
 
@@ -54,10 +46,10 @@ def check_method(method: str, job: Kind) -> None:
     Raises:
         RequestError: with the list of suitable methods.
     """
-    if method in _all() and job_of(method) == job:
+    if method in all_methods() and job_of(method) == job:
         return
     suited = methods_for(job)
-    if method in _all():
+    if method in all_methods():
         raise RequestError(
             f"method={method!r} decides for {_FOR[job_of(method)]}; here it is for {_FOR[job]}: choose one "
             f"of {', '.join(suited)}"
@@ -65,20 +57,3 @@ def check_method(method: str, job: Kind) -> None:
     near = did_you_mean(str(method), suited)
     hint = f" {near}" if near.startswith("Did") else ""
     raise RequestError(f"there is no method {method!r}: choose one of {', '.join(suited)}.{hint}")
-
-
-@cache
-def _all() -> tuple[str, ...]:
-    """Every method, in alphabetical order."""
-    return tuple(sorted(path.stem for path in (CONF / "decision").glob("*.yaml")))
-
-
-def _node(surrogate: str) -> dict[str, Any]:
-    """The keys of a surrogate's configuration, including those of its defaults."""
-    content = read_yaml(CONF / "surrogate" / f"{surrogate}.yaml")
-    merged: dict[str, Any] = {}
-    for base in content.get("defaults", []):
-        # A base with a package, such as transition@member, is a part.
-        if base != "_self_" and "@" not in base:
-            merged |= _node(base)
-    return merged | content

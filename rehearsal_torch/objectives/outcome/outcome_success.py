@@ -60,6 +60,8 @@ class OutcomeSuccess(AlterationObjective):
         low_support: Effective number of observations below which a decision carries a warning.
     """
 
+    takes = (OutcomeRegression,)
+
     def __init__(
         self,
         surrogate: OutcomeRegression,

@@ -41,6 +41,8 @@ class StackedSuccess(AlterationObjective):
         outcome: The posterior success.
     """
 
+    takes = (StackedRegression,)
+
     def __init__(
         self,
         cases: Sequence[RehearsalCase],
