@@ -28,8 +28,8 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import check_size, graph_of
 
 MEMBERS = 200
-# Listing the members of a class takes some seconds for so many edges.
-UNDIRECTED = 100
+# Listing the members of a class takes a second or two for so many edges.
+UNDIRECTED = 60
 _SHOWN = 4
 _EXPECTED = (
     "expected {parents: {child: [causes]}, undirected: [[one, other]]}, a list of graphs, or the graphs.yaml "

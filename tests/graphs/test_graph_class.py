@@ -69,7 +69,7 @@ def test_what_sets_a_member_apart_is_told_shortly():
         ),
         (
             {"parents": {}, "undirected": [[f"v{place}", f"v{place + 1}"] for place in range(101)]},
-            "undirected: expected at most 100 edges; got 101",
+            "undirected: expected at most 60 edges; got 101",
         ),
         ([{"parents": PARENTS, "probability": -1.0}], "a probability of at least 0"),
         ([{"parents": PARENTS}, {"parents": {"y": ["a"]}}], r"graph 1: \['u'\] are not in all graphs"),
