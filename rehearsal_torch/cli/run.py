@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.build import build as built
 from rehearsal_torch.cli.build import (
@@ -100,13 +100,14 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
             on it; None builds it.
 
     Raises:
-        UserError: if a part is missing or refuses its values, parts are of different kinds, or an online run
-            is impossible.
+        UserError: if a part is missing or refuses its values, parts are of different kinds, the graphs that
+            may be true cannot be used, or an online run is impossible.
     """
     seed_and_use_one_thread(int(config.seed))
     method = method_of(config)
     problem = problem_of(config) if problem is None else problem
     tasked(config, problem)
+    check_graphs(config)
     same_kind(problem, _kind(method.objective))
     same_kind(problem, method.search.kind, type(method.search).__name__)
     return Run(
@@ -121,6 +122,21 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
         kind=problem.kind,
         config=plain(config),
     )
+
+
+def check_graphs(config: DictConfig) -> None:
+    """Reads the graphs that may be true (``graphs=FILE``), if the configuration names any.
+
+    Raises:
+        UserError: if they cannot be used.
+    """
+    written = config.get("graphs")
+    if written is None:
+        return
+    from rehearsal_torch.graphs.graph_class import graph_class
+
+    with as_user_error("graphs"):
+        graph_class(OmegaConf.to_container(written) if OmegaConf.is_config(written) else written)
 
 
 def method_of(config: DictConfig) -> Method:

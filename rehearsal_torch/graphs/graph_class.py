@@ -18,6 +18,7 @@ Source: Verma and Pearl (1990), Thm. 1; Qin et al. (2023), Eq. 7 (equal weights)
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import check_size, graph_of
 
 MEMBERS = 200
+# Listing the members of a class takes a second or two for so many edges.
+UNDIRECTED = 60
 _SHOWN = 4
 _EXPECTED = (
     "expected {parents: {child: [causes]}, undirected: [[one, other]]}, a list of graphs, or the graphs.yaml "
@@ -72,12 +75,16 @@ class GraphClass:
         Args:
             index: The member.
         """
-        every = [_edges(graph) for graph in self.graphs]
-        own = [edge for edge in every[index] if not all(edge in other for other in every)]
+        own = [edge for edge in _edges(self.graphs[index]) if edge not in self._shared]
         if not own:
             return "only the edges that all graphs share"
         more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
         return ", ".join(own[:_SHOWN]) + more
+
+    @cached_property
+    def _shared(self) -> frozenset[str]:
+        """The edges that all members have."""
+        return frozenset.intersection(*(frozenset(_edges(graph)) for graph in self.graphs))
 
 
 def graph_class(written: Any) -> GraphClass:
@@ -111,6 +118,10 @@ def _oriented(plain: dict[str, Any]) -> GraphClass:
     loose = plain.pop("undirected", [])
     if not isinstance(loose, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in loose):
         raise ValueError(f"undirected: expected a list of pairs, [[one, other], ...]; got {str(loose)[:100]}")
+    if len(loose) > UNDIRECTED:
+        raise ValueError(
+            f"undirected: expected at most {UNDIRECTED} edges; got {len(loose)}: direct some of them"
+        )
     pairs = [(str(one), str(other)) for one, other in loose]
     if isinstance(plain["parents"], Mapping):
         ends = dict.fromkeys(name for pair in pairs for name in pair)

@@ -68,6 +68,14 @@ def _edge(pair: Any) -> Any:
     return pair
 
 
+def _directed(pairs: Any) -> Any:
+    raise fault(
+        "a direction for every edge of the graph that decides",
+        pairs,
+        "choose one, and name all graphs that may be true with graphs=FILE (docs/influence.md)",
+    )
+
+
 def _clique(names: list[str]) -> list[str]:
     if not names:
         raise fault("one variable or more", names)
@@ -84,6 +92,8 @@ class ParentsForm(Schema):
     bidirected: Annotated[
         list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")
     ] = Field(default_factory=list)
+    # Refused with a reason: only a class of graphs has such edges (`graphs.graph_class`).
+    undirected: Annotated[Any, BeforeValidator(_directed)] = None
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph.

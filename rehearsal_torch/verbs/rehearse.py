@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from rehearsal_torch.cli.errors import as_user_error
 from rehearsal_torch.verbs.configured import (
     configuration,
     decisions,
@@ -108,10 +109,13 @@ def rehearse(
     if not isinstance(written, Mapping):
         _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
     with in_words(), undisturbed():
+        from rehearsal_torch.graphs.graph_class import graph_class
         from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
         from rehearsal_torch.verbs.rehearsed import Rehearsed, untouched_score
 
         check_method(method, "rehearse")
+        with as_user_error("graphs"):
+            known = None if graphs is None else graph_class(graphs)
         config = configuration(
             ["+experiment=own_table", f"decision={method}", f"seed={seed}"], settings, GROUPS
         )
@@ -127,7 +131,7 @@ def rehearse(
         )
         surrogate = learnt(config, problem, chosen)
         others = judged(config, problem, chosen) if claims == "cross_fitted" else None
-        under = over_graphs(config, problem, chosen, surrogate, graphs, others)
+        under = over_graphs(config, problem, chosen, surrogate, known, others)
         made = decisions(problem, surrogate, chosen, seed, workers, under)
         return Rehearsed(made, untouched_score(problem, surrogate, chosen.objective, others))
 

@@ -6,7 +6,8 @@
 No table knows what an alteration would have brought, but it knows whether the outcome of an untouched row is
 desired, and a method predicts that too (`reporting.untouched_score`). The rows are those held out by
 ``dataset.validation``, or, with cross-fitted claims, all rows, each predicted by a model that has not seen
-it.
+it. Methods with networks stop their training by the held-out rows, so that a score on these is a little too
+good.
 
 Source: Brier (1950).
 """

@@ -42,6 +42,15 @@ def test_runs_that_do_not_decide_with_one_graph_are_refused():
         judged_by_graphs(run, run.surrogate(), 3)
 
 
+def test_graphs_that_cannot_be_read_are_refused_before_a_fit(tmp_path):
+    with pytest.raises(UserError, match=r"graphs: .*gone\.yaml: there is no such file"):
+        run_of("+experiment=auf", "decision=care", f"graphs={tmp_path / 'gone.yaml'}")
+    assert run_of("+experiment=auf", "decision=care", "graphs=[{parents: {Y1: [A2]}}]").config["graphs"]
+    frame = pd.DataFrame(TABLE.values.numpy(), columns=list(TABLE.names))
+    with pytest.raises(ValueError, match=r"graphs: expected \{parents"):
+        rt.rehearse(frame, TASK, {"x": 0.5}, method="care", graphs=3)
+
+
 @pytest.mark.slow
 def test_command_and_python_say_the_same_of_every_decision(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -224,7 +224,9 @@ def _another(rng, holder, key, paths, whole):
 
 def _bound(rng, holder, key, *_):
     value = holder[key]
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    # A whole number may have grown beyond what a float holds.
+    huge = isinstance(value, int) and abs(value) > 10**300
+    if isinstance(value, int | float) and not isinstance(value, bool) and not huge:
         holder[key] = rng.choice(
             [value - 1, value + 1, value * 3, 0.0, value + 1e-9, value * 1e12, value + 1.6e9, value * 1e-9]
         )

@@ -6,6 +6,7 @@ import itertools
 import yaml
 
 from rehearsal_torch.graphs.formats import ENDINGS, read_graph, write_graph
+from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.graphs.separation import adjustment, c_separated
 from rehearsal_torch.graphs.written_graph import graph_of
 from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
@@ -72,6 +73,37 @@ def test_graphs(number, judged, tmp_path):
                 {frozenset(each) for each in graph.cliques},
             ):
                 raise FaultError(f"{other} gives another graph: {graph.to_plain()} became {again.to_plain()}")
+
+    judged(work, content)
+
+
+CLASSES = [
+    {"parents": {"c": ["x"], "y": ["x", "a", "u"]}, "undirected": [["u", "a"]]},
+    {"parents": {"y": ["a"]}, "undirected": [["a", "b"], ["b", "c"], ["c", "d"]]},
+    [{**graph, "probability": 0.5} for graph in GRAPHS[-2:-1]] * 2,
+    {"class": {"notes": []}, "posterior": {"graphs": [{**GRAPHS[-1], "probability": 1.0, "votes": 0.5}]}},
+]
+
+
+def test_graph_classes(number, judged, tmp_path):
+    rng = source("classes of graphs", number)
+    plain = changed(rng, rng.choice(CLASSES), (0, 3))
+    file, content = tmp_path / "graphs.yaml", plain
+
+    def work():
+        nonlocal content
+        if number % 3 == 0:
+            found = graph_class(copied(plain))
+        else:
+            text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).encode("utf-8", "replace")
+            content = damaged(rng, text) if rng.random() < 0.5 else text
+            file.write_bytes(content)
+            found = graph_class(file)
+        if abs(sum(found.weights) - 1) > 1e-9 or len(found.graphs) != len(found.weights):
+            raise FaultError(f"weights {found.weights} of {len(found.graphs)} graphs")
+        for index, graph in enumerate(found.graphs[:3]):
+            asked(graph)
+            found.described(index)
 
     judged(work, content)
 

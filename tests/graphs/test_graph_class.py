@@ -67,6 +67,10 @@ def test_what_sets_a_member_apart_is_told_shortly():
             [{"parents": PARENTS, "probability": "much"}],
             "graph 0: probability: expected a number",
         ),
+        (
+            {"parents": {}, "undirected": [[f"v{place}", f"v{place + 1}"] for place in range(101)]},
+            "undirected: expected at most 60 edges; got 101",
+        ),
         ([{"parents": PARENTS, "probability": -1.0}], "a probability of at least 0"),
         ([{"parents": PARENTS}, {"parents": {"y": ["a"]}}], r"graph 1: \['u'\] are not in all graphs"),
         ([{"parents": {"a": ["a"]}}], "graph 0: .*a cannot be a cause of itself"),

@@ -53,3 +53,8 @@ def test_sizes_are_bounded():
         check_size(2, EDGES + 1)
     with pytest.raises(ValueError, match="got 20101: is it the graph that was meant"):
         graph_of({"parents": {"v0": ["x"]}, "bidirected": [[f"v{n}" for n in range(201)]]})
+
+
+def test_an_edge_without_a_direction_is_sent_to_the_class_of_graphs():
+    with pytest.raises(ValueError, match=r"graph\.undirected: expected a direction .*with graphs=FILE"):
+        graph_of({"parents": {"y": ["a", "u"]}, "undirected": [["u", "a"]]})

@@ -113,6 +113,7 @@ def learn_graph(options: Mapping[str, str]) -> int:
         f"Next: put {out / 'graph.yaml'} into task.yaml (docs/rehearsal.md says what else it holds), then "
         f"{following}"
     )
+    print(f"With graphs={out / 'graphs.yaml'} it says under which of these graphs a decision stands")
     return 0
 
 
