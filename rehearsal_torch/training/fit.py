@@ -5,7 +5,6 @@ trained by gradient descent on its loss. The examples of a part may depend on th
 do the held-out examples, so that nothing is fitted to held-out rows.
 """
 
-from itertools import repeat
 from typing import TypeVar
 
 from rehearsal_torch.data.finite import in_numbers
@@ -42,11 +41,11 @@ def fit(
                 f"expected rows in `{what}`; got none: loosen the data set's filters, or leave `held_out` out"
             )
     names = {id(module): name for name, module in surrogate.named_modules()}
-    # Both iterators advance in step: the held-out examples of a part are created after the parts before it
-    # have been fitted to `table`.
-    checks = repeat(None) if held_out is None else surrogate.parts(held_out)
+    # The held-out examples of a part are created after the parts before it have been fitted to `table`, and
+    # only for parts that use them: held-out rows need not be rows that one could fit to.
+    checks = None if held_out is None else enumerate(surrogate.parts(held_out))
     with in_numbers("these rows"):
-        for (part, examples), check in zip(surrogate.parts(table), checks, strict=False):
+        for place, (part, examples) in enumerate(surrogate.parts(table)):
             name = names.get(id(part), type(part).__name__)
             if isinstance(part, Solved):
                 part.solve(*examples)
@@ -57,9 +56,10 @@ def fit(
                     "trainer=Descent(max_epochs=100)"
                 )
             else:
-                trainer.train(
-                    part, examples, None if check is None or not part.uses_held_out else check[1], name
-                )
+                check = None
+                if checks is not None and part.uses_held_out:
+                    check = next(each[1] for other, each in checks if other == place)
+                trainer.train(part, examples, check, name)
     return surrogate.eval()
 
 

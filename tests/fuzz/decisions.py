@@ -47,10 +47,12 @@ MOVING = {
     "box": {"a": [-1.5, 1.5]},
     "region": {"y": [-1, 1], "u": [None, 2]},
 }
+LEVELLED = CONFOUNDED | {"box": {"a": {"values": [0, 1, -1.5]}, "c": {"values": [1]}}}
 REHEARSALS = [
     (CONFOUNDED, confounded_table(ROWS)),
     (SEQUENTIAL, sequential_table(ROWS)),
     (MOVING, confounded_table(ROWS)),
+    (LEVELLED, confounded_table(ROWS)),
 ]
 
 TRIALS = [

@@ -1,9 +1,14 @@
+from functools import partial
+
 import pytest
 import torch
 
 from rehearsal_torch.data.scaling import Rescale
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
+from tests.toys.rehearsal_toys import confounded, confounded_table, small
 from tests.toys.transitions import model, observations
 
 
@@ -40,6 +45,14 @@ def test_nothing_is_learnt_from_held_out_rows_but_when_to_stop():
     plain = fit(model(), table, Descent(max_epochs=1, progress=False))
     checked = fit(model(), table, Descent(max_epochs=1, progress=False), held_out=wild.unaltered(()))
     assert all(torch.equal(plain.state_dict()[name], value) for name, value in checked.state_dict().items())
+
+
+def test_held_out_rows_are_not_looked_at_where_no_part_uses_them():
+    table = confounded_table(60)
+    same = Table.observed(table.names, table.values[:1].expand(12, -1))
+    estimator = partial(small, members=1, features=20, iterations=2)
+    made = fit(NestedRidge(confounded(), estimator), table, held_out=same)
+    assert made.faults() == []
 
 
 def test_solved_parts_need_no_trainer():

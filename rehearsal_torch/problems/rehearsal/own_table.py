@@ -106,7 +106,7 @@ class RehearsalTable(RehearsalProblem):
         if aside:
             self.aside = Table.observed(
                 names,
-                number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, varying=True, keep=aside),
+                number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside),
             )
         cases, origin = (
             (frame.iloc[aside], where)

@@ -51,6 +51,16 @@ def test_rows_are_split_and_come_as_they_are(file, frame):
     torch.testing.assert_close(last.held_out().values, rows[45:])
 
 
+def test_held_out_rows_of_a_rare_yes_may_all_be_a_no(frame):
+    frame["Y1"] = 0.0
+    frame.loc[:3, "Y1"] = 1.0
+    problem = RehearsalTable(frame, TASK, kept="last")
+    assert problem.held_out().columns(("Y1",)).unique().tolist() == [0.0]
+    frame["Y1"] = frame["Y1"].iloc[::-1].to_numpy()
+    with pytest.raises(TableError, match=r"rows to learn from.*\n- Y1: all 48 values are 0"):
+        RehearsalTable(frame, TASK, kept="last")
+
+
 def test_a_case_is_a_row_that_was_kept_aside(file, frame):
     problem = RehearsalTable(file, TASK)
     case = problem.case(4)
