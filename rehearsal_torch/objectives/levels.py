@@ -64,12 +64,21 @@ def _boxes(one: T) -> Iterator[T]:
 
 @torch.no_grad()
 def highest(one: "AlterationObjective", actions: Tensor) -> Tensor:
-    """The best of some actions in each case, (c, k) -> (B, k); the first one among equals."""
-    values, accepted = [], []
-    for part in actions.split(AT_ONCE):
-        wide = part.unsqueeze(1).expand(-1, len(one.cases), -1)
-        values.append(ranked(one.level_value(wide)))
-        accepted.append(one.acceptable(wide))
-    every, allowed = torch.cat(values), torch.cat(accepted)
-    allowed = torch.where(allowed.any(0), allowed, torch.ones_like(allowed))
-    return actions[every.where(allowed, -torch.inf).argmax(0)]
+    """The best acceptable of some actions in each case, or the best if none is, (c, k) -> (B, k); the first
+    one among equals.
+    """
+    parts = [part.unsqueeze(1).expand(-1, len(one.cases), -1) for part in actions.split(AT_ONCE)]
+    values = torch.cat([ranked(one.level_value(part)) for part in parts])
+    order = values.argsort(dim=0, descending=True, stable=True)
+    best, found = actions[order[0]], torch.zeros(order.shape[1], dtype=torch.bool, device=order.device)
+    # From the best down, as acceptance may cost more than a value.
+    for places in order.split(AT_ONCE):
+        ranking = actions[places]
+        accepted = one.acceptable(ranking).to(found.device)
+        first = accepted.to(torch.long).argmax(0)
+        new = accepted.any(0) & ~found
+        chosen = ranking[first, torch.arange(len(found), device=order.device)]
+        best, found = torch.where(new.unsqueeze(-1), chosen, best), found | new
+        if bool(found.all()):
+            break
+    return best
