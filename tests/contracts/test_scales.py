@@ -124,7 +124,7 @@ def test_rehearsal_decisions_do_not_depend_on_units(decision, moved):
 @pytest.mark.slow
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_rehearsal_decisions_on_two_actions_do_not_depend_on_units(decision):
-    moved = (1e7, 1.0) if decision in CUT_OFF else (1.6e9, 1.0)
+    moved = (1e5, 1.0) if decision in CUT_OFF else (1.6e9, 1.0)
     compared(
         rehearsed(decision, "two outcomes", moved),
         rehearsed(decision, "two outcomes", PLAIN),

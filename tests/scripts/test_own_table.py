@@ -27,10 +27,10 @@ TYPED = [
     "workers=1",
 ]
 SMALL = [
-    "surrogate.estimator.members=1",
-    "surrogate.estimator.features=100",
-    "surrogate.estimator.direction_rows=150",
-    "surrogate.estimator.width_rows=150",
+    "surrogate.indicator.estimator.members=1",
+    "surrogate.indicator.estimator.features=100",
+    "surrogate.indicator.estimator.direction_rows=150",
+    "surrogate.indicator.estimator.width_rows=150",
 ]
 
 
