@@ -109,7 +109,7 @@ def test_the_files_hold_a_row_a_decision_and_a_row_a_method(tmp_path):
     }
     assert "decision without alteration" in (tmp_path / "figures/probability.svg").read_text()
     assert (
-        "claimed 0.700, true 0.700; interval holds for 50%"
+        "claimed 0.700, true 0.700\ninterval holds for 50%"
         in (tmp_path / "figures/calibration.svg").read_text()
     )
 

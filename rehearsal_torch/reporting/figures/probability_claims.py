@@ -67,7 +67,7 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
                 f"\nof the truth {100 * within.mean():.0f}%"
             )
         elif bounded.any():
-            title += f"; interval holds for {100 * held.mean():.0f}%"
+            title += f"\ninterval holds for {100 * held.mean():.0f}%"
         axes.set_title(title)
         diagonal(axes, "claim = truth")
     return figure

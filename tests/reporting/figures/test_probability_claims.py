@@ -23,7 +23,7 @@ def test_claims_stand_beside_truths_and_intervals_that_hold_are_counted():
         [[0.4, 0.5], [0.7, 0.5]],
         [[0.7, 0.9], [0.85, 0.9]],
     ]
-    assert axes.get_title() == "m\nclaimed 0.600, true 0.600; interval holds for 50%"
+    assert axes.get_title() == "m\nclaimed 0.600, true 0.600\ninterval holds for 50%"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("Claimed probability", "True probability")
 
 
