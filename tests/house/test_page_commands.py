@@ -37,7 +37,9 @@ TRIALS = [
 ]
 CHECKPOINT = "decide +experiment=sepsis checkpoint=checkpoints/sepsis"
 SHARDS = "decide -m +experiment=sepsis checkpoint=checkpoints/sepsis shards=4 'shard=range(4)'"
-CONFOUNDED = "train -m +experiment=sepsis dataset.confounding=0,0.5,1 limit=200 dataset.horizon=12"
+PUBLISHED = "surrogate=transition_published reward=linear"
+SEVERITIES = "dataset.confounding=0,0.5,1 limit=200 dataset.horizon=12"
+CONFOUNDED = f"train -m +experiment=sepsis {PUBLISHED} {SEVERITIES}"
 COMPARED = "decide -m +experiment=cbo dataset=dropwave,alpine2 decision=ucb,eifn,mcbo,excbo seed=0,1,2,3"
 # What is run, and what is typed besides so that it takes seconds; where a key is typed twice, the last one
 # counts.
@@ -52,7 +54,12 @@ RUN = {
         "limit=2",
     ],
     f"{SHARDS} hydra/launcher=joblib": [*EPISODES, "limit=4"],
-    f"{CONFOUNDED} hydra/launcher=joblib": [*TRAINED, "limit=1"],
+    f"{CONFOUNDED} hydra/launcher=joblib": [
+        "trainer.max_epochs=1",
+        "surrogate.mechanism.hidden=8",
+        *EPISODES,
+        "limit=1",
+    ],
     "decide +experiment=auf dataset=bank": [*KERNEL, "dataset.size.rows=200", "limit=2", "workers=1"],
     "decide +experiment=own_table path=table.csv dataset.task=task.yaml dataset.contexts=cases.csv": [
         *KERNEL,
