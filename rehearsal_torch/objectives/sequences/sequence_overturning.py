@@ -139,6 +139,9 @@ class SequenceOverturning:
         sequence = objective.sequence(decision)
         radius = self._radius(objective, sequence)
         outcome, places = objective.outcome(), (radius > 0).nonzero()
+        if not len(places):
+            # Only the last action changes: it counts by its own dose, and moves no state.
+            return 1.0
         shifts = radius.new_zeros(len(places), len(SIGNS), *radius.shape)
         for number, (time, state) in enumerate(places.tolist()):
             shifts[number, :, time, state] = radius[time, state] * bias_factor(SIGNS).to(radius)

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.checkpoint import load
+from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.omitted_variable import bias_factor
 from rehearsal_torch.loop import rounds
@@ -20,6 +21,8 @@ from rehearsal_torch.objectives.sequences.sequence_overturning import (
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.round_line import decision_of
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.spaces.box import Alteration
+from tests.objectives.test_step_score import sofa_score
 from tests.places import ROOT
 from tests.toys.episodes import equation_episode
 
@@ -76,6 +79,16 @@ def test_the_tipping_strength_is_where_no_improvement_is_left(model, problem, hi
     # A cause of a tenth of the strength leaves one whatever the signs.
     shifts = corners.unsqueeze(1) * bias_factor(torch.tensor(tipping / 10)) * radius
     assert float(shifted_returns(wanted, sequence, shifts).min()) > wanted.outcome()
+
+
+def test_a_change_that_moves_no_state_cannot_be_overturned(model, problem, hidden):
+    # The full score counts the dose of the last step, after which no state is scored.
+    wanted = CounterfactualReturn(model, problem.case(0), sofa_score(), 1)
+    last = wanted.horizon - 1
+    name, action = action_name(last), (int(wanted.observed[last]) + 1) % 2
+    decision = Decision(Alteration((name,), torch.tensor([float(action)], dtype=torch.float64)), 0.0)
+    assert wanted.sequence(decision)[last] == action
+    assert hidden.tipping(wanted, decision) == 1.0
 
 
 def test_larger_improvements_need_stronger_causes(model, problem, hidden):
