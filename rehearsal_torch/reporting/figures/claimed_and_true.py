@@ -13,16 +13,21 @@ from rehearsal_torch.reporting.figures.outcomes import diagonal
 from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
 
 
+LONG = 20
+
+
 def draw(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
     """One point per patient.
 
     Args:
         groups: Label to the claimed and the true relative improvements, as fractions, (n,) each.
     """
-    figure, [[axes]] = panels(width=4.8, height=4.4)
+    figure, [[axes]] = panels(width=4.8, height=4.8)
     for index, (label, (claimed, true)) in enumerate(groups.items()):
         x, y = 100 * np.asarray(claimed), 100 * np.asarray(true)
-        shown = f"{label}: mean claimed {x.mean():.2f}%, true {y.mean():.2f}%"
+        # A long name has a line of its own: the legend is as wide as the figure.
+        end = "\n" if len(label) > LONG else " "
+        shown = f"{label}:{end}mean claimed {x.mean():.2f}%, true {y.mean():.2f}%"
         axes.plot(
             x,
             y,
@@ -35,8 +40,8 @@ def draw(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figur
     diagonal(axes, "claim = truth")
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set(
-        xlabel="Improvement claimed by the learnt model (%)",
-        ylabel="Improvement under the true mechanism (%)",
+        xlabel="Improvement claimed by the model (%)",
+        ylabel="True improvement (%)",
     )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
     return figure
