@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from rehearsal_torch.reporting.figures.outcomes import diagonal
 from rehearsal_torch.reporting.style import COLOURS, MARKERS, panels
 
-
 LONG = 20
 
 

@@ -18,6 +18,7 @@ from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.auf import learning_panels
 from rehearsal_torch.studies.auf.illustrations import generator, loan, triangle
 from rehearsal_torch.studies.auf.reproduction import TABLE1, job_totals, recorded_rows
+from rehearsal_torch.studies.plan import jobs
 from rehearsal_torch.studies.provenance import caution, origin
 from rehearsal_torch.studies.readme import Block, Section, write_readme
 from rehearsal_torch.studies.record import Record
@@ -74,7 +75,7 @@ def table1(record: Record) -> Section:
     found = cells(rows, job_totals(record, TABLE1, "idle"))
     blocks = [
         "## Table 1: true probability of a desired outcome",
-        _completeness(found),
+        _completeness(found, record),
         cross_table.markdown(found),
         "### Share of the possible gain that was reached",
         TEXTS["gain"],
@@ -247,14 +248,20 @@ def _crossed(heading: str, found: Summaries, columns: Sequence[str]) -> list[dic
     ]
 
 
-def _completeness(found: Cells) -> str:
-    """How many seeds and contexts a cell stands for."""
+def _completeness(found: Cells, record: Record) -> str:
+    """How many seeds and contexts a cell stands for, and how many of the planned jobs are missing."""
     sizes = {(one.count, one.seeds) for line in found.values() for one in line.values()}
-    if len(sizes) > 1:
-        return TEXTS["incomplete"]
-    ((count, seeds),) = sizes
-    plural = "s" if seeds > 1 else ""
-    return TEXTS["complete"].format(seeds=seeds, plural=plural, contexts=count // seeds)
+    planned = jobs(study("auf"), TABLE1)
+    missing = len(record.todo(planned))
+    several = sorted({seeds for _, seeds in sizes})
+    if len(sizes) == 1:
+        ((count, seeds),) = sizes
+        plural = "s" if seeds > 1 else ""
+        text = TEXTS["equal"].format(seeds=seeds, plural=plural, contexts=count // seeds)
+    else:
+        text = TEXTS["several"].format(fewest=several[0], most=several[-1])
+    end = TEXTS["incomplete"] if missing else TEXTS["complete"]
+    return f"{text} {end.format(missing=missing, planned=len(planned))}"
 
 
 def _comparison(found: Cells) -> list[str]:
