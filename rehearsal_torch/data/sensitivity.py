@@ -62,8 +62,8 @@ class Sensitivity:
             first = "no hidden common cause of the action and the outcome can overturn this"
         elif self.tipping == 1:
             first = (
-                "even without a hidden common cause, this may be no better than no action: the interval "
-                "contains it"
+                "even without a hidden common cause, this may be no better than no action: the interval of "
+                "the estimate contains what no action gives"
                 if self.basis != "point"
                 else "even without a hidden common cause, this is no better than no action"
             )
@@ -76,7 +76,10 @@ class Sensitivity:
             first += " (by the estimate alone: the method has no interval)"
         if self.yardstick is None:
             return f"{first}; {self.note}" if self.note else first
-        does = "determines it" if math.isinf(self.yardstick) else f"does so by {factor(self.yardstick)}"
+        if math.isinf(self.yardstick):
+            does = "determines the action"
+        else:
+            does = f"makes the action {factor(self.yardstick)} times as likely, or as unlikely"
         return f"{first}; the strongest observed covariate, {self.covariate}, {does}"
 
     def to_dict(self) -> dict[str, Any]:

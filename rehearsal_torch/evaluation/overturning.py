@@ -86,8 +86,14 @@ def overall(decisions: Sequence[Decided]) -> str:
     strengths = [each.tipping for each in found]
     middle = median_low(strengths)
     spread = f"{factor(min(strengths))} to {factor(max(strengths))}"
+    doubtful = sum(each == 1 for each in strengths)
     if math.isinf(middle):
         first = f"No hidden common cause can overturn most of the recommendations (strengths {spread})"
+    elif middle == 1:
+        first = (
+            f"Even without a hidden common cause, {doubtful} of {len(found)} recommendations may be no "
+            "better than no action, which their interval contains"
+        )
     else:
         first = (
             f"A hidden common cause would have to make the action {factor(middle)} times as likely, or as "
@@ -100,5 +106,8 @@ def overall(decisions: Sequence[Decided]) -> str:
         notes = [each.note for each in found if each.note]
         return f"{first}; {notes[0]}." if notes else f"{first}."
     name, strength = strongest
-    does = "determines it" if math.isinf(strength) else f"does so by {factor(strength)}"
+    if math.isinf(strength):
+        does = "determines the action"
+    else:
+        does = f"makes the action {factor(strength)} times as likely, or as unlikely"
     return f"{first}; the strongest observed covariate, {name}, {does}."

@@ -3,9 +3,10 @@
     refused     no directed path leads from the variables that would be set to an outcome: according to the
                 graph, setting them has no effect
     no_action   the method's own estimate is not above its estimate for no action
-    warned      a context variable or an action lies outside its observed range; the decision is farther from
-                the observations than 97.5 % of them are from each other (`surrogates.overlap`); the
-                observations contradict the graph
+    warned      the interval of the estimate contains the estimate for no action, so that the gain may be
+                chance; a context variable or an action lies outside its observed range; the decision is
+                farther from the observations than 97.5 % of them are from each other
+                (`surrogates.overlap`); the observations contradict the graph
 
 The distance of every alteration to its 5th nearest observation is in the trace, as ``distance``.
 
@@ -134,8 +135,16 @@ def _linked(decision: Decision, objective: "Candidates[AlterationObjective]", de
 
 def _improves(decision: Decision, declines: bool) -> Decision:
     estimate, baseline = decision.estimate, decision.baseline
-    if decision.alteration is None or estimate is None or baseline is None or estimate.point > baseline.point:
+    if decision.alteration is None or estimate is None or baseline is None:
         return decision
+    if estimate.point > baseline.point:
+        if estimate.lower is None or estimate.upper is None or estimate.lower > baseline.point:
+            return decision
+        doubt = (
+            f"gain: not told apart from no action: the interval of the estimate, {estimate.lower:.3f} to "
+            f"{estimate.upper:.3f}, contains what no action gives, {baseline.point:.3f}"
+        )
+        return _warned(decision, [doubt])
     message = f"predicted no better than doing nothing ({estimate.point:.3f} against {baseline.point:.3f})"
     return declined(decision, "no_action", message) if declines else _warned(decision, [message])
 

@@ -29,12 +29,13 @@ def test_its_record_can_be_read_again(each):
         (
             KNOWN,
             "a hidden common cause would have to make this action 1.43 times as likely, or as unlikely, to "
-            "overturn this; the strongest observed covariate, age, does so by 1.70",
+            "overturn this; the strongest observed covariate, age, makes the action 1.70 times as likely, or "
+            "as unlikely",
         ),
         (
             Sensitivity(math.inf, "interval", math.inf, "age"),
             "no hidden common cause of the action and the outcome can overturn this; the strongest observed "
-            "covariate, age, determines it",
+            "covariate, age, determines the action",
         ),
         (
             Sensitivity(12.34, "point", note="there is none"),
@@ -43,8 +44,8 @@ def test_its_record_can_be_read_again(each):
         ),
         (
             Sensitivity(1.0, "certificate"),
-            "even without a hidden common cause, this may be no better than no action: the interval contains "
-            "it",
+            "even without a hidden common cause, this may be no better than no action: the interval of "
+            "the estimate contains what no action gives",
         ),
     ],
 )

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
+from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval, t_interval
 
 
 @pytest.mark.slow
@@ -62,3 +62,12 @@ def test_a_single_unit_has_no_interval_and_each_value_needs_a_unit():
     assert (same.low, same.high) == (2.0, 2.0)
     with pytest.raises(ValueError, match="a unit for each of 2 values; got 1"):
         mean_interval([1.0, 2.0], units=["a"])
+
+
+def test_student_s_interval_is_kept_for_few_values():
+    found = t_interval([1.0, 2.0, 3.0])
+    assert (found.mean, found.count) == (2.0, 3)
+    assert found.high - found.mean == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert found.low == pytest.approx(4 - found.high)
+    assert math.isnan(t_interval([1.0]).low)
+    assert math.isnan(t_interval([]).mean)

@@ -39,7 +39,7 @@ def test_one_sentence_about_all():
     assert overall([{}, *LINES]) == (
         "A hidden common cause would have to make the action 1.50 times as likely, or as unlikely, to "
         "overturn the median recommendation (of 3: 1.00 to 3.00); the strongest observed covariate, sex, "
-        "does so by 2.40."
+        "makes the action 2.40 times as likely, or as unlikely."
     )
     assert overall(LINES[:1]) == f"A{FOUND[0].sentence()[1:]}."
     never = {"sensitivity": {"tipping": None, "basis": "point", "note": "there is none"}}

@@ -22,7 +22,7 @@ import pandas as pd
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults, table_file
-from rehearsal_torch.data.rehearsal_task import MIN_ROWS
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
@@ -101,6 +101,7 @@ class RehearsalTable(RehearsalProblem):
             names,
             number_columns(frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past),
         )
+        _check_levels(self.task, self.past)
         self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())
         self.aside: Table | None = None
         if aside:
@@ -297,3 +298,23 @@ def _aside(
             "dataset.validation=0, or add rows"
         )
     return sorted(found)
+
+
+def _check_levels(task: RehearsalTask, rows: Table) -> None:
+    """Refuses levels of variables that may be set which no row has: nothing is known of their effect.
+
+    Raises:
+        TaskError: with the variable and its levels.
+    """
+    for name, levels in task.box.levels.items():
+        known = rows.columns((name,)).squeeze(-1)
+        size = 1e-9 * (1 + float(known.abs().max()))
+        unseen = [each for each in levels if not bool(((known - each).abs() <= size).any())]
+        if unseen:
+            shown = ", ".join(f"{each:g}" for each in unseen)
+            some = ", ".join(f"{each:g}" for each in known.unique().tolist()[:10])
+            fault = (
+                f"box.{name}: no row has the value {shown}, so that nothing is known of it; the rows have "
+                f"{some}: offer values that occur, or bounds"
+            )
+            raise TaskError("the task", [fault])

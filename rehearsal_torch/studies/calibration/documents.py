@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
-from rehearsal_torch.evaluation.bootstrap import mean_interval
+from rehearsal_torch.evaluation.bootstrap import t_interval
 from rehearsal_torch.evaluation.rehearsal_rows import LEVELS, Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
 from rehearsal_torch.reporting.figures import claimed_and_true, coverage, probability_claims
@@ -133,7 +133,7 @@ def claims_table(rows: Sequence[Row], percent: bool = False) -> list[str]:
     for (world, method), some in grouped(rows, "dataset", "method").items():
         seeds = claims_of(some, percent)
         means = {key: mean([line[key] for line in seeds]) for key in COLUMNS[3:]}
-        gap = mean_interval([line["claimed"] - line["true"] for line in seeds])
+        gap = t_interval([line["claimed"] - line["true"] for line in seeds])
         gain = means["best"] - means["no_action"]
         share = (means["true"] - means["no_action"]) / gain if gain > WORSE else math.nan
         lines.append(

@@ -38,8 +38,8 @@ LAYOUT = Layout(study("sepsis").stages[STAGE].file, KEY, COLUMNS, ("training", "
 _FACTS = study("sepsis").facts[STAGE]
 # What the decisions claim (`evaluation.claimed_truth`).
 CLAIM = str(_FACTS["claim"])
-# The quantities of the table; errors feature by feature are in the rows alone.
-SHOWN = ("improvement", "gain", "rmse of all steps")
+# The quantities of the table, errors of SOFA alone; those of the other features are in the rows.
+SHOWN = ("improvement", "gain", "rmse", "rmse of all steps")
 WORSE = -1e-9
 
 
@@ -129,7 +129,7 @@ def spread(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """
     found: dict[tuple[str, str, str, str], dict[str, list[float]]] = {}
     for row in rows:
-        if row["quantity"] not in SHOWN:
+        if row["quantity"] not in SHOWN or (row["quantity"] == "rmse" and row["feature"] != "SOFA"):
             continue
         value = number(row["value"]) * (100 if row["quantity"] == "improvement" else 1)
         keys = [(row["sequence"], row["quantity"], row["feature"], row["estimator"])]
