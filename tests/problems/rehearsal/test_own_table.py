@@ -223,5 +223,7 @@ def test_a_unit_that_is_none_is_told(frame):
 def test_a_value_on_offer_that_no_row_has_is_told(frame):
     rounded = frame.assign(A2=frame["A2"].round().clip(0, 1))
     RehearsalTable(rounded, {**TASK, "box": {"A2": {"values": [0, 1]}}})
-    with pytest.raises(TaskError, match=r"box\.A2: no row has the value 2, 7, so that nothing is known of it"):
+    with pytest.raises(
+        TaskError, match=r"box\.A2: no row has the value 2, 7, so that nothing is known of it"
+    ):
         RehearsalTable(rounded, {**TASK, "box": {"A2": {"values": [0, 2, 7]}}})
