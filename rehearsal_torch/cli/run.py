@@ -176,6 +176,9 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
     from rehearsal_torch.certificate import Certificate
     from rehearsal_torch.objectives.objective import class_of, settings_of
 
+    if isinstance(method.certify, Certificate):
+        with as_user_error("certificate"):
+            method.certify.check(surrogate)
     made = class_of(method.objective)
     settings = settings_of(method.objective)
     if made is not None and made.takes and not isinstance(surrogate, made.takes):
@@ -187,9 +190,6 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
             "decision",
             f"{remedy}fit a model for this decision: leave checkpoint= out".capitalize(),
         )
-    if isinstance(method.certify, Certificate):
-        with as_user_error("certificate"):
-            method.certify.check(surrogate)
     if made is not None:
         with as_user_error("objective"):
             made.check(surrogate, **settings)
