@@ -33,7 +33,8 @@ BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW, BLACK = (
     "#000000",
 )
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# One more than colours: where there are more lines than colours, colour and marker together stay different.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     "-",
     "--",

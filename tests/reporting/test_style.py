@@ -1,7 +1,16 @@
 import matplotlib
 import pytest
 
-from rehearsal_torch.reporting.style import Dose, Wording, drawing, panels, save, wording
+from rehearsal_torch.reporting.style import (
+    COLOURS,
+    MARKERS,
+    Dose,
+    Wording,
+    drawing,
+    panels,
+    save,
+    wording,
+)
 
 
 def test_a_score_has_its_own_name():
@@ -58,3 +67,8 @@ def test_other_rewards_have_neutral_words(weights):
     words = wording({"objective": {"reward": {"weights": weights}}})
     assert words == Wording()
     assert (words.total, words.time) == ("Cumulative reward", "Time step")
+
+
+def test_fifty_lines_have_different_colours_or_markers():
+    pairs = {(COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]) for index in range(50)}
+    assert len(pairs) == 50
