@@ -57,7 +57,7 @@ def test_the_study_goes_on_where_it_ended_and_writes_its_tables(tmp_path, monkey
     for part in (
         "| world | no action |",
         "0.598 ± 0.066",
-        "no job is missing",
+        "planned jobs are missing",
         "(3 jobs)",
         "The NHANES generator",
     ):
