@@ -108,10 +108,10 @@ def _interior(rows: Tensor, bounds: Tensor, steps: int) -> Tensor:
         primal = _times(rows, x) + slack - bounds
         gap = (slack * multiplier).mean(-1)
         size = 1 + bounds.abs().amax(-1)
-        # Close to a face, rounding may keep the dual residual up; a negligible gap ends the search then.
-        done = (primal.abs().amax(-1) < 1e-11 * size) & (
-            ((dual.abs().amax(-1) < 1e-11 * size) & (gap < 1e-15 * size.square()))
-            | (gap < 1e-20 * size.square())
+        done = (
+            (dual.abs().amax(-1) < 1e-11 * size)
+            & (primal.abs().amax(-1) < 1e-11 * size)
+            & (gap < 1e-15 * size.square())
         )
         # Unbounded multipliers indicate infeasibility.
         done = done | (multiplier.amax(-1) > 1e13) | broken
@@ -137,7 +137,8 @@ def _interior(rows: Tensor, bounds: Tensor, steps: int) -> Tensor:
         dx, dslack, dmultiplier = _step(rows, factor, ratio, slack, dual, primal, towards)
         reach = (0.995 * torch.minimum(_reach(slack, dslack), _reach(multiplier, dmultiplier))).unsqueeze(-1)
         after = x + reach * dx, slack + reach * dslack, multiplier + reach * dmultiplier
-        # If the factorisation breaks down, the last point before it is kept; its constraints are checked.
+        # Close to a face, rounding may keep the dual residual up until the factorisation breaks down: the
+        # last point before that is kept, and its constraints are checked.
         whole = torch.stack([each.isfinite().all(-1) for each in after]).all(0)
         broken = ~whole
         x, slack, multiplier = (
