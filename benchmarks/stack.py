@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
-from scipy.stats import t
 
 from rehearsal_torch.cli.build import tasked
 from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.evaluation.bootstrap import t_interval
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.training.fit import fit
 
@@ -124,11 +124,8 @@ def paired(rows: Sequence[dict[str, Any]], world: str) -> dict[str, Any]:
     means = {name: statistics.fmean(found.values()) for name, found in by_method.items()}
     better = max(("cme", "outcome_regression"), key=lambda name: means[name])
     apart = [by_method["cme_stack"][seed] - value for seed, value in by_method[better].items()]
-    half = math.nan
-    if len(apart) > 1:
-        half = float(t.ppf(0.975, len(apart) - 1)) * statistics.stdev(apart) / math.sqrt(len(apart))
-    mean = statistics.fmean(apart)
-    return {**means, "better": better, "difference": mean, "lower": mean - half, "upper": mean + half}
+    found = t_interval(apart)
+    return {**means, "better": better, "difference": found.mean, "lower": found.low, "upper": found.high}
 
 
 def _mean(values: Sequence[float]) -> float:

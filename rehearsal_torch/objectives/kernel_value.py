@@ -24,7 +24,12 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.graphs.separation import Adjustment
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Appraisal,
+    chance,
+    normal_quantile,
+)
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
 
 
@@ -166,9 +171,7 @@ class KernelValue(AlterationObjective):
         """
         standardised = self.standardised(actions)
         probability, std = self.estimator.value_and_std(self.prepared, standardised, 1)
-        half_width = (
-            math.sqrt(2) * float(torch.special.erfinv(torch.tensor(self.level, dtype=torch.float64))) * std
-        )
+        half_width = normal_quantile(self.level) * std
         support = self.estimator.support(self.prepared, standardised)
         appraisals = []
         for index in range(len(self.cases)):

@@ -26,7 +26,12 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.kernel_value import KernelValue
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Appraisal,
+    chance,
+    normal_quantile,
+)
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 
@@ -178,7 +183,7 @@ def _mixture(weight: float, indicator: Appraisal, outcome: Appraisal, level: flo
         return None
     assert one.upper is not None
     assert other.upper is not None
-    quantile = float(torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64)))
+    quantile = normal_quantile(level)
     point = weight * one.point + (1 - weight) * other.point
     apart = quantile**2 * weight * (1 - weight) * (one.point - other.point) ** 2
 
