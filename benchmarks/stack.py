@@ -35,7 +35,10 @@ WORLDS = {
     "nhanes": ["dataset=nhanes"],
     "manage": ["dataset=manage"],
     "bermuda": ["dataset=bermuda"],
-    "bermuda_neurips24": ["dataset=bermuda", "dataset.preset=neurips24"],
+    **{
+        f"bermuda_{preset}": ["dataset=bermuda", f"dataset.preset={preset}"]
+        for preset in ("neurips24", "icml", "icml_code", "qwz23", "aaai", "fitted")
+    },
     "yes_no": ["dataset=yes_no"],
     "visits": ["dataset=visits"],
     "classes": ["dataset=classes"],

@@ -81,10 +81,19 @@ def test_a_stack_without_the_indicator_says_what_the_outcomes_say(model):
     assert torch.equal(made.starts(9), made.outcome.starts(9))
 
 
-def test_what_one_of_them_refuses_is_refused(model):
+def test_what_the_outcome_regression_refuses_is_refused(model):
     made = objective(model, 0.5)
     assert not made.acceptable(at(40.0)).any()
     assert all("no support" in one.refused for one in made.appraise(at(40.0)))
+
+
+def test_the_support_of_the_indicator_warns_and_does_not_refuse(model):
+    made = objective(model, 0.05, indicator={"min_support": 1e6, "low_support": 1e6})
+    assert not made.indicator.acceptable(at(0.7)).any()
+    assert made.acceptable(at(0.7)).all()
+    for found in made.appraise(at(0.7)):
+        assert found.refused == ""
+        assert any("observations lie near this decision" in each for each in found.warnings)
 
 
 def test_an_alteration_that_is_surely_worse_than_nothing_is_declined(model):

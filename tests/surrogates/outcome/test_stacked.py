@@ -1,5 +1,6 @@
 """The stack: what weight follows from which held-out predictions, and what it is made of."""
 
+import itertools
 from functools import partial
 
 import pytest
@@ -43,21 +44,37 @@ def test_the_better_one_gets_the_larger_weight_and_more_of_it_with_more_rows():
     for count in (100, 1000, 10_000):
         desired = drawn(count, 0.4)
         good, bad = 0.7 * desired + 0.12, torch.full_like(desired, 0.5)
-        made = solved(good, bad, desired)
+        made, turned = solved(good, bad, desired), solved(bad, good, desired)
         weights.append(float(made.weight))
         assert float(made.scores[0]) < float(made.scores[2]) < float(made.scores[1])
-        assert float(made.weight + solved(bad, good, desired).weight) == pytest.approx(1)
-    assert 0.5 < weights[0] < weights[1] < weights[2] < 1
+        assert float(turned.weight) < float(made.weight)
+        equal = solved(good, bad, desired, equal_rows=0), solved(bad, good, desired, equal_rows=0)
+        assert float(sum(each.weight for each in equal)) == pytest.approx(1)
+    assert 0.2 < weights[0] < weights[1] < weights[2] < 1
 
 
-def test_two_of_the_same_get_half_each():
+def test_two_of_the_same_get_half_each_where_many_rows_are_desired():
     desired = drawn(500, 0.3)
     same = torch.full_like(desired, 0.3)
     assert float(solved(same, same, desired).weight) != 1
     turned = same + 0.1 * torch.tensor([1.0, -1.0]).double().repeat(250)
     desired = torch.tensor([0.0, 0.0, 1.0, 1.0]).double().repeat(125)
-    half = solved(turned, 2 * same - turned, desired)
+    half = solved(turned, 2 * same - turned, desired, equal_rows=0)
     assert float(half.weight) == pytest.approx(0.5)
+
+
+def test_the_weight_grows_with_the_number_of_desired_rows_without_a_jump():
+    # Equal held-out scores say nothing, so that the weight is nearly the one expected beforehand.
+    weights = []
+    for rows in range(30, 400):
+        desired = torch.zeros(1000).double()
+        desired[:rows] = 1
+        flat = torch.full_like(desired, 0.3)
+        turned = flat + 0.1 * torch.tensor([1.0, -1.0]).double().repeat(500)
+        weights.append(float(solved(turned, 2 * flat - turned, desired, prior_rows=1e12).weight))
+    steps = [later - one for one, later in itertools.pairwise(weights)]
+    assert weights[0] == pytest.approx(0.5 * 30 / 330, abs=1e-6)
+    assert all(0 < step < 0.002 for step in steps)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.99])
@@ -66,7 +83,7 @@ def test_where_too_few_rows_are_desired_or_not_the_outcomes_decide_alone(share):
     made = solved(desired, torch.full_like(desired, 0.5), desired)
     assert min(float(desired.sum()), float((1 - desired).sum())) < 30
     assert float(made.weight) == 0
-    assert float(solved(desired, 1 - desired, desired, fewest_rows=1).weight) > 0.5
+    assert float(solved(desired, 1 - desired, desired, fewest_rows=1).weight) > 0.1
     assert made.counts.tolist() == [float(desired.sum()), 1000]
 
 
@@ -76,12 +93,14 @@ PROBABILITIES = st.lists(
 
 
 @given(PROBABILITIES)
-def test_a_weight_is_never_further_from_half_than_the_best_one(rows):
+def test_a_weight_lies_between_the_best_one_and_the_one_expected_beforehand(rows):
     first, second, desired = (torch.tensor(each, dtype=torch.float64) for each in zip(*rows, strict=True))
     made = solved(first, second, desired, fewest_rows=0)
     alone = solved(first, second, desired, fewest_rows=0, prior_rows=0)
-    assert 0 <= float(made.weight) <= 1
-    assert abs(float(made.weight) - 0.5) <= abs(float(alone.weight) - 0.5) + 1e-12
+    few = min(float(desired.sum()), float((1 - desired).sum()))
+    ends = sorted((0.5 * few / (few + 300), float(alone.weight)))
+    # Without a desired row (or an undesired one) there is nothing to score.
+    assert ends[0] - 1e-12 <= float(made.weight) <= ends[1] + 1e-12 or not few
     assert made.faults() == []
 
 
@@ -91,9 +110,9 @@ def test_predictions_outside_the_unit_interval_count_as_its_ends():
     assert float(solved(3 * desired - 1, 1 - desired, desired).scores[0]) == 0
 
 
-@pytest.mark.parametrize("settings", [{"prior_rows": -1}, {"fewest_rows": -1}])
+@pytest.mark.parametrize("settings", [{"prior_rows": -1}, {"fewest_rows": -1}, {"equal_rows": -1}])
 def test_negative_numbers_are_refused(settings):
-    with pytest.raises(ValueError, match="expected prior_rows and fewest_rows of at least 0"):
+    with pytest.raises(ValueError, match="expected prior_rows, fewest_rows and equal_rows of at least 0"):
         StackWeight(**settings)
 
 
