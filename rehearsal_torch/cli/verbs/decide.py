@@ -84,8 +84,17 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         with as_user_error(f"checkpoint={config.checkpoint}"):
             trusted = trusted_modules(run.config)
             surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted)
-            trained_on = card(config.checkpoint).get("data_fingerprint")
-        if trained_on is not None and not run.problem.observations().has_fingerprint(trained_on):
+            recorded = card(config.checkpoint).get("data_fingerprint")
+        trained_on = recorded if isinstance(recorded, str) else None
+        seen = run.problem.seen_by(trained_on)
+        folder.write_json("run.json", folder.read_json("run.json") | {"held_out_seen": seen})
+        if seen:
+            print(
+                f"Note: {config.checkpoint} was fitted to all rows of this run's table, those held out "
+                "included.",
+                flush=True,
+            )
+        elif trained_on is not None and not run.problem.observations().has_fingerprint(trained_on):
             print(
                 f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, "
                 f"here {fingerprint[:12]}).",

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
@@ -95,6 +96,7 @@ class RehearsalTable(RehearsalProblem):
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
         aside = _aside(len(frame), validation, kept, seed, contexts is not None, units)
         past = sorted(set(range(len(frame))) - set(aside))
+        self._places = aside
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
         self.past = Table.observed(
@@ -148,6 +150,30 @@ class RehearsalTable(RehearsalProblem):
         valid early stopping.
         """
         return self.past if self.aside is None else self.aside
+
+    def seen_by(self, fingerprint: str | None) -> bool | None:
+        """Whether a model has seen the held-out rows: not if it was fitted to the rows to learn from, and
+        indeed if it was fitted to all rows, in the file's order; None for other tables, which may hold some
+        of them.
+        """
+        if self.aside is None or not self.recorded:
+            return False
+        if fingerprint is None:
+            return None
+        if self.past.has_fingerprint(fingerprint):
+            return False
+        return True if self.every.has_fingerprint(fingerprint) else None
+
+    @property
+    def every(self) -> Table:
+        """All rows, in the file's order: those to learn from, and those held out."""
+        if self.aside is None:
+            return self.past
+        values = self.past.values.new_empty(len(self.past) + len(self.aside), len(self.past.names))
+        held = torch.zeros(len(values), dtype=torch.bool)
+        held[self._places] = True
+        values[~held], values[held] = self.past.values, self.aside.values
+        return Table.observed(self.past.names, values)
 
     def count(self) -> int:
         """The number of cases."""

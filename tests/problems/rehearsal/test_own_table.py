@@ -227,3 +227,16 @@ def test_a_value_on_offer_that_no_row_has_is_told(frame):
         TaskError, match=r"box\.A2: no row has the value 2, 7, so that nothing is known of it"
     ):
         RehearsalTable(rounded, {**TASK, "box": {"A2": {"values": [0, 2, 7]}}})
+
+
+def test_it_knows_whether_a_fit_has_seen_the_held_out_rows(file):
+    whole = RehearsalTable(file, TASK, file).observations()
+    problem = RehearsalTable(file, TASK)
+    assert problem.every.fingerprint() == whole.fingerprint()
+    assert problem.seen_by(whole.fingerprint()) is True
+    assert problem.seen_by(problem.observations().fingerprint()) is False
+    other = RehearsalTable(file, TASK, seed=4).observations()
+    assert problem.seen_by(other.fingerprint()) is None
+    assert problem.seen_by(None) is None
+    # Cases of a second file have no outcomes to compare with.
+    assert RehearsalTable(file, TASK, file).seen_by(whole.fingerprint()) is False
