@@ -107,9 +107,13 @@ def test_the_prediction_without_an_alteration_is_compared_with_the_record(file, 
 def test_the_card_warns_of_what_no_row_shows(file):
     far = {**TASK, "box": {"A2": [5, 6]}, "region": {"Y1": [3.0, None]}}
     far["graph"] = {"parents": {"A2": ["X1", "X2", "U1"], "Y1": ["X2", "U1", "A2"]}}
-    card = RehearsalTable(file, far).card()
+    problem = RehearsalTable(file, far)
+    card = problem.card()
     assert card["desired"] == 0
-    assert "no row has a desired outcome" in card["caution: outcomes"]
+    (told,) = problem.notes()
+    assert told.startswith("none of the 48 rows lies in the desired region: Y1 is at most ")
+    assert card["caution: outcomes"] == told
+    assert RehearsalTable(file, TASK).notes() == ()
     assert "may be set to 5 ... 6, outside the observed range" in card["caution: A2"]
 
 
