@@ -38,7 +38,7 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning, for_surrogate
+from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.search import BatchSearch, Search
@@ -174,7 +174,7 @@ def rounds(
         else for_question(surrogate.question(), problem.observations)
     )
     look_back = not learn and problem.kind == "look_back"
-    hidden = for_surrogate(surrogate, problem.observations) if look_back else None
+    hidden = SequenceOverturning(surrogate, problem.observations) if look_back else None
     method = _Method(problem, surrogate, objective, search, certify, seed, overturning, claims, hidden)
     if learn:
         if workers > 1 or begin != len(answers):

@@ -1,7 +1,8 @@
 """Run folders: the files that hold the complete record of a run.
 
     config.yaml       the resolved configuration
-    run.json          command, seed, kind of problem, versions, commit, data fingerprint, machine, seconds
+    run.json          command, seed, kind of problem, versions, commit, data fingerprint, machine, seconds,
+                      with a checkpoint whether its fit has seen the held-out rows
     status.json       ok, failed, interrupted or skipped, with a message
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object per decision, written as soon as it is made; in an online run, with the
@@ -50,6 +51,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "seed": WHOLE,
         "seconds": NUMBER,
         "data_fingerprint": "a string or null",
+        "held_out_seen": "true, false or null",
         "kind": "a string or null",
         "choices": "a mapping",
     },

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
-    """Prints the data card, except in a sweep; writes it to data.yaml, and records the data's fingerprint and
-    the kind of problem.
+    """Prints the data card and the problem's notes, except in a sweep; writes the card to data.yaml, and
+    records the data's fingerprint and the kind of problem.
 
     Returns:
         The fingerprint of the observations.
@@ -34,7 +34,8 @@ def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
     folder.write_yaml("data.yaml", card)
     folder.write_json("run.json", run | {"kind": problem.kind, "data_fingerprint": fingerprint})
     if not sweep:
-        print("\n".join(["Data", *(f"  {line}" for line in lines(card))]), flush=True)
+        notes = [f"Note: {sentence}." for sentence in problem.notes()]
+        print("\n".join(["Data", *(f"  {line}" for line in lines(card)), *notes]), flush=True)
     return fingerprint
 
 

@@ -10,6 +10,7 @@ from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.verbs.decide import surrogate_in
+from rehearsal_torch.files.checkpoint_folders import suggestion
 
 CONF = conf_folder()
 # The overrides that determine the data of a run.
@@ -162,15 +163,14 @@ def _checkpoint(config: DictConfig, script: str, jobs: Sequence[Sequence[str]]) 
             f"Use {spoken('decide')}, or leave checkpoint= out",
         )
     if not surrogate_in(str(config.checkpoint)):
-        near = Path(config.checkpoint).parent
-        remedy = did_you_mean(
-            Path(config.checkpoint).name,
-            [path.name for path in near.iterdir() if path.is_dir()] if near.is_dir() else [],
-        )
+        own = [text for job in jobs for text in job if text.startswith("+experiment=")]
         raise UserError(
-            "this folder holds no checkpoint",
+            "this folder holds no checkpoint"
+            if Path(config.checkpoint).is_dir()
+            else "there is no such folder",
             f"checkpoint={config.checkpoint}",
-            remedy or f"Train one: {spoken('train')} +experiment=sepsis",
+            suggestion(config.checkpoint)
+            or f"Train one: {spoken('train')} {own[0] if own else '+experiment=sepsis'}",
         )
     bound = next(
         (text for job in jobs for text in job if text.lstrip("+").startswith(("surrogate=", "surrogate."))),

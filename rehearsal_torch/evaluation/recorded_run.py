@@ -34,6 +34,8 @@ class Recorded:
         choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
         cautions: What the data card warns of.
+        held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
+            unknown, false without a checkpoint.
     """
 
     path: Path
@@ -44,6 +46,7 @@ class Recorded:
     choices: dict[str, str] = field(default_factory=dict)
     kind: Kind | None = None
     cautions: tuple[str, ...] = ()
+    held_out_seen: bool | None = False
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
         """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
@@ -116,7 +119,8 @@ def read(path: str | Path) -> Recorded:
     card = folder.read_yaml("data.yaml")
     cautions = tuple(f"{key}: {value}" for key, value in card.items() if str(key).startswith("caution: "))
     config = folder.read_yaml("config.yaml")
-    return Recorded(path, timed, dict(metrics), config, truth, choices, kind, cautions)
+    seen = run.get("held_out_seen", False)
+    return Recorded(path, timed, dict(metrics), config, truth, choices, kind, cautions, seen)
 
 
 def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) -> Kind | None:

@@ -305,17 +305,28 @@ def _number(value: Any) -> float:
     if isinstance(value, str) and _EXPONENT.match(value.strip()):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        remedy = (
-            "write a decimal point"
-            if isinstance(value, str) and "," in value
-            else "remove the quotes"
-            if isinstance(value, str)
-            else ""
-        )
-        raise fault("a number", value, remedy)
+        raise fault("a number", value, _unquoted(value) if isinstance(value, str) else "")
     if not abs(value) <= LARGEST:
         raise fault(f"a finite number, at most {LARGEST:g} in size", value)
     return float(value)
+
+
+def _unquoted(text: str) -> str:
+    """What to do about a string in place of a number."""
+    if is_number(text):
+        return "remove the quotes"
+    if is_number(text.replace(",", ".")):
+        return "write a decimal point"
+    return "write a number; strings are coded as numbers, in the table and here"
+
+
+def is_number(text: str) -> bool:
+    """Whether a string is a number in quotes."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _bound(value: Any) -> float | None:

@@ -79,6 +79,19 @@ class Problem(ABC):
         """
         return None
 
+    def notes(self) -> Sequence[str]:
+        """What to know before a model is fitted, one sentence each; none by default."""
+        return ()
+
+    def seen_by(self, fingerprint: str | None) -> bool | None:  # noqa: ARG002
+        """Whether a model that was fitted elsewhere has seen rows whose outcomes are compared with its
+        predictions (`score`); None if that is unknown. False by default, for problems that compare none.
+
+        Args:
+            fingerprint: That of the table to which the model was fitted; None if it is unknown.
+        """
+        return False
+
     @abstractmethod
     def count(self) -> int:
         """The number of cases; an unbounded problem returns the number that was requested."""

@@ -41,6 +41,8 @@ def tables(run: Recorded) -> str:
         lines.append(f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; {late}")
     if score := untouched_score.line(run):
         lines.append(score)
+    # What is said of the graph, every decision says itself.
+    lines += [each for each in run.cautions if not each.startswith("caution: graph")]
     return "\n".join(lines)
 
 

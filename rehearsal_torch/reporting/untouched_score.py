@@ -6,7 +6,9 @@ over rows that the method has not seen, beside that of a constant, the share of 
 it has seen. A method that does not beat the constant has learnt nothing about the outcome.
 
 The rows are the held-out ones for which a run decided, or, with ``claims=cross_fitted``, all rows, each
-predicted by the model of the folds that has not seen it. Intervals are by unit where rows belong together.
+predicted by the model of the folds that has not seen it. A checkpoint may have been fitted to the rows that a
+later run holds out: then there is no such score, and where that is unknown, it is not called one. Intervals
+are by unit where rows belong together.
 
 Source: Brier (1950), Verification of forecasts expressed in terms of probability.
 """
@@ -27,6 +29,15 @@ NONE = (
     "dataset.contexts=FILE holds some out; claims=cross_fitted scores all rows)"
 )
 
+SEEN = (
+    "Held-out score of the untouched rows: none, as these rows were in the fit of the checkpoint (leave "
+    "checkpoint= out, so that a model is fitted to the other rows)"
+)
+UNKNOWN = (
+    "not a held-out score: the checkpoint was fitted to another table, in which these rows may be (leave "
+    "checkpoint= out, so that a model is fitted to the other rows)"
+)
+
 
 @dataclass(frozen=True)
 class UntouchedScore:
@@ -44,8 +55,12 @@ class UntouchedScore:
     constant: Interval
     gain: Interval
 
-    def line(self) -> str:
-        """One sentence with both scores, and which is better."""
+    def line(self, known: bool = True) -> str:
+        """One sentence with both scores, and which is better.
+
+        Args:
+            known: Whether it is known that the method has not seen the rows.
+        """
         better = (
             "better than the constant"
             if self.gain.low > 0
@@ -54,8 +69,9 @@ class UntouchedScore:
             else "not told apart from the constant"
         )
         return (
-            f"Held-out score of {self.rows} untouched rows (Brier, lower is better): {self.own}; a constant "
-            f"{self.constant}; difference {self.gain}: {better}"
+            f"{'Held-out score' if known else 'Score'} of {self.rows} untouched rows (Brier, lower is "
+            f"better): {self.own}; a constant {self.constant}; difference {self.gain}: {better}"
+            f"{'' if known else f'; {UNKNOWN}'}"
         )
 
 
@@ -86,7 +102,9 @@ def line(run: Recorded) -> str:
     if run.choices.get("dataset") != "table":
         return ""
     found = scored(run)
-    return NONE if found is None else found.line()
+    if found is None:
+        return NONE
+    return SEEN if run.held_out_seen else found.line(run.held_out_seen is not None)
 
 
 def score_of(

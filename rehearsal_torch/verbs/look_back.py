@@ -6,10 +6,17 @@ The noise of each step is abducted from the episode, and the search maximises th
 the action sequences with at most k changes; ``decision.trace["proven"]`` tells whether the method has proven
 optimality. The proof holds for the fitted model.
 
+    decision = rt.look_back("checkpoints/sepsis", episode, records=episodes)
+
+With the episodes to which the model was fitted, ``decision.hidden_cause`` says how strong a hidden common
+cause would have to be to overturn the decision; without them, ``decision.trace["hidden_cause"]`` says that it
+was not computed.
+
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +29,12 @@ from rehearsal_torch.verbs.configured import (
     method_of,
     undisturbed,
 )
-from rehearsal_torch.verbs.methods import RequestError, check_method
+from rehearsal_torch.verbs.methods import RequestError, RequestWarning, check_method
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision, EpisodeCase
     from rehearsal_torch.data.episode import Episode
+    from rehearsal_torch.data.table import Table
     from rehearsal_torch.objectives.reward import Reward
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -45,6 +53,7 @@ def look_back(
     method: str = "branch_and_bound",
     reward: "Reward | Mapping[str, float] | str | None" = None,
     seed: int = 0,
+    records: "Sequence[Episode] | Table | None" = None,
     **settings: object,
 ) -> "Decision":
     """The best change of at most k actions of an episode.
@@ -60,18 +69,26 @@ def look_back(
             return is the sum over the episode's T steps. None is the method's own: minus the SOFA score of
             the organs ("sofa_organs"), or minus the SOFA column for "astar".
         seed: Determines the draws of random baselines.
+        records: The episodes to which the model was fitted, or their `transitions`; no decision depends on
+            them. `hidden_cause` needs them, as no checkpoint keeps them.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"search.budget_s": 10}``.
 
     Returns:
         The decision: the alteration sets ``action[t]`` to an action number for each changed time step t, and
         `doses` holds the corresponding doses; `estimate` and `baseline` are the return with and without the
-        changes.
+        changes; `hidden_cause` of a recommendation is the strength of a hidden common cause that would
+        overturn it, as in the lines of a run. Where that cannot be computed (no records, altered ones or too
+        few, or a model that is not one of transitions with doses), it is None, and ``trace["hidden_cause"]``
+        says why.
+
+    Warns:
+        RequestWarning: if the records are not those that the card of a checkpoint folder names.
 
     Raises:
         CheckpointError: if the folder holds no usable checkpoint.
-        RequestError: if the model is not a model of episodes, it does not match the episode or the reward,
-            there is no such method or setting, or the method is for another kind of problem.
+        RequestError: if the model is not a model of episodes, it does not match the episode, the records or
+            the reward, there is no such method or setting, or the method is for another kind of problem.
         ValueError: base class of all of the above.
     """
     from rehearsal_torch.checkpoint import load
@@ -101,9 +118,57 @@ def look_back(
             [f"decision={method}", *named, f"objective.changes={changes}"], settings, GROUPS
         )
         chosen = _with_reward(method_of(config), reward)
-        problem = OneEpisode(episode if isinstance(episode, EpisodeCase) else EpisodeCase(episode))
-        (decision,) = decisions(problem, fitted, chosen, seed)
-        return decision
+        past = None if records is None else _transitions(records, fitted)
+        case = episode if isinstance(episode, EpisodeCase) else EpisodeCase(episode)
+        (decision,) = decisions(OneEpisode(case, past), fitted, chosen, seed)
+    if past is not None and isinstance(model, str | Path) and (other := _other_records(past, model)):
+        warnings.warn(other, RequestWarning, stacklevel=2)
+    return decision
+
+
+def _transitions(records: "Sequence[Episode] | Table", model: "Surrogate") -> "Table":
+    """The records as a table of transitions.
+
+    Raises:
+        RequestError: if they are something else or none, or lack columns that the model needs.
+    """
+    from rehearsal_torch.data.episode import Episode, transitions
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
+
+    if isinstance(records, Sequence) and all(isinstance(each, Episode) for each in records):
+        if not records:
+            raise RequestError("records: expected the episodes to which the model was fitted; got none")
+        records = transitions(records)
+    if not isinstance(records, Table):
+        kinds = {type(each).__name__: None for each in records} if isinstance(records, Sequence) else {}
+        found = f"a {type(records).__name__}" + (f" of {', '.join(kinds)}" if kinds else "")
+        raise RequestError(f"records: expected a list of Episodes, or their transitions; got {found}")
+    hidden = SequenceOverturning(model, lambda: records)
+    if not hidden.models:
+        raise RequestError(
+            f"records: a {type(model).__name__} is not a model of transitions with doses, so that no hidden "
+            "cause is computed from them: leave them out"
+        )
+    if missing := hidden.missing(records.names):
+        raise RequestError(
+            f"records: no column {missing}; a primed name is that of the next time step "
+            "(rehearsal_torch.transitions)"
+        )
+    return records
+
+
+def _other_records(records: "Table", folder: str | Path) -> str:
+    """A sentence if a checkpoint was fitted to other transitions; empty if not, or its card does not say."""
+    from rehearsal_torch.checkpoint import card
+
+    known = card(folder).get("data_fingerprint")
+    if not isinstance(known, str) or records.has_fingerprint(known):
+        return ""
+    return (
+        f"records: {folder} was fitted to other transitions than these {len(records)} ({known[:12]}, here "
+        f"{records.fingerprint()[:12]}), so that hidden_cause is that of another table: give those of the fit"
+    )
 
 
 def _with_reward(method: Method, reward: "Reward | Mapping[str, float] | str | None") -> Method:

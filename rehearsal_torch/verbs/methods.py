@@ -20,6 +20,10 @@ class RequestError(ValueError):
     """A request that cannot be fulfilled; the message says what to change."""
 
 
+class RequestWarning(UserWarning):
+    """A request that is fulfilled, but may not mean what was intended; the message says why."""
+
+
 def methods_for(job: Kind) -> list[str]:
     """The methods of a kind, the default first, the others in alphabetical order."""
     names = [name for name in all_methods() if job_of(name) == job]

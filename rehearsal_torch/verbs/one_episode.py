@@ -15,20 +15,26 @@ class OneEpisode(Problem):
 
     Args:
         episode_case: The episode, and the time steps whose action is fixed.
+        records: The transitions to which the surrogate was fitted; None if they are unknown.
     """
 
     kind = "look_back"
 
-    def __init__(self, episode_case: EpisodeCase) -> None:
-        self.episode_case = episode_case
+    def __init__(self, episode_case: EpisodeCase, records: Table | None = None) -> None:
+        self.episode_case, self.records = episode_case, records
 
     def observations(self) -> Table:
-        """The episode's own transitions, (T - 1) rows."""
-        return transitions([self.episode_case.episode])
+        """The records; without them, a table with the episode's columns and no rows: one episode says nothing
+        of the others.
+        """
+        if self.records is not None:
+            return self.records
+        own = transitions([self.episode_case.episode])
+        return Table(own.names, own.values[:0], own.altered[:0])
 
     def held_out(self) -> Table:
-        """The same transitions: there are no others."""
-        return self.observations()
+        """The episode's own transitions, (T - 1) rows."""
+        return transitions([self.episode_case.episode])
 
     def question(self) -> Question:
         """The episode's columns."""

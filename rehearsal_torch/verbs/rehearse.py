@@ -13,6 +13,7 @@ with the cases as ``dataset.contexts=cases.csv``.
 Source: Du et al. (2026), Sec. 2.1.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from rehearsal_torch.verbs.configured import (
     over_graphs,
     undisturbed,
 )
-from rehearsal_torch.verbs.methods import RequestError, check_method
+from rehearsal_torch.verbs.methods import RequestError, RequestWarning, check_method
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -87,6 +88,9 @@ def rehearse(
         well the method predicts rows that it has not seen where nothing is altered, and whose `untouched` has
         these numbers (None unless ``claims`` are cross-fitted or ``dataset.validation`` holds rows out).
 
+    Warns:
+        RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
+
     Raises:
         TableError: if table or cases cannot be read, or a column is missing, not numeric, incomplete or
             constant; all faults are listed.
@@ -129,6 +133,8 @@ def rehearse(
             config.dataset.kept,
             seed,
         )
+        for sentence in problem.notes():
+            warnings.warn(sentence, RequestWarning, stacklevel=2)
         surrogate = learnt(config, problem, chosen)
         others = judged(config, problem, chosen) if claims == "cross_fitted" else None
         under = over_graphs(config, problem, chosen, surrogate, known, others)

@@ -94,10 +94,16 @@ def test_the_command_of_its_card_composes(name):
     assert config.seed == rt.card(FOLDER / name)["seed"]
 
 
+@every
+def test_the_command_of_its_card_has_the_same_data(name):
+    problem, card = run_of(name).problem, rt.card(FOLDER / name)
+    assert problem.observations().fingerprint() == card["data_fingerprint"]
+    assert problem.card()["fingerprint"] == card["data"]["fingerprint"]
+
+
 @pytest.mark.parametrize("name", SCORED)
-def test_the_command_of_its_card_builds_it_on_the_same_data(name):
+def test_the_command_of_its_card_builds_it(name):
     run = run_of(name)
-    assert run.problem.observations().fingerprint() == rt.card(FOLDER / name)["data_fingerprint"]
     assert run.config["surrogate"] == of_today(yaml.safe_load((FOLDER / name / "config.yaml").read_text()))
     rt.load(FOLDER / name, task=run.problem.question())
 

@@ -57,7 +57,7 @@ def test_a_slip_is_answered_in_a_sentence(tmp_path, monkeypatch, capsys, argumen
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["checkpoint=nowhere"], "this folder holds no checkpoint"),
+        (["checkpoint=nowhere"], "there is no such folder"),
         (["shards=2"], "each shard would fit its own surrogate"),
         (
             [],

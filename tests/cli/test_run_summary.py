@@ -24,6 +24,9 @@ class Ward:
     def card(self):
         return {"patients": 2, "columns": ["a", "b"]}
 
+    def notes(self):
+        return ()
+
 
 def test_a_card_is_shown_line_by_line():
     card = {
@@ -53,6 +56,14 @@ def test_data_are_described_once_and_remembered(tmp_path, capsys):
     assert json.loads((tmp_path / "run.json").read_text())["data_fingerprint"] == fingerprint
     assert folder.read_yaml("data.yaml") == Ward().card()
     assert described(Ward(), folder, sweep=True) == fingerprint
+    assert capsys.readouterr().out == ""
+
+
+def test_what_to_know_before_a_fit_is_told_behind_the_card(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Ward, "notes", lambda self: ("no patient is well",))
+    described(Ward(), RunFolder(tmp_path), sweep=False)
+    assert capsys.readouterr().out.endswith("\n  columns: a, b\nNote: no patient is well.\n")
+    described(Ward(), RunFolder(tmp_path), sweep=True)
     assert capsys.readouterr().out == ""
 
 

@@ -90,16 +90,29 @@ def test_a_checkpoint_is_for_deciding_and_brings_its_own_surrogate(tmp_path):
     given = ["+experiment=sepsis", f"checkpoint={tmp_path / 'run'}"]
     assert "this folder holds no checkpoint" in refused(*given, script="decide")
     near = refused("+experiment=sepsis", f"checkpoint={tmp_path / 'runn'}", script="decide")
-    assert "Did you mean run?" in near
+    assert "there is no such folder" in near
+    assert str(tmp_path / "run") not in near.replace(str(tmp_path / "runn"), ""), "it holds none either"
     assert "Use python scripts/decide.py, or leave checkpoint= out" in refused(*given)
     assert "Train first, then give checkpoint=FOLDER" in refused(
         "+experiment=sepsis", "shards=2", script="decide"
     )
     for name in ("config.yaml", "weights.safetensors", "card.yaml"):
         (tmp_path / "run/checkpoint" / name).write_text("name: run")
+    near = refused("+experiment=sepsis", f"checkpoint={tmp_path / 'runn'}", script="decide")
+    assert near.endswith(f"Did you mean {tmp_path / 'run'}?")
     checked(*given, script="decide")
     said = refused(*given, "surrogate.count=3", script="decide")
     assert "a checkpoint brings its own surrogate, so surrogate.count=3 would change nothing" in said
+
+
+def test_where_no_folder_holds_a_checkpoint_the_command_that_trains_one_is_that_of_the_experiment(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    said = refused("+experiment=auf", "checkpoint=bank", script="decide")
+    assert said.endswith(
+        "checkpoint=bank: there is no such folder. Train one: python scripts/train.py +experiment=auf."
+    )
 
 
 def test_cross_fitted_claims_need_fits_of_their_own(tmp_path):

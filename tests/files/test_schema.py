@@ -87,6 +87,8 @@ def test_what_is_right_is_read_with_its_defaults():
             f"number: expected a finite number, at most 1e+150 in size; got 1{'0' * 59} ...",
         ),
         ({"name": "a", "number": "1.5"}, "number: expected a number; got '1.5': remove the quotes"),
+        ({"name": "a", "number": "1,5"}, "number: expected a number; got '1,5': write a decimal point"),
+        ({"name": "a", "number": "a, b"}, "number: expected a number; got 'a, b': write a number; strings"),
         (
             {"name": "a", "sides": [float("inf"), None]},
             "sides: expected [lower, upper], null for an open side; got [inf, None]: an open side is null",
@@ -104,7 +106,8 @@ def test_what_is_wrong_is_said_with_path_expected_and_got(plain, fault):
 def test_parts_without_a_fault_are_read_beside_those_with_one():
     found, faults = read(Outer, {"name": "a", "number": "many", "names": ["b"]})
     assert found == {"name": "a", "names": ["b"]}
-    assert faults == ["number: expected a number; got 'many': remove the quotes"]
+    told = "write a number; strings are coded as numbers, in the table and here"
+    assert faults == [f"number: expected a number; got 'many': {told}"]
 
 
 def test_arrays_and_tensors_become_lists_and_sizes_are_bounded():

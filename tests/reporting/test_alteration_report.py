@@ -120,6 +120,16 @@ def test_without_a_truth_there_are_claims_alone(tmp_path):
     assert not (tmp_path / "figures").exists()
 
 
+def test_the_cautions_of_the_data_card_follow_but_those_that_every_decision_repeats(tmp_path):
+    path = run(tmp_path / "run")
+    card = {"caution": "simulated", "caution: outcomes": "none of 3 rows", "caution: graph 1": "no path"}
+    RunFolder(path).write_yaml("data.yaml", card)
+    shown = report(path)
+    assert "\ncaution: outcomes: none of 3 rows\n" in shown
+    assert "no path" not in shown
+    assert "simulated" not in shown
+
+
 def test_rows_survive_the_disk_and_unknown_numbers_stay_unknown():
     rows = [row("bank", "cme", 3, line(index) | {"seconds": 0.5}) for index in (0, 2)]
     again = typed(list(csv.DictReader(written(rows, COLUMNS).splitlines())))

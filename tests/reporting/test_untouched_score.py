@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.reporting.run_report import report
-from rehearsal_torch.reporting.untouched_score import NONE, line, scored
+from rehearsal_torch.reporting.untouched_score import NONE, SEEN, UNKNOWN, line, scored
 from rehearsal_torch.run_folder import RunFolder
 
 
@@ -69,3 +69,18 @@ def test_without_held_out_rows_it_is_told_how_to_get_them(tmp_path):
     assert line(read(path)) == NONE
     assert NONE in report(path)
     assert line(read(run(tmp_path / "world", [None], "bank"))) == ""
+
+
+@pytest.mark.parametrize("seen", [False, None, True])
+def test_rows_that_a_checkpoint_has_seen_or_may_have_seen_have_no_held_out_score(tmp_path, seen):
+    rows = [(float(index % 2), 0.1 + 0.8 * (index % 2), 0.5) for index in range(20)]
+    path = run(tmp_path / "run", rows)
+    before = line(read(path))
+    folder = RunFolder(path)
+    folder.write_json("run.json", folder.read_json("run.json") | {"held_out_seen": seen})
+    told = line(read(path))
+    assert told in report(path)
+    if seen:
+        assert told == SEEN
+    else:
+        assert told == (f"{before.replace('Held-out score', 'Score')}; {UNKNOWN}" if seen is None else before)

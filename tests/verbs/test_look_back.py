@@ -1,6 +1,8 @@
 """Looking back from Python: the decision of the search itself, and of the command, with errors in words."""
 
 import json
+from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -8,10 +10,13 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.objectives.sequences.sequence_overturning import NO_MODEL, NO_RECORDS
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.verbs.methods import RequestWarning
 from tests.places import ROOT
 from tests.scripts.typing_in import lines
-from tests.toys.episodes import transition_episode
+from tests.toys.episodes import equation_episode, transition_episode
 
 CHECKPOINT = ROOT / "checkpoints" / "sepsis"
 
@@ -30,7 +35,8 @@ def test_it_is_the_decision_of_the_search(toy):
     )
     told = rt.BranchAndBound()(objective)
     found = rt.look_back(model, episode, changes=2, reward={"x0": -1.0})
-    assert found.to_dict() == told.to_dict()
+    assert found.trace["hidden_cause"] == NO_RECORDS
+    assert replace(found, trace=told.trace).to_dict() == told.to_dict()
     assert found.trace["proven"]
     assert found.estimate.point > found.baseline.point == objective.outcome()
     again = rt.look_back(model, rt.EpisodeCase(episode), 2, reward=rt.LinearReward({"x0": -1.0}))
@@ -76,9 +82,74 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
     assert main(decide, [*typed, "truth=false", "objective.changes=2", f"out={tmp_path / 'run'}"]) == 0
     world = SepsisSimulated(patients=60, seed=0)
     for index, line in enumerate(lines(tmp_path / "run")):
-        found = rt.look_back(CHECKPOINT, world.case(index).episode, changes=2)
+        found = rt.look_back(
+            rt.load(CHECKPOINT), world.case(index).episode, changes=2, records=world.episodes("train")
+        )
         plain = json.loads(json.dumps(found.to_dict()))
         assert plain == {key: line[key] for key in plain}
+        assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["status"] == "recommended")
+
+
+def test_with_the_records_of_the_fit_it_says_what_would_overturn_the_decision_as_a_run_does():
+    world, model = SepsisSimulated(), rt.load(CHECKPOINT)
+    episode, asked = world.case(0).episode, {"method": "greedy", "reward": {"MeanBP": 1.0}}
+    made = partial(rt.CounterfactualReturn, reward=rt.LinearReward({"MeanBP": 1.0}), changes=1)
+    (told,) = rt.rounds(world, model, made, GreedyChanges(), [0])
+    assert told.decision.hidden_cause is not None
+    for records in (world.episodes("train"), world.observations()):
+        found = rt.look_back(CHECKPOINT, episode, 1, records=records, **asked)
+        assert found.to_dict() == told.decision.to_dict()
+    without = rt.look_back(CHECKPOINT, episode, 1, **asked)
+    assert without.hidden_cause is None
+    assert without.trace == found.trace | {"hidden_cause": NO_RECORDS}
+    with pytest.warns(RequestWarning, match=r"sepsis was fitted to other transitions than these \d+ \("):
+        other = rt.look_back(CHECKPOINT, episode, 1, records=world.episodes("test"), **asked)
+    assert other.hidden_cause not in (None, found.hidden_cause)
+    assert replace(other, hidden_cause=found.hidden_cause).to_dict() == found.to_dict()
+
+
+def test_a_long_episode_is_no_record_of_the_others(toy):
+    model, _ = toy
+    episode = transition_episode(3, horizon=60).case.episode
+    found = rt.look_back(model, episode, 1, method="greedy", reward={"x0": -1.0})
+    assert found.status == "recommended"
+    assert found.hidden_cause is None
+    assert found.trace["hidden_cause"] == NO_RECORDS
+
+
+def test_too_few_records_say_so(toy):
+    model, episode = toy
+    found = rt.look_back(model, episode, 2, reward={"x0": -1.0}, records=[episode])
+    assert found.hidden_cause is None
+    assert found.trace["hidden_cause"] == "not computed: there are 5 transitions; expected at least 32"
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        ([], "records: expected the episodes to which the model was fitted; got none"),
+        (3, "records: expected a list of Episodes, or their transitions; got a int"),
+        ([1, 2.0], "got a list of int, float"),
+        ("train.csv", "got a str"),
+        (
+            [rt.Episode("e", ("x0",), torch.zeros(3, 1))],
+            r"records: no column \['x1', .*a primed name is that",
+        ),
+    ],
+)
+def test_records_of_another_form_are_refused(toy, records, words):
+    model, episode = toy
+    with pytest.raises(ValueError, match=words) as caught:
+        rt.look_back(model, episode, 1, reward={"x0": -1.0}, records=records)
+    assert caught.value.__cause__ is None
+
+
+def test_records_that_would_change_nothing_are_refused():
+    drawn = equation_episode(0, acts=False)
+    told = rt.look_back(drawn.surrogate, drawn.case, 1, reward=drawn.reward)
+    assert told.trace["hidden_cause"] == NO_MODEL
+    with pytest.raises(ValueError, match="records: a KnownTruth is not a model of transitions with doses"):
+        rt.look_back(drawn.surrogate, drawn.case, 1, reward=drawn.reward, records=[drawn.case.episode])
 
 
 def test_settings_reach_the_search(toy):

@@ -15,6 +15,7 @@ from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
+from rehearsal_torch.verbs.methods import RequestWarning
 from tests.scripts.typing_in import lines
 
 TASK = {
@@ -176,3 +177,17 @@ def test_tables_in_memory_are_checked_as_files_are(folder):
     table = rt.Table(tuple(frame.columns), torch.from_numpy(frame.to_numpy().copy()), altered)
     with pytest.raises(ValueError, match="3 rows have a value that was set by a decision"):
         rt.rehearse(table, TASK, CASES)
+
+
+def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypatch):
+    far = TASK | {"region": {"Y1": [60, None], "Y2": [0.3, None]}}
+    with pytest.warns(
+        RequestWarning, match="none of the 80 rows lies in the desired region: Y1 is at"
+    ) as told:
+        found = rt.rehearse("table.csv", far, CASES, method="cme", **KERNEL)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    assert {each.status for each in found} == {"no_action"}
+    monkeypatch.setattr("rehearsal_torch.verbs.rehearse.learnt", lambda *_: pytest.fail("fitted"))
+    with pytest.raises(RequestWarning, match="and the region asks for at least 60"):
+        rt.rehearse("table.csv", far, CASES, method="cme", **KERNEL)

@@ -3,7 +3,6 @@
 For experiments that are too few to fit a model, it prints the initial design instead.
 """
 
-from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
 from rehearsal_torch.cli.run_summary import closing, described
 from rehearsal_torch.cli.spelling import typed_as
+from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.files.forms import checked
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.run_folder import RunFolder
@@ -84,8 +84,17 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         with as_user_error(f"checkpoint={config.checkpoint}"):
             trusted = trusted_modules(run.config)
             surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted)
-            trained_on = card(config.checkpoint).get("data_fingerprint")
-        if trained_on is not None and not run.problem.observations().has_fingerprint(trained_on):
+            recorded = card(config.checkpoint).get("data_fingerprint")
+        trained_on = recorded if isinstance(recorded, str) else None
+        seen = run.problem.seen_by(trained_on)
+        folder.write_json("run.json", folder.read_json("run.json") | {"held_out_seen": seen})
+        if seen:
+            print(
+                f"Note: {config.checkpoint} was fitted to all rows of this run's table, those held out "
+                "included.",
+                flush=True,
+            )
+        elif trained_on is not None and not run.problem.observations().has_fingerprint(trained_on):
             print(
                 f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, "
                 f"here {fingerprint[:12]}).",
@@ -106,10 +115,10 @@ def surrogate_in(checkpoint: str) -> dict[str, object]:
     Raises:
         PlainFileError: if its configuration cannot be read.
     """
-    for path in (Path(checkpoint) / "checkpoint" / "config.yaml", Path(checkpoint) / "config.yaml"):
-        if path.is_file() and (path.parent / "weights.safetensors").is_file():
-            return checked(read_yaml(path), str(path), {})
-    return {}
+    found = checkpoint_in(checkpoint)
+    if found is None:
+        return {}
+    return checked(read_yaml(found / "config.yaml"), str(found / "config.yaml"), {})
 
 
 def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:

@@ -15,6 +15,8 @@ trajectory is rolled out again with shifts of this size at the changed steps,
 each sign chosen so that the shift alone does the most harm, summed over a grid of rho. The tipping strength
 is the smallest rho of the grid at which the return no longer exceeds the observed one.
 
+Where the strength of a recommendation cannot be computed, its trace says why, as ``hidden_cause``.
+
 Limits. The signs are chosen one by one: other signs may do more harm together, so that a weaker hidden cause
 may suffice. All states are granted the same rho, and signs may differ from step to step, as no single hidden
 cause may manage. sigma is constant, although the noise of a model may depend on the state. Errors of the
@@ -23,7 +25,7 @@ estimate itself are not part of the shift.
 Source: ours; the bound of the bias is that of Cinelli and Hazlett (2020), see `estimators.omitted_variable`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -45,6 +47,11 @@ from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 MOST_ROWS = 20_000
 # Rows per column of the regressions, below which variances given the covariates are not estimated.
 ROWS_PER_COLUMN = 2
+# Under which the trace of a recommendation says why it has no strengths.
+TRACE = "hidden_cause"
+NO_RECORDS = "not computed: the transitions to which the model was fitted were not given"
+NO_MODEL = "not computed: the model is not one of transitions with doses"
+ALTERED = "not computed: decisions altered some of the transitions"
 # Of the tipping strength, and of the choice of signs.
 GRID = torch.logspace(-4, -0.0044, 200, dtype=torch.float64)
 SIGNS = GRID[::8]
@@ -70,35 +77,47 @@ class SequenceOverturning:
 
     Args:
         surrogate: The fitted model.
-        observations: Returns the transitions to which it was fitted; called when first needed.
+        observations: Returns the transitions to which it was fitted, none if they are unknown; called when
+            first needed.
     """
 
-    def __init__(
-        self, surrogate: TransitionModel | TransitionEnsemble, observations: Callable[[], Table]
-    ) -> None:
+    def __init__(self, surrogate: Surrogate, observations: Callable[[], Table]) -> None:
         self.surrogate, self.observations = surrogate, observations
 
     @property
     def models(self) -> tuple[TransitionModel, ...]:
-        """The members, or the model itself."""
+        """The members, or the model itself; none if it is no model of transitions with doses."""
         known = self.surrogate
+        if not isinstance(known, TransitionModel | TransitionEnsemble) or not known.dose_names:
+            return ()
         return known.each if isinstance(known, TransitionEnsemble) else (known,)
 
+    def missing(self, names: Sequence[str]) -> list[str]:
+        """The columns that transitions need and that are not among `names`."""
+        first = self.models[0]
+        needed = (*first.rescale.names, *first.dose_names, *map(next_name, first.varying))
+        return [name for name in needed if name not in names]
+
     @cached_property
-    def spread(self) -> _Spread | None:
-        """Variances of the observations; None if cells were altered, columns of the model are missing, or
-        there are too few rows.
+    def spread(self) -> _Spread | str:
+        """Variances of the observations, or why there are none: there are no observations, cells were
+        altered, columns of the model are missing, there are too few rows, or the model is of another kind.
         """
+        if not self.models:
+            return NO_MODEL
         table, first = self.observations(), self.models[0]
-        needed = {*first.rescale.names, *first.dose_names, *map(next_name, first.varying)}
-        if bool(table.altered.any()) or not needed <= set(table.names):
-            return None
+        if not len(table):
+            return NO_RECORDS
+        if bool(table.altered.any()):
+            return ALTERED
+        if missing := self.missing(table.names):
+            return f"not computed: the transitions have no column {missing}"
         places = torch.linspace(0, len(table) - 1, min(len(table), MOST_ROWS), dtype=torch.float64)
         kept = Table.observed(table.names, table.values[places.round().long()])
         names = first.rescale.names
         columns = 1 + len(names) + len(names) * (len(names) + 1) // 2 + len(first.dose_names)
-        if len(kept) < ROWS_PER_COLUMN * columns:
-            return None
+        if len(kept) < (least := ROWS_PER_COLUMN * columns):
+            return f"not computed: there are {len(kept)} transitions; expected at least {least}"
         with torch.no_grad():
             parents, values = first.examples(kept)
             located = torch.stack([model.mechanism.moments(parents)[0] for model in self.models]).mean(0)
@@ -112,8 +131,9 @@ class SequenceOverturning:
 
     @torch.no_grad()
     def with_hidden_cause(self, objective: Objective, decision: Decision) -> Decision:
-        """The decision with its tipping strength, or unchanged where that does not apply: nothing is
-        recommended, the objective is not the return of an episode, or the observations do not say.
+        """The decision with its tipping strength, or, where the observations do not say, with the reason in
+        its trace; unchanged where that does not apply: nothing is recommended, or the objective is not the
+        return of an episode.
 
         Args:
             objective: The objective of its episode.
@@ -121,8 +141,8 @@ class SequenceOverturning:
         """
         if decision.alteration is None or not isinstance(objective, CounterfactualReturn):
             return decision
-        if self.spread is None:
-            return decision
+        if isinstance(self.spread, str):
+            return replace(decision, trace=decision.trace | {TRACE: self.spread})
         found, own = self.spread.strongest, self.tipping(objective, decision)
         if found is None:
             return replace(decision, hidden_cause=HiddenCause(_rounded(own)))
@@ -159,7 +179,7 @@ class SequenceOverturning:
 
     def _radius(self, objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
         """sigma_i sqrt(c_t' S^-1 c_t) of each step and state, (T - 1, D); zero where nothing is changed."""
-        assert self.spread is not None
+        assert isinstance(self.spread, _Spread)
         levels, steps = self.models[0].levels, objective.horizon - 1
         encoded = [levels.encoded(each[:steps]) for each in (sequence, objective.observed)]
         change = encoded[0] - encoded[1]
@@ -185,19 +205,6 @@ def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: T
         moved = trajectory.step(states[-1], time, sequence[time])
         states.append(moved + shifts[:, time].repeat(1, members).to(moved))
     return objective.returns(torch.stack(states, 1), sequence.expand(len(shifts), -1))
-
-
-def for_surrogate(surrogate: Surrogate, observations: Callable[[], Table]) -> SequenceOverturning | None:
-    """The hidden causes that would overturn the decisions of a model; None if it is no model of transitions
-    with doses.
-
-    Args:
-        surrogate: The fitted model.
-        observations: See `SequenceOverturning`.
-    """
-    if not isinstance(surrogate, TransitionModel | TransitionEnsemble) or not surrogate.dose_names:
-        return None
-    return SequenceOverturning(surrogate, observations)
 
 
 def _rounded(strength: float) -> float:

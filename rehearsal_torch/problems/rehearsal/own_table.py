@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults, table_file
+from rehearsal_torch.data.region_check import one_sided
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
@@ -95,6 +97,7 @@ class RehearsalTable(RehearsalProblem):
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
         aside = _aside(len(frame), validation, kept, seed, contexts is not None, units)
         past = sorted(set(range(len(frame))) - set(aside))
+        self._places = aside
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
         self.past = Table.observed(
@@ -149,6 +152,35 @@ class RehearsalTable(RehearsalProblem):
         """
         return self.past if self.aside is None else self.aside
 
+    def notes(self) -> Sequence[str]:
+        """That none of the rows to learn from, or every one, lies in the desired region."""
+        found = one_sided(self.past, self.task.region)
+        return (found,) if found else ()
+
+    def seen_by(self, fingerprint: str | None) -> bool | None:
+        """Whether a model has seen the held-out rows: not if it was fitted to the rows to learn from, and
+        indeed if it was fitted to all rows, in the file's order; None for other tables, which may hold some
+        of them.
+        """
+        if self.aside is None or not self.recorded:
+            return False
+        if fingerprint is None:
+            return None
+        if self.past.has_fingerprint(fingerprint):
+            return False
+        return True if self.every.has_fingerprint(fingerprint) else None
+
+    @property
+    def every(self) -> Table:
+        """All rows, in the file's order: those to learn from, and those held out."""
+        if self.aside is None:
+            return self.past
+        values = self.past.values.new_empty(len(self.past) + len(self.aside), len(self.past.names))
+        held = torch.zeros(len(values), dtype=torch.bool)
+        held[self._places] = True
+        values[~held], values[held] = self.past.values, self.aside.values
+        return Table.observed(self.past.names, values)
+
     def count(self) -> int:
         """The number of cases."""
         return len(self.given)
@@ -194,11 +226,8 @@ class RehearsalTable(RehearsalProblem):
             for name, column in zip(table.names, table.values.T, strict=True)
         }
         cautions = {"caution": CAUTION}
-        if desired in (0.0, 1.0):
-            cautions["caution: outcomes"] = (
-                f"{'no' if desired == 0 else 'every'} row has a desired outcome: the rows do not show what "
-                "makes the difference"
-            )
+        for sentence in self.notes():
+            cautions["caution: outcomes"] = sentence
         for number, sentence in enumerate(untrue_graph(table, self.task), 1):
             cautions[f"caution: graph {number}"] = sentence
         for name, (lower, upper) in self.task.box.bounds().items():

@@ -14,8 +14,9 @@ from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.sequences.sequence_overturning import (
+    NO_MODEL,
+    NO_RECORDS,
     SequenceOverturning,
-    for_surrogate,
     shifted_returns,
 )
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
@@ -41,9 +42,7 @@ def problem() -> SepsisSimulated:
 
 @pytest.fixture(scope="module")
 def hidden(model, problem) -> SequenceOverturning:
-    found = for_surrogate(model, problem.observations)
-    assert found is not None
-    return found
+    return SequenceOverturning(model, problem.observations)
 
 
 def objective(model, problem, changes=2, use="mean", index=0):
@@ -127,19 +126,26 @@ def test_rounds_record_it_and_read_it_back(model, problem):
     assert decision_of(line).hidden_cause == found.decision.hidden_cause
 
 
-def test_few_or_altered_rows_say_nothing(model, problem):
+def test_where_the_rows_do_not_say_the_trace_names_the_reason(model, problem):
     table = problem.observations()
     wanted = objective(model, problem)
     decision = GreedyChanges()(wanted)
-    few = Table(table.names, table.values[:50], table.altered[:50])
-    altered = Table(table.names, table.values, torch.ones_like(table.altered))
-    other = Table.observed(("a", "b"), torch.zeros(500, 2, dtype=torch.float64))
-    for rows in (few, altered, other):
-        silent = for_surrogate(model, lambda rows=rows: rows)
-        assert silent is not None
-        assert silent.with_hidden_cause(wanted, decision) is decision
+    cases = [
+        (Table(table.names, table.values[:50], table.altered[:50]), "there are 50 transitions; expected at"),
+        (Table(table.names, table.values[:0], table.altered[:0]), NO_RECORDS),
+        (Table(table.names, table.values, torch.ones_like(table.altered)), "decisions altered some of the"),
+        (Table.observed(("a", "b"), torch.zeros(500, 2, dtype=torch.float64)), "no column ['FiO2_1', "),
+    ]
+    for rows, words in cases:
+        silent = SequenceOverturning(model, lambda rows=rows: rows).with_hidden_cause(wanted, decision)
+        assert silent.hidden_cause is None
+        assert words in silent.trace["hidden_cause"]
+        assert silent.trace == decision.trace | {"hidden_cause": silent.trace["hidden_cause"]}
+        assert json.loads(json.dumps(silent.to_dict()))["trace"] == silent.trace
 
 
-def test_known_truths_have_none():
-    surrogate = equation_episode(0).surrogate
-    assert for_surrogate(surrogate, lambda: None) is None  # type: ignore[arg-type, return-value]
+def test_models_of_other_kinds_have_none_and_say_so():
+    wanted = equation_episode(0)
+    hidden = SequenceOverturning(wanted.surrogate, lambda: pytest.fail("needs no rows"))
+    assert hidden.models == ()
+    assert hidden.spread == NO_MODEL

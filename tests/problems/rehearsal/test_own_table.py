@@ -107,9 +107,13 @@ def test_the_prediction_without_an_alteration_is_compared_with_the_record(file, 
 def test_the_card_warns_of_what_no_row_shows(file):
     far = {**TASK, "box": {"A2": [5, 6]}, "region": {"Y1": [3.0, None]}}
     far["graph"] = {"parents": {"A2": ["X1", "X2", "U1"], "Y1": ["X2", "U1", "A2"]}}
-    card = RehearsalTable(file, far).card()
+    problem = RehearsalTable(file, far)
+    card = problem.card()
     assert card["desired"] == 0
-    assert "no row has a desired outcome" in card["caution: outcomes"]
+    (told,) = problem.notes()
+    assert told.startswith("none of the 48 rows lies in the desired region: Y1 is at most ")
+    assert card["caution: outcomes"] == told
+    assert RehearsalTable(file, TASK).notes() == ()
     assert "may be set to 5 ... 6, outside the observed range" in card["caution: A2"]
 
 
@@ -227,3 +231,16 @@ def test_a_value_on_offer_that_no_row_has_is_told(frame):
         TaskError, match=r"box\.A2: no row has the value 2, 7, so that nothing is known of it"
     ):
         RehearsalTable(rounded, {**TASK, "box": {"A2": {"values": [0, 2, 7]}}})
+
+
+def test_it_knows_whether_a_fit_has_seen_the_held_out_rows(file):
+    whole = RehearsalTable(file, TASK, file).observations()
+    problem = RehearsalTable(file, TASK)
+    assert problem.every.fingerprint() == whole.fingerprint()
+    assert problem.seen_by(whole.fingerprint()) is True
+    assert problem.seen_by(problem.observations().fingerprint()) is False
+    other = RehearsalTable(file, TASK, seed=4).observations()
+    assert problem.seen_by(other.fingerprint()) is None
+    assert problem.seen_by(None) is None
+    # Cases of a second file have no outcomes to compare with.
+    assert RehearsalTable(file, TASK, file).seen_by(whole.fingerprint()) is False

@@ -1,0 +1,74 @@
+"""Folders that hold a checkpoint: the one that is meant, and those near a name that holds none.
+
+A checkpoint is a folder with ``config.yaml`` and ``weights.safetensors``; the folder of a run holds one as
+``checkpoint/``. In place of a folder that holds none, those are suggested that do: below the folder itself,
+below the one that it would lie in, and below ``checkpoints`` and ``runs`` of the working folder, two levels
+deep.
+"""
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from pathlib import Path
+
+FILES = ("config.yaml", "weights.safetensors")
+# Folders that are looked at in each place, levels below it, and folders that a message names.
+LOOKED, DEEP, NAMED = 500, 2, 5
+# How alike two names are, from which on one may be meant by the other.
+ALIKE = 0.6
+
+
+def checkpoint_in(folder: str | Path) -> Path | None:
+    """The folder of the checkpoint: ``checkpoint/`` of a run, or the folder itself; None if there is none."""
+    for path in (Path(folder) / "checkpoint", Path(folder)):
+        if all((path / name).is_file() for name in FILES):
+            return path
+    return None
+
+
+def suggestion(given: str | Path) -> str:
+    """Which folders with a checkpoint may be meant by one that holds none, the nearest names first; empty if
+    none is near.
+
+    Args:
+        given: The folder as typed.
+    """
+    typed = Path(given)
+    if checkpoint_in(typed.parent) == typed.parent:
+        # One of its files was given.
+        return f"Did you mean {typed.parent}?"
+    places = dict.fromkeys((typed, typed.parent, Path("checkpoints"), Path("runs")))
+    found = dict.fromkeys(each for place in places for each in _below(place) if each != typed)
+    ranked = sorted(found, key=lambda path: (-_alike(typed, path), str(path)))
+    inside = [path for path in ranked if typed in path.parents]
+    near = [str(path) for path in ranked if _alike(typed, path) >= ALIKE]
+    if near and not inside:
+        return f"Did you mean {' or '.join(near[:2])}?"
+    ranked = inside or ranked
+    more = f" and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
+    return f"Choose from {', '.join(map(str, ranked[:NAMED]))}{more}" if ranked else ""
+
+
+def _below(place: Path, deep: int = DEEP) -> Iterator[Path]:
+    """The folders with a checkpoint below a place; those of a run by the run's folder."""
+    left = LOOKED
+    level = [place]
+    for _ in range(deep):
+        inside: list[Path] = []
+        for each in level:
+            inside += _folders(each)[: max(left - len(inside), 0)]
+        left -= len(inside)
+        yield from (path for path in inside if checkpoint_in(path) is not None)
+        level = [path for path in inside if checkpoint_in(path) is None]
+
+
+def _folders(place: Path) -> list[Path]:
+    """The folders in a folder, by name; none if it cannot be read."""
+    try:
+        return sorted(path for path in place.iterdir() if path.is_dir())
+    except OSError:
+        return []
+
+
+def _alike(typed: Path, path: Path) -> float:
+    """How alike the names of two folders are, in [0, 1]."""
+    return SequenceMatcher(None, typed.name.lower(), path.name.lower()).ratio()
