@@ -56,7 +56,7 @@ def correlation(squares: Tensor, kind: int) -> Tensor:
 
 
 def with_derivative(squares: Tensor, kind: int) -> tuple[Tensor, Tensor]:
-    """k and -2 dk/ds of scaled squared distances, any shape, by one exponential; one tensor if they are equal."""
+    """k and -2 dk/ds of scaled squared distances, any shape, by one exponential; one tensor for rbf."""
     if kind == 0:
         smooth = squares.mul(-0.5).exp() if squares.requires_grad else squares.mul(-0.5).exp_()
         return smooth, smooth
@@ -139,8 +139,8 @@ class Rows:
         )
 
     def thinned(self, most: int) -> "Rows":
-        """At most `most` rows, evenly spaced in their order; all of them if a regression that keeps more would
-        be left with less than a quarter as many.
+        """At most `most` rows, evenly spaced in their order; all, if a regression would be left with fewer than
+        a quarter of that and has more.
         """
         count, device = self.inputs.shape[-2], self.inputs.device
         if count <= most:
