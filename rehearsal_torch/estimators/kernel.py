@@ -139,8 +139,8 @@ class Rows:
         )
 
     def thinned(self, most: int) -> "Rows":
-        """At most `most` rows, evenly spaced in their order; all, if a regression would be left with fewer than
-        a quarter of that and has more.
+        """At most `most` rows, evenly spaced in their order; all, if a regression would keep fewer than a
+        quarter of that although it has more.
         """
         count, device = self.inputs.shape[-2], self.inputs.device
         if count <= most:

@@ -1,8 +1,8 @@
 """The last fit, kept for as long as its table is unchanged.
 
 Questions that are asked of the same table, such as which action to try next and which to recommend, share
-one fit. A fit starts from the table alone, not from hyper-parameters of an earlier one, so that the answers do
-not depend on what was asked before, and a process that starts anew gives the same.
+one fit. A fit starts from the table alone, not from hyper-parameters of an earlier one, so that the answers
+do not depend on what was asked before, and a process that starts anew gives the same.
 
 Source: ours.
 """
