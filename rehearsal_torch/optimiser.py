@@ -7,8 +7,9 @@
 Every experiment is a trial with a number and a state: pending, completed, failed or abandoned. The result of
 `ask` depends on the trials, the seed and the task alone, so that a file written by another process is
 continued as if there had been no interruption, pending trials included. The first actions are points of a
-Sobol sequence, until the completed trials are enough to fit a model. From then on each `ask` refits the model
-and maximises the acquisition function.
+Sobol sequence, until the completed trials are enough to fit a model. From then on each `ask` maximises the
+acquisition function under a model of all completed trials. It is fitted once: `ask`, `recommend` and `model`
+share the fit until another trial is completed.
 
 A batch of actions is selected sequentially: the outcome of each pending action is imputed by its posterior
 mean, which removes the epistemic uncertainty of the mechanisms near it, and the next action is selected under
@@ -28,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
@@ -48,13 +48,14 @@ from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import recommend
 from rehearsal_torch.search.trials.pending import impute_pending
 from rehearsal_torch.search.trials.proposal import (
-    another_action,
     check_settable,
     designed_action,
     lacking_for_model,
+    searched_action,
 )
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.kept_fit import KeptFit
 from rehearsal_torch.verbs.trial_method import METHOD, ObjectiveFactory, SurrogateFactory, trial_method
 
 Action = dict[str, float]
@@ -80,6 +81,8 @@ class CausalOptimiser:
             file's task, and the trials stay unchanged.
         method: The name of a file in ``conf/decision``, such as "excbo", "ucb" or "mcbo": it supplies the
             surrogate, objective and search that are not given. `seed` is also the search's.
+        trainer: Trains a surrogate that is trained by gradients, such as ``ExogenousModel(fitting="train")``;
+            others are solved, and need none.
 
     Raises:
         ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), `initial` is below 5,
@@ -99,6 +102,7 @@ class CausalOptimiser:
         file: str | Path | None = None,
         *,
         method: str = METHOD,
+        trainer: Descent | None = None,
     ) -> None:
         make_surrogate, make_objective, make_search = trial_method(method)
         task = causal_task(task) if isinstance(task, str | Path) else task
@@ -107,6 +111,7 @@ class CausalOptimiser:
         self.surrogate: SurrogateFactory = make_surrogate if surrogate is None else surrogate
         self.objective: ObjectiveFactory = make_objective if objective is None else objective
         self.search: Search[Any] = make_search(self.seed) if search is None else search
+        self._fit: KeptFit[CausalModel] = KeptFit(trainer)
 
     @classmethod
     def load(
@@ -118,6 +123,7 @@ class CausalOptimiser:
         search: Search[Any] | None = None,
         *,
         method: str = METHOD,
+        trainer: Descent | None = None,
     ) -> "CausalOptimiser":
         """Continues a file of trials, and keeps writing to it.
 
@@ -128,13 +134,14 @@ class CausalOptimiser:
             objective: As for the optimiser; the file does not hold it.
             search: As for the optimiser; the file does not hold it.
             method: As for the optimiser; the file does not hold it.
+            trainer: As for the optimiser; the file does not hold it.
 
         Raises:
             TrialFileError: if there is no such file, or it cannot be read.
             ValueError: if the task cannot be used.
         """
         read_campaign(file)
-        return cls(task, surrogate, objective, search, file=file, method=method)
+        return cls(task, surrogate, objective, search, file=file, method=method, trainer=trainer)
 
     def save(self, file: str | Path) -> None:
         """Writes a copy of the trials to a file that `load` can continue.
@@ -278,7 +285,7 @@ class CausalOptimiser:
             self._store.keep(log)
 
     def model(self) -> CausalModel:
-        """A model newly fitted to the completed trials.
+        """A model fitted to the completed trials; a copy, which the caller may change.
 
         Raises:
             ValueError: if no model can be fitted.
@@ -350,7 +357,7 @@ class CausalOptimiser:
     def _fitted(self, log: TrialLog) -> CausalModel:
         self.task.check(log.table)
         with in_numbers(EXPERIMENTS):
-            return fit(self.surrogate(self.task), log.table)
+            return self._fit(self.surrogate, self.task, log.table)
 
     def _case(self, log: TrialLog) -> RehearsalCase:
         """The context of the next round; its identity is the number of completed, pending and failed
@@ -361,31 +368,9 @@ class CausalOptimiser:
         )
 
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
-        """The action that the search finds; if it is pending or has failed, the best of many space-filling
-        points that is neither.
-        """
         objective = self.objective(model, self._case(log))
         with in_numbers(EXPERIMENTS):
-            decision = self.search(objective)
-        if decision.alteration is None:
-            raise ValueError(
-                "the search found no action to try: "
-                f"{decision.reason or type(self.search).__name__ + ' gave no reason'}"
-            )
-        found = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
-        missing = [name for name in self.task.actions if name not in found]
-        if missing:
-            raise ValueError(
-                f"the search gave no value for {missing}: expected a value for each of "
-                f"{list(self.task.actions)}; got {found}"
-            )
-        action = torch.tensor([found[name] for name in self.task.actions], dtype=torch.float64)
-        check_settable(self.task, action, "proposed")
-        return (
-            another_action(objective, log, self.seed)
-            if bool(log.contains(action, "pending", "failed"))
-            else action
-        )
+            return searched_action(objective, self.search, log, self.seed)
 
     def _believing(self, log: TrialLog) -> CausalModel:
         """The fitted model, with the outcomes of pending and failed actions imputed by their posterior

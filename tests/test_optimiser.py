@@ -24,6 +24,7 @@ from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.training.descent import Descent
 from tests.toys.causal_toys import WrittenLaw, WrittenModel
 
 TASK = {
@@ -58,6 +59,34 @@ def test_asking_and_telling_finds_the_best_action():
     assert predicted == pytest.approx(1.0, abs=0.05)
     assert made.pending == []
     assert len(made.table) == 14
+
+
+def test_one_fit_serves_all_questions_until_a_trial_is_completed():
+    made = told(optimiser(), 7)
+    before = made._fit.fits
+    (action,) = made.ask()
+    first = made.recommend()
+    made.model().condition(model_rows(made, 6))
+    assert made.recommend() == first
+    assert made._fit.fits == before + 1
+    made.tell(action, system(action))
+    assert made.recommend() != first
+    assert made._fit.fits == before + 2
+
+
+def model_rows(made, count):
+    table = made.table
+    return type(table)(table.names, table.values[:count], table.altered[:count])
+
+
+def test_a_trainer_trains_what_is_trained_by_gradients():
+    trained = partial(PLAIN, fitting="train")
+    trainer = Descent(max_epochs=300, learning_rate=0.05, precision="64-true", progress=False)
+    plain, own = told(optimiser(), 6), told(optimiser(surrogate=trained, trainer=trainer), 6)
+    evidence = [made.model().encoder.log_posterior() for made in (plain, own)]
+    torch.testing.assert_close(evidence[1], evidence[0], rtol=0, atol=0.05)
+    with pytest.raises(ValueError, match="is trained by gradients: pass a trainer"):
+        told(optimiser(surrogate=trained), 6).recommend()
 
 
 def test_a_file_goes_on_without_a_break(tmp_path):

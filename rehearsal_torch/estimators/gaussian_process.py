@@ -29,6 +29,7 @@ from rehearsal_torch.estimators.gp_posterior import (
     Posterior,
     log_posterior,
     maximise,
+    searched,
     standing,
     starts,
 )
@@ -232,14 +233,17 @@ class SolvedProcesses(GaussianProcesses, Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N), starting from the last
-        hyper-parameters and from a coarse grid.
+        hyper-parameters and from a coarse grid. A regression without rows keeps its hyper-parameters.
         """
         last = self.hyper if self.inputs.numel() else None
         held = self.hold(*examples)
+        places = (held.counts > 0).nonzero()[:, 0]
+        before = None if last is None else last.only(places)
         made = []
         for kind in self.choice:
-            rows = replace(held, kinds=torch.full_like(self.kinds, kind))
-            made.append((kind, maximise(rows, starts(rows, last), penalty=self.penalty)))
+            rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places)
+            found = searched(rows, starts(rows, before), penalty=self.penalty)
+            made.append((kind, self.hyper.filled(places, found)))
         self._choose(made)
 
 

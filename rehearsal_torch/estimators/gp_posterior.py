@@ -36,9 +36,12 @@ from rehearsal_torch.estimators.kernel import (
     NOISE_SPREAD,
     Factors,
     Rows,
+    apart,
     correlation,
     evidence_gradient,
+    factored,
     factors,
+    kernels,
     length_mean,
     log_prior,
 )
@@ -47,6 +50,10 @@ LONGEST, NOISIEST = 1e4, 1e2
 # Starting points: length-scales for one input, and noise variances.
 SHORT, LONG, NOISES = (0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5)
 TOLERANCE = 1e-9
+# The largest number of rows by which starting points are compared.
+SCREENED = 128
+# The largest difference of hyper-parameters (`_distance`) that count as the same maximum.
+SAME = 0.1
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,16 @@ class HyperParameters:
 
     log_lengths: Tensor
     log_noises: Tensor
+
+    def only(self, places: Tensor) -> "HyperParameters":
+        """Those of a subset of the regressions."""
+        return HyperParameters(self.log_lengths[places], self.log_noises[places])
+
+    def filled(self, places: Tensor, other: "HyperParameters") -> "HyperParameters":
+        """These, with those of a subset of the regressions replaced."""
+        lengths, noises = self.log_lengths.clone(), self.log_noises.clone()
+        lengths[places], noises[places] = other.log_lengths, other.log_noises
+        return HyperParameters(lengths, noises)
 
 
 # Rows, their factors and hyper-parameters -> the penalty that is subtracted from each regression's log
@@ -94,23 +111,28 @@ def standing(rows: Rows) -> HyperParameters:
 
 
 def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
-    """Starting points: the best of a coarse grid of short and of long length-scales, equal in all inputs, and
-    the last fit's hyper-parameters.
+    """Starting points: the best of a coarse grid of short and of long length-scales, equal in all inputs, by
+    the evidence of at most `SCREENED` rows; and the last fit's hyper-parameters.
     """
-    place = torch.arange(len(rows.used), device=rows.inputs.device)
+    some = rows.thinned(SCREENED)
+    unit = (0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()).expand(rows.used.shape)
+    squares = apart(some.inputs, some.inputs, unit)
     found = [] if last is None else [last]
     for lengths in (SHORT, LONG):
-        pairs = torch.tensor(
-            [(math.log(length), math.log(noise)) for length in lengths for noise in NOISES],
-            dtype=torch.float64,
-            device=rows.inputs.device,
+        tried, values = [], []
+        for length in lengths:
+            between = kernels(some, squares / length**2)
+            for noise in NOISES:
+                at = HyperParameters(unit + math.log(length), torch.full_like(unit[:, 0], math.log(noise)))
+                tried.append(at)
+                values.append(log_posterior(some, factored(some, *between, at.log_noises), at))
+        best = torch.stack(values).argmax(0).tolist()
+        found.append(
+            HyperParameters(
+                torch.stack([tried[each].log_lengths[place] for place, each in enumerate(best)]),
+                torch.stack([tried[each].log_noises[place] for place, each in enumerate(best)]),
+            )
         )
-        wide = pairs[:, 0, None, None] + 0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()
-        at = HyperParameters(
-            wide.expand(len(pairs), *rows.used.shape), pairs[:, 1, None].expand(len(pairs), len(rows.used))
-        )
-        best = log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at).argmax(0)
-        found.append(HyperParameters(at.log_lengths[best, place], at.log_noises[best, place]))
     return found
 
 
@@ -133,6 +155,59 @@ def maximise(
     Raises:
         ValueError: if a covariance matrix remains indefinite, or a penalty is combined with a noise that is
             not optimised.
+    """
+    found, values = ascents(rows, begin, free_noise, penalty, iterations)
+    best = values.argmax(0)
+    place = torch.arange(len(best), device=best.device)
+    lengths = torch.stack([each.log_lengths for each in found])[best, place]
+    noises = torch.stack([each.log_noises for each in found])[best, place]
+    return HyperParameters(lengths, noises)
+
+
+def searched(rows: Rows, begin: list[HyperParameters], penalty: Penalty | None = None) -> HyperParameters:
+    """As `maximise`, with fewer evaluations on many rows: the starts are followed on at most `SCREENED` of
+    them, and from there, on all rows, only where they have led to different places.
+    """
+    few = rows.thinned(SCREENED)
+    if few is rows:
+        return maximise(rows, begin, penalty=penalty)
+    found, _ = ascents(few, begin, penalty=penalty)
+    (best,), values = ascents(rows, found[:1], penalty=penalty)
+    for place, other in enumerate(found[1:], 1):
+        new = torch.stack([_distance(other, each) > SAME for each in found[:place]]).all(0).nonzero()[:, 0]
+        if not len(new):
+            continue
+        (ends,), theirs = ascents(rows.only(new), [other.only(new)], penalty=penalty)
+        better = theirs[0] > values[0, new]
+        best = best.filled(new[better], ends.only(better))
+        values[0, new] = torch.maximum(values[0, new], theirs[0])
+    return best
+
+
+def _distance(one: HyperParameters, other: HyperParameters) -> Tensor:
+    """The largest difference in correlation decay 1 / l per input, or in log v, of each regression, (N,)."""
+    decays = (-one.log_lengths).exp() - (-other.log_lengths).exp()
+    return torch.maximum(decays.abs().amax(-1), (one.log_noises - other.log_noises).abs())
+
+
+def ascents(
+    rows: Rows,
+    begin: list[HyperParameters],
+    free_noise: bool = True,
+    penalty: Penalty | None = None,
+    iterations: int = 200,
+) -> tuple[list[HyperParameters], Tensor]:
+    """The local maximum from each start, and its log posterior per row, less the penalty, (S, N).
+
+    Args:
+        rows: As for `maximise`.
+        begin: As for `maximise`.
+        free_noise: As for `maximise`.
+        penalty: As for `maximise`.
+        iterations: As for `maximise`.
+
+    Raises:
+        ValueError: as `maximise`.
     """
     count, width = rows.used.shape
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
@@ -182,18 +257,13 @@ def maximise(
         maxiter=iterations,
         pass_batch_indices=True,
     )
-    best = values.reshape(len(begin), count).argmin(0)
-    chosen = torch.from_numpy(results.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(
-        rows.inputs
-    )
-    level = (
-        chosen[:, width]
-        if free_noise
-        else given.reshape(len(begin), count)[torch.from_numpy(best).to(given.device), torch.arange(count)]
-    )
+    chosen = torch.from_numpy(results).to(rows.inputs).unflatten(0, (len(begin), count))
+    level = chosen[..., width] if free_noise else given.unflatten(0, (len(begin), count))
     # Without inputs a regression is a mean and a variance, and the targets are standardised.
-    varying = rows.used.any(-1)
-    return HyperParameters(torch.where(rows.used, chosen[:, :width], 0.0), torch.where(varying, level, 0.0))
+    lengths = torch.where(rows.used, chosen[..., :width], 0.0)
+    level = torch.where(rows.used.any(-1), level, 0.0)
+    ends = [HyperParameters(*each) for each in zip(lengths, level, strict=True)]
+    return ends, -torch.from_numpy(values).to(rows.inputs).unflatten(0, (len(begin), count))
 
 
 def _penalised(penalty: Penalty, rows: Rows, at: HyperParameters) -> tuple[Tensor, Tensor]:

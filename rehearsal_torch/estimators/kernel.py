@@ -36,7 +36,6 @@ Source: Rasmussen and Williams (2006), Eq. 2.30, 4.9, 4.17, 5.8-5.9, and Sec. 5.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -53,30 +52,40 @@ NEAR = 1e-24
 
 def correlation(squares: Tensor, kind: int) -> Tensor:
     """k of scaled squared distances, any shape; `kind` is an index into `KINDS`."""
+    return with_derivative(squares, kind)[0]
+
+
+def with_derivative(squares: Tensor, kind: int) -> tuple[Tensor, Tensor]:
+    """k and -2 dk/ds of scaled squared distances, any shape, by one exponential; one tensor for rbf."""
     if kind == 0:
-        return squares.mul(-0.5).exp()
-    root = (squares.clamp_min(NEAR) * (5.0 if kind == 1 else 3.0)).sqrt()
-    return (1 + root + root.square() / 3 if kind == 1 else 1 + root) * (-root).exp()
+        smooth = squares.mul(-0.5).exp() if squares.requires_grad else squares.mul(-0.5).exp_()
+        return smooth, smooth
+    factor = 5.0 if kind == 1 else 3.0
+    if squares.requires_grad:
+        root = squares.clamp_min(NEAR).mul(factor).sqrt()
+        decay = (-root).exp()
+        near = (1 + root) * decay
+    else:
+        root = squares.mul(factor).sqrt_()
+        decay = (-root).exp_()
+        near = (1 + root).mul_(decay)
+    return (near + root.square() / 3 * decay, 5 / 3 * near) if kind == 1 else (near, 3 * decay)
 
 
-def squared_distance_derivative(squares: Tensor, kind: int) -> Tensor:
-    """-2 dk/ds, any shape."""
-    if kind == 0:
-        return squares.mul(-0.5).exp()
-    root = (squares.clamp_min(NEAR) * (5.0 if kind == 1 else 3.0)).sqrt()
-    return (5 / 3 * (1 + root) if kind == 1 else torch.full_like(root, 3.0)) * (-root).exp()
-
-
-def blended(squares: Tensor, kinds: Tensor | None, of: Callable[[Tensor, int], Tensor]) -> Tensor:
-    """`of` applied to squared distances (b, m, n), each with its own kernel: kinds (b), indices into `KINDS`;
-    None for the first.
+def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:
+    """`with_derivative` of squared distances (..., N, m, n), each regression with its own kernel: kinds
+    (..., N), indices into `KINDS`; None for the first.
     """
     present = [0] if kinds is None else sorted(set(kinds.flatten().tolist()))
-    found = of(squares, present[0])
-    for kind in present[1:]:
-        assert kinds is not None
-        found = torch.where((kinds == kind)[..., None, None], of(squares, kind), found)
-    return found
+    if len(present) == 1:
+        return with_derivative(squares, present[0])
+    assert kinds is not None
+    each = kinds.expand(squares.shape[:-2])
+    kernel, derivative = torch.empty_like(squares), torch.empty_like(squares)
+    for kind in present:
+        chosen = each == kind
+        kernel[chosen], derivative[chosen] = with_derivative(squares[chosen], kind)
+    return kernel, derivative
 
 
 def places(kernel: Kernel) -> tuple[int, ...]:
@@ -129,6 +138,23 @@ class Rows:
             kinds,
         )
 
+    def thinned(self, most: int) -> "Rows":
+        """At most `most` rows, evenly spaced in their order; all, if a regression would keep fewer than a
+        quarter of that although it has more.
+        """
+        count, device = self.inputs.shape[-2], self.inputs.device
+        if count <= most:
+            return self
+        rows = torch.linspace(0, count - 1, most, dtype=torch.float64, device=device).round().long()
+        few = replace(
+            self,
+            inputs=self.inputs[..., rows, :],
+            targets=self.targets[..., rows],
+            kept=self.kept[..., rows],
+            ratios=self.ratios[..., rows],
+        )
+        return self if bool((few.counts < self.counts.clamp(max=most // 4)).any()) else few
+
     def aimed(self, targets: Tensor, ratios: Tensor | None = None) -> "Rows":
         """The same rows with other targets, and other relative noise variances."""
         return replace(self, targets=targets * self.kept, ratios=self.ratios if ratios is None else ratios)
@@ -148,8 +174,11 @@ def apart(left: Tensor, right: Tensor, log_lengths: Tensor) -> Tensor:
     """Scaled squared distances of inputs (b, m, p) and (b, n, p), (b, m, n), for log l (b, p)."""
     scale = (-log_lengths).exp().unsqueeze(-2)
     left, right = left * scale, right * scale
-    squares = left.square().sum(-1, keepdim=True) + right.square().sum(-1).unsqueeze(-2) - 2 * left @ right.mT
-    return squares.clamp_min(0)
+    norms = left.square().sum(-1, keepdim=True) + right.square().sum(-1).unsqueeze(-2)
+    products = left @ right.mT
+    if products.requires_grad:
+        return (norms - 2 * products).clamp_min(0)
+    return norms.sub_(products, alpha=2).clamp_(min=0)
 
 
 def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
@@ -205,17 +234,35 @@ def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
     Raises:
         ValueError: if no jitter suffices; the message names the regressions.
     """
-    both = rows.kept.unsqueeze(-1) & rows.kept.unsqueeze(-2) & rows.used.any(-1)[..., None, None]
-    squares = apart(rows.inputs, rows.inputs, log_lengths)
-    kernel = blended(squares, rows.kinds, correlation) * both
-    smooth = rows.kinds is None or not bool(rows.kinds.any())
-    derivative = kernel if smooth else blended(squares, rows.kinds, squared_distance_derivative) * both
+    return factored(rows, *kernels(rows, apart(rows.inputs, rows.inputs, log_lengths)), log_noises)
+
+
+def kernels(rows: Rows, squares: Tensor) -> tuple[Tensor, Tensor]:
+    """k and -2 dk/ds between rows whose scaled squared distances are (b, n, n); 0 where a row is left out."""
+    kernel, derivative = blended(squares, rows.kinds)
+    varying = rows.used.any(-1)
+    if bool(rows.kept.all()) and bool(varying.all()):
+        return kernel, derivative
+    both = rows.kept.unsqueeze(-1) & rows.kept.unsqueeze(-2) & varying[..., None, None]
+    masked = kernel * both
+    return masked, masked if derivative is kernel else derivative * both
+
+
+def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor) -> Factors:
+    """Factors of N regressions given `kernels` and their noises log v (b,).
+
+    Raises:
+        ValueError: as `factors`.
+    """
     noise = torch.where(
         rows.kept, log_noises.exp().unsqueeze(-1) * rows.ratios, 1 - kernel.diagonal(dim1=-2, dim2=-1)
     )
-    root = lower_root(kernel + torch.diag_embed(noise))
+    matrix = kernel.clone()
+    matrix.diagonal(dim1=-2, dim2=-1).add_(noise)
+    root = lower_root(matrix)
     ones = rows.kept.to(kernel).unsqueeze(-1)
-    solved = torch.cholesky_solve(torch.cat([ones, rows.targets.unsqueeze(-1)], -1), root)
+    targets = rows.targets.unsqueeze(-1)
+    solved = torch.cholesky_solve(torch.cat(torch.broadcast_tensors(ones, targets), -1), root)
     total = (ones * solved).sum(-2)
     mean = total[..., 1] / total[..., 0]
     return Factors(
@@ -250,7 +297,9 @@ def evidence_gradient(
     rows: Rows, found: Factors, log_lengths: Tensor, log_noises: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Gradients of -log p(y | l, v) in log l (b, p) and log v (b,)."""
-    weighting = found.inverse() - found.weights.unsqueeze(-1) * found.weights.unsqueeze(-2)
+    weighting = torch.baddbmm(
+        found.inverse(), found.weights.unsqueeze(-1), found.weights.unsqueeze(-2), alpha=-1
+    )
     paired = weighting * found.derivative
     # sum_ij M_ij (w_i - w_j)^2 / 2 without the differences.
     distant = (paired.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (

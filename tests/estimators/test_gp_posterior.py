@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from rehearsal_torch.estimators.gp_posterior import (
     LONG,
     NOISES,
+    SCREENED,
     SHORT,
     HyperParameters,
     Posterior,
     log_posterior,
     maximise,
+    searched,
     standing,
     starts,
 )
@@ -65,6 +67,27 @@ def test_the_maximum_is_no_worse_than_botorchs():
         with torch.no_grad():
             told = objective(made.train()(*made.train_inputs), made.train_targets) * len(targets)
         assert float(own[place]) >= float(told) - 1e-4
+
+
+def test_many_rows_are_searched_with_few_and_reach_the_same_evidence():
+    many = rows_of(data(300, 2), data(300, 1, seed=1), data(260, 2, seed=2))
+    plain, own = maximise(many, starts(many)), searched(many, starts(many))
+    assert torch.allclose(value(many, own), value(many, plain), atol=1e-3)
+    few = rows_of(data(SCREENED, 2))
+    plain, own = maximise(few, starts(few)), searched(few, starts(few))
+    assert torch.equal(plain.log_lengths, own.log_lengths)
+
+
+def test_a_second_maximum_on_few_rows_is_followed_on_all():
+    stream = torch.Generator().manual_seed(5)
+    inputs = torch.rand(400, 1, generator=stream, dtype=DOUBLE)
+    wave = (60 * inputs[:, 0]).sin() + 2 * inputs[:, 0]
+    noisy = wave + 0.5 * torch.randn(400, generator=stream, dtype=DOUBLE)
+    rows = rows_of((inputs, (noisy - noisy.mean()) / noisy.std()), data(400, 1))
+    short, long = starts(rows)
+    own = value(rows, searched(rows, [long, short]))
+    assert torch.all(own >= value(rows, maximise(rows, [long])) - 1e-3)
+    assert torch.all(own >= value(rows, maximise(rows, [short])) - 1e-3)
 
 
 def test_rows_left_out_and_inputs_not_used_change_nothing():

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from rehearsal_torch.estimators.kernel import (
     factors,
     lower_root,
     places,
-    squared_distance_derivative,
+    with_derivative,
 )
 from rehearsal_torch.training.descent import Descent
 
@@ -111,16 +112,37 @@ def test_the_steepness_is_minus_twice_the_slope(kind):
     squares = draws(20).mul(5).add(1e-3).requires_grad_()
     (gradient,) = torch.autograd.grad(correlation(squares, kind).sum(), squares)
     torch.testing.assert_close(
-        -2 * gradient, squared_distance_derivative(squares.detach(), kind), rtol=1e-8, atol=1e-10
+        -2 * gradient, with_derivative(squares.detach(), kind)[1], rtol=1e-8, atol=1e-10
     )
 
 
 def test_each_regression_has_its_own():
     squares = draws(3, 4, 4)
-    mixed = blended(squares, torch.tensor([2, 0, 1]), correlation)
+    mixed = blended(squares, torch.tensor([2, 0, 1]))
     for place, kind in enumerate((2, 0, 1)):
-        torch.testing.assert_close(mixed[place], correlation(squares[place], kind))
-    torch.testing.assert_close(blended(squares, None, correlation), correlation(squares, 0))
+        for one, other in zip(mixed, with_derivative(squares[place], kind), strict=True):
+            torch.testing.assert_close(one[place], other)
+    torch.testing.assert_close(blended(squares, None)[0], correlation(squares, 0))
+
+
+def test_kernels_are_those_of_tensors_with_gradients():
+    squares = draws(2, 5, 5).mul(3)
+    for kinds in (None, torch.tensor([1, 1]), torch.tensor([2, 0])):
+        tracked = blended(squares.clone().requires_grad_(), kinds)
+        for one, other in zip(blended(squares, kinds), tracked, strict=True):
+            torch.testing.assert_close(one, other.detach(), rtol=1e-12, atol=1e-12)
+
+
+def test_fewer_rows_are_spread_out_and_no_regression_is_left_without():
+    rows = rows_of(data(200, 2), data(200, 1, seed=1))
+    few = rows.thinned(50)
+    assert few.inputs.shape == (2, 50, 2)
+    assert few.counts.tolist() == [50, 50]
+    assert torch.equal(few.inputs[:, [0, -1]], rows.inputs[:, [0, -1]])
+    assert rows.thinned(200) is rows
+    late = replace(rows, kept=rows.kept.clone())
+    late.kept[1, 5:195] = False
+    assert late.thinned(50) is late
 
 
 @pytest.mark.parametrize("kind", range(len(KINDS)))

@@ -1,4 +1,4 @@
-"""Next actions that no search returns: points of the start design, and space-filling points.
+"""The next action to try: of the start design, from a search, or one of many space-filling points.
 
 An action that is pending or has failed is never proposed again, and neither is one outside bounds or limits.
 
@@ -6,6 +6,7 @@ Source: Sobol (1967) and Owen (1998), as in `spaces.candidate_region`.
 """
 
 from collections.abc import Collection
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.problems.causal.start_design import start_point
+from rehearsal_torch.search.search import Search
 from rehearsal_torch.seeding import round_seed
 
 # Maximum number of points of the start design that are skipped, and number of space-filling points among
@@ -69,6 +71,36 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
     action = points[best, :width].to("cpu", torch.float64)
     check_settable(objective.task, action, "proposed")
     return action
+
+
+def searched_action(objective: CausalObjective, search: Search[Any], log: TrialLog, seed: int) -> Tensor:
+    """The action that a search finds, (k,); if it is pending or has failed, the best of many space-filling
+    points that is neither.
+
+    Args:
+        objective: What is maximised.
+        search: Finds the action.
+        log: The trials so far.
+        seed: Determines the space-filling points.
+
+    Raises:
+        ValueError: if the search finds no action, or one that cannot be set.
+    """
+    decision, names = search(objective), objective.task.actions
+    if decision.alteration is None:
+        raise ValueError(
+            "the search found no action to try: "
+            f"{decision.reason or type(search).__name__ + ' gave no reason'}"
+        )
+    found = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ValueError(
+            f"the search gave no value for {missing}: expected a value for each of {list(names)}; got {found}"
+        )
+    action = torch.tensor([found[name] for name in names], dtype=torch.float64)
+    check_settable(objective.task, action, "proposed")
+    return another_action(objective, log, seed) if bool(log.contains(action, "pending", "failed")) else action
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
