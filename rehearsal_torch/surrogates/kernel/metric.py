@@ -285,6 +285,11 @@ class MetricRidge(Solved):
         """The maximum-evidence prior variance of a linear combination (..., q) of the outputs, (...)."""
         return (mixture @ self._whitened().mT).square().sum(-1) / len(self.centred)
 
+    def amplitudes(self, mixtures: Tensor) -> Tensor:
+        """The same as covariances between m linear combinations, (..., m, q) -> (..., m, m)."""
+        shown = (mixtures.flatten(0, -2) @ self._whitened().mT).unflatten(0, mixtures.shape[:-1])
+        return shown @ shown.mT / len(self.centred)
+
     def _whitened(self) -> Tensor:
         """L^-1 (Y - mean), (n, q): solved once, and again only if the factor was replaced."""
         factor, version = self.factor, self.factor._version

@@ -33,6 +33,7 @@ Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residual
 Conover (1979) (stratified samples); the estimator is ours.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -183,27 +184,15 @@ class PosteriorSuccess:
         return self.models.faces.desired(values + self.noise).to(torch.float64).mean(-1)
 
 
-class SuccessInContexts:
+class SuccessOfMany(ABC):
     """p_d(a; x) for many actions in the same B contexts.
 
     Args:
         success: The functions and residuals.
-        contexts: (B, |X|), standardised.
     """
 
-    def __init__(self, success: PosteriorSuccess, contexts: Tensor) -> None:
-        self.success, self.known = success, success.known(contexts)
-        base = self.known
-        if success.between is not None:
-            noise = success.between[1].expand(len(base), -1, -1, -1)
-            base = torch.cat((base.expand(*noise.shape[:-1], -1), noise), -1)
-        members = zip(success.models.outcomes, success.functions, base.split(success.each, 1), strict=True)
-        # What moves besides the action is the mean of v; its noise is part of the base.
-        self.coefficients = [
-            member.along(moving, torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])),
-                         range(self.known.shape[-1], member.inputs))
-            for member, moving, part in members
-        ]  # fmt: skip
+    def __init__(self, success: PosteriorSuccess) -> None:
+        self.success = success
 
     def mean(self, actions: Tensor) -> Tensor:
         """The posterior mean of P(Y in S | x, a) at standardised actions, (..., B, k) -> (..., B)."""
@@ -217,8 +206,35 @@ class SuccessInContexts:
         parts = actions.split(max(1, CHUNK // cells))
         return torch.cat([success.share(self._values(part)) for part in parts])
 
+    @abstractmethod
     def _values(self, actions: Tensor) -> Tensor:
         """t without its noise, (n, B, D, P or 1, q)."""
+
+
+class SuccessInContexts(SuccessOfMany):
+    """By coefficients for every point.
+
+    Args:
+        success: The functions and residuals.
+        contexts: (B, |X|), standardised.
+    """
+
+    def __init__(self, success: PosteriorSuccess, contexts: Tensor) -> None:
+        super().__init__(success)
+        self.known = success.known(contexts)
+        base = self.known
+        if success.between is not None:
+            noise = success.between[1].expand(len(base), -1, -1, -1)
+            base = torch.cat((base.expand(*noise.shape[:-1], -1), noise), -1)
+        members = zip(success.models.outcomes, success.functions, base.split(success.each, 1), strict=True)
+        # What moves besides the action is the mean of v; its noise is part of the base.
+        self.coefficients = [
+            member.along(moving, torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])),
+                         range(self.known.shape[-1], member.inputs))
+            for member, moving, part in members
+        ]  # fmt: skip
+
+    def _values(self, actions: Tensor) -> Tensor:
         success, moving = self.success, actions[:, :, None, None]
         if success.between is not None:
             means = success.between_means(self.known, actions)

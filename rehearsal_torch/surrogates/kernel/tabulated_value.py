@@ -1,0 +1,44 @@
+"""J and its posterior deviation along a single action, from their parts at Chebyshev nodes.
+
+For a context x and one action a in an interval, everything that the joint-metric estimator (`spectral_ridge`)
+says of J is made of waves cos(w_m a) and sin(w_m a): the value is a linear function of them, and the variance
+a sum of squares of linear functions. A linear function of the waves is known to rounding from its values at n
+nodes (`estimators.chebyshev`), n a few dozen. With those of member e
+
+    J_e(a) = sum_j l_j(a) J_e(a_j),    var_e(a) = sum_jk l_j(a) l_k(a) C_e(a_j, a_k),
+
+C_e the posterior covariance of J_e between nodes. However many actions a search compares, the features are
+computed, and the factor is solved, for n of them only.
+
+Source: ours.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.estimators.chebyshev import ChebyshevNodes
+
+
+class TabulatedValue:
+    """The mean of E estimators and its deviation (`spectral_ensemble`) for one action in B contexts.
+
+    Args:
+        nodes: n nodes of B intervals.
+        members: The values at the nodes (n, B) and their covariances (B, n, n) of each estimator.
+    """
+
+    def __init__(self, nodes: ChebyshevNodes, members: Sequence[tuple[Tensor, Tensor]]) -> None:
+        self.nodes = nodes
+        self.values = torch.stack([value.mT for value, _ in members], -1)
+        self.covariance = torch.stack([covariance for _, covariance in members]).mean(0)
+
+    def value_and_std(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_std`: standardised actions in the intervals, (..., B, 1)."""
+        weights = self.nodes.weights(actions.squeeze(-1)).unsqueeze(-2)
+        values = (weights @ self.values).squeeze(-2)
+        variance = ((weights @ self.covariance) * weights).sum((-2, -1)).clamp_min(0)
+        count = values.shape[-1]
+        between = (1 + 1 / count) * values.var(-1) if count > 1 else torch.zeros_like(variance)
+        return values.mean(-1), (variance + between).sqrt()
