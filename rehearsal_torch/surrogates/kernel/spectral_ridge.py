@@ -304,17 +304,21 @@ class SpectralRidge(AlterationValue):
         turned = torch.cat((odd, -even), -1)
         projected = self.embedding.projected.to(actions)
         metric_directions = self.embedding.directions.to(actions)
-        weights = self.embedding.weights.to(actions)
         similar = self.embedding.similar(inputs)
-        expected = self.embedding.mean.to(actions) + similar @ weights
-        value = self.mean[0].to(actions) + (expected * mixture).sum(-1)
-        gradient = _pairs(expected * turned) @ self.on_actions.to(actions)
-        pulls = similar * (mixture @ weights.mT)
+        value, expected = self._sequential_value(mixture, similar)
+        first, second = (expected * turned).chunk(2, -1)
+        gradient = (first + second) @ self.on_actions.to(actions)
+        pulls = similar * (mixture @ self.embedding.weights.to(actions).mT)
         moved = (
             pulls @ projected - pulls.sum(-1, keepdim=True) * (inputs @ metric_directions.mT)
         ) @ metric_directions
         gradient[..., list(self.first)] += moved[..., prepared.contexts.shape[1] :]
         return value, gradient
+
+    def _sequential_value(self, mixture: Tensor, similar: Tensor) -> tuple[Tensor, Tensor]:
+        """J of the smoothed desirability and e(v), given q and k(v)."""
+        expected = self.embedding.mean.to(similar) + similar @ self.embedding.weights.to(similar)
+        return self.mean[0].to(similar) + (expected * mixture).sum(-1), expected
 
     def _mixture(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
         """The value at covariates u as a linear combination q of (cos(w_u'u), sin(w_u'u)), (..., B, 2 M); its
@@ -379,7 +383,9 @@ class SpectralRidge(AlterationValue):
         """J of the smoothed desirability at the same actions (n, k) in every context, (B, n), in float32."""
         points = actions.to(torch.float32).unsqueeze(1)
         if self.first:
-            return self._sequential_gradient(prepared, points.expand(-1, len(prepared.contexts), -1))[0].mT
+            points = points.expand(-1, len(prepared.contexts), -1)
+            similar = self.embedding.similar(self._inputs(prepared, points).to(points))
+            return self._sequential_value(self._mixture(prepared, points, 0), similar)[0].mT
         # One wave for all contexts.
         return self._collected(prepared, points)[0].mT
 
@@ -390,9 +396,3 @@ def _times(left: Tensor, right: Tensor) -> Tensor:
     return torch.cat(
         (real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real), -1
     )
-
-
-def _pairs(waves: Tensor) -> Tensor:
-    """Sums of the two halves, (..., 2 M) -> (..., M)."""
-    first, second = waves.chunk(2, -1)
-    return first + second

@@ -181,7 +181,9 @@ class PosteriorSuccess:
 
     def share(self, values: Tensor) -> Tensor:
         """The share of desired points of t without its noise, (..., D, P or 1, q) -> (..., D)."""
-        return self.models.faces.desired(values + self.noise).to(torch.float64).mean(-1)
+        inside = self.models.faces.desired(values + self.noise)
+        # Counts of at most P are exact in single precision.
+        return inside.to(torch.float32).sum(-1).to(torch.float64) / self.points
 
 
 class SuccessOfMany(ABC):
@@ -244,14 +246,14 @@ class SuccessInContexts(SuccessOfMany):
             part = moving
             if moving.shape[2] > 1:
                 part = moving[:, :, place * success.each : (place + 1) * success.each]
-            # (n, B, D or 1, P or 1, q, C) -> (B, q, D or 1, P or 1, C, n)
+            # (n, B, D or 1, P or 1, q, C) -> (B, q, D or 1, P or 1, n, C)
             places = range(member.inputs - part.shape[-1], member.inputs)
-            shown = member.moved_features(part, places).permute(1, 4, 2, 3, 5, 0)
+            shown = member.moved_features(part, places).permute(1, 4, 2, 3, 0, 5)
             if shown.shape[3] == 1:
-                values = own @ shown.squeeze(3)
+                values = shown.squeeze(3) @ own.mT
             else:
-                values = (own.unsqueeze(-2) @ shown).squeeze(-2)
-            found.append(member.in_units(values.permute(4, 0, 2, 3, 1)))
+                values = (shown @ own.unsqueeze(-1)).squeeze(-1).transpose(-2, -1)
+            found.append(member.in_units(values.permute(3, 0, 2, 4, 1)))
         return torch.cat(found, 2)
 
 

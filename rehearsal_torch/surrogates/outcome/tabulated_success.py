@@ -35,7 +35,7 @@ class TabulatedSuccess(SuccessOfMany):
         parts = zip(contexts.split(size), nodes.places.unsqueeze(-1).split(size, 1), strict=True)
         values = torch.cat([success.values(*part) for part in parts], 1)
         self._shape = values.shape[2:]
-        self.values = values.flatten(2).permute(1, 2, 0).contiguous()
+        self.values = values.flatten(2).transpose(0, 1).contiguous()
 
     @classmethod
     def over(cls, success: PosteriorSuccess, contexts: Tensor, lower: Tensor, upper: Tensor) -> Self | None:
@@ -52,6 +52,6 @@ class TabulatedSuccess(SuccessOfMany):
         return cls(success, contexts, ChebyshevNodes(lower.squeeze(-1), upper.squeeze(-1), count))
 
     def _values(self, actions: Tensor) -> Tensor:
-        weights = self.nodes.weights(actions.squeeze(-1)).permute(1, 2, 0)
-        values: Tensor = (self.values @ weights).unflatten(1, self._shape)
-        return values.movedim(-1, 0)
+        weights = self.nodes.weights(actions.squeeze(-1)).transpose(0, 1)
+        values: Tensor = (weights @ self.values).transpose(0, 1).unflatten(-1, self._shape)
+        return values
