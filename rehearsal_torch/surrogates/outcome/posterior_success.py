@@ -116,10 +116,8 @@ class PosteriorSuccess:
         """v without its noise for points (..., D, m, |X| + |U|) under actions (..., k), (..., D, m, |V|)."""
         assert self.models.between is not None
         assert self.between is not None
-        first = actions[..., list(self.models.first)][..., None, None, :]
-        shape = torch.broadcast_shapes(known.shape[:-1], first.shape[:-1])
-        inputs = torch.cat((known.expand(*shape, -1), first.expand(*shape, -1)), -1)
-        return self.models.between.drawn(self.between[0], inputs)
+        first = actions[..., list(self.models.first)]
+        return self.models.between.drawn(self.between[0], with_actions(known, first))
 
     def once(self, contexts: Tensor, actions: Tensor) -> Tensor:
         """p_d at one action in each case, (B, |X|), (B, k) -> (B, D)."""
@@ -258,10 +256,9 @@ class SuccessInContexts(SuccessOfMany):
 
 
 def with_actions(inputs: Tensor, actions: Tensor) -> Tensor:
-    """Inputs of points (..., B, D, m, p), beside actions (..., B, k), (..., B, D, m, p + k)."""
-    actions = actions[..., None, None, :]
-    shape = torch.broadcast_shapes(inputs.shape[:-1], actions.shape[:-1])
-    return torch.cat((inputs.expand(*shape, -1), actions.expand(*shape, -1)), -1)
+    """Inputs of points ([...,] B, D, m, p) beside actions (..., B, k), (..., B, D, m, p + k)."""
+    shape = (*actions.shape[:-1], *inputs.shape[-3:-1])
+    return torch.cat((inputs.expand(*shape, -1), actions[..., None, None, :].expand(*shape, -1)), -1)
 
 
 def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generator) -> Tensor:
