@@ -53,7 +53,14 @@ class ChebyshevNodes:
         degrees = torch.arange(count).to(lower)
         self._basis = (degrees.unsqueeze(-1) * angles).cos() * (2 / count)
         self._basis[0] = 1 / count
-        self._degrees = degrees
+        self._degrees, self._angles = degrees, angles
+
+    def lift(self, fewer: "ChebyshevNodes") -> Tensor:
+        """The values at these nodes of the polynomials that are 1 at one of fewer nodes of the same
+        intervals, (n, m).
+        """
+        degrees = fewer._degrees.unsqueeze(-1)
+        return ((degrees * self._angles).cos().mT @ fewer._basis).to(self.places)
 
     def weights(self, points: Tensor) -> Tensor:
         """l_j at points of the intervals, (..., B) -> (..., B, n); beyond them, those of the nearer end."""

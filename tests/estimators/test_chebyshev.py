@@ -46,3 +46,10 @@ def test_weights_sum_to_one_and_beyond_the_interval_are_those_of_its_end():
     assert torch.allclose(nodes.weights(points).sum(-1), torch.ones_like(points))
     beyond, end = nodes.weights(UPPER + 1), nodes.weights(UPPER)
     assert torch.equal(beyond[:2], end[:2]), "the third interval is a point"
+
+
+def test_values_at_fewer_nodes_are_lifted_to_more():
+    fewer, more = ChebyshevNodes(LOWER, UPPER, 5), ChebyshevNodes(LOWER, UPPER, 9)
+    lifted = more.lift(fewer) @ fewer.places**4
+    assert torch.allclose(lifted, more.places**4)
+    assert torch.allclose(more.lift(more), torch.eye(9, dtype=torch.float64))

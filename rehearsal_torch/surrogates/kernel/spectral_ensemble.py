@@ -128,15 +128,14 @@ class SpectralEnsemble(AlterationValue):
         """
         if self.first or lower.shape[-1] != 1:
             return None
-        fastest = max(float(member.on_actions.abs().max()) for member in self._each())
-        count = nodes_for(fastest * float((upper - lower).max()) / 2)
-        if count > MOST_NODES:
-            return None
-        nodes = ChebyshevNodes(lower.squeeze(-1), upper.squeeze(-1), count)
-        places = nodes.places.unsqueeze(-1)
-        return TabulatedValue(
-            nodes, [member.value_and_covariance(part, places) for member, part in self._parts(prepared)]
-        )
+        half, found = float((upper - lower).max()) / 2, []
+        for member, part in self._parts(prepared):
+            count = nodes_for(float(member.on_actions.abs().max()) * half)
+            if count > MOST_NODES:
+                return None
+            nodes = ChebyshevNodes(lower.squeeze(-1), upper.squeeze(-1), count)
+            found.append((nodes, *member.value_and_covariance(part, nodes.places.unsqueeze(-1))))
+        return TabulatedValue(found)
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """See `AlterationValue.support`; the mean over members."""

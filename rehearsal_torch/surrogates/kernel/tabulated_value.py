@@ -7,8 +7,9 @@ nodes (`estimators.chebyshev`), n a few dozen. With those of member e
 
     J_e(a) = sum_j l_j(a) J_e(a_j),    var_e(a) = sum_jk l_j(a) l_k(a) C_e(a_j, a_k),
 
-C_e the posterior covariance of J_e between nodes. However many actions a search compares, the features are
-computed, and the factor is solved, for n of them only.
+C_e the posterior covariance of J_e between nodes; each member has as many nodes as its own waves need, and
+its values are then lifted to the nodes of the fastest. However many actions a search compares, the features
+are computed, and the factor is solved, for n of them only.
 
 Source: ours.
 """
@@ -25,14 +26,16 @@ class TabulatedValue:
     """The mean of E estimators and its deviation (`spectral_ensemble`) for one action in B contexts.
 
     Args:
-        nodes: n nodes of B intervals.
-        members: The values at the nodes (n, B) and their covariances (B, n, n) of each estimator.
+        members: Nodes of B intervals, as many as each estimator needs, the values at them (m, B) and their
+            covariances (B, m, m).
     """
 
-    def __init__(self, nodes: ChebyshevNodes, members: Sequence[tuple[Tensor, Tensor]]) -> None:
-        self.nodes = nodes
-        self.values = torch.stack([value.mT for value, _ in members], -1)
-        self.covariance = torch.stack([covariance for _, covariance in members]).mean(0)
+    def __init__(self, members: Sequence[tuple[ChebyshevNodes, Tensor, Tensor]]) -> None:
+        self.nodes = max((nodes for nodes, _, _ in members), key=lambda nodes: nodes.count)
+        lifts = [self.nodes.lift(nodes) for nodes, _, _ in members]
+        pairs = list(zip(lifts, members, strict=True))
+        self.values = torch.stack([(lift @ values).mT for lift, (_, values, _) in pairs], -1)
+        self.covariance = sum(lift @ spread @ lift.mT for lift, (_, _, spread) in pairs) / len(members)
 
     def value_and_std(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """See `AlterationValue.value_and_std`: standardised actions in the intervals, (..., B, 1)."""

@@ -133,33 +133,29 @@ class PosteriorSuccess:
 
     def values(self, contexts: Tensor, actions: Tensor) -> Tensor:
         """t without its noise, (B, |X|), (..., B, k) -> (..., B, D, P or 1, q)."""
-        if self.between is None and self.before is not None:
-            return self._values_around(contexts, actions)
+        if self.between is None:
+            means = self.known_means(contexts)
+            return torch.cat([self.values_of(each, means, actions) for each in range(self.members)], -3)
         whole = self.known(contexts)
-        if self.between is not None:
-            between = self.between_means(whole, actions) + self.between[1]
-            whole = torch.cat((whole.expand(*between.shape[:-1], -1), between), -1)
-        parts = zip(
-            self.models.outcomes,
-            self.functions,
-            with_actions(whole, actions).split(self.each, -3),
-            strict=True,
-        )
-        return torch.cat([member.drawn(*part) for member, *part in parts], -3)
+        between = self.between_means(whole, actions) + self.between[1]
+        whole = torch.cat((whole.expand(*between.shape[:-1], -1), between), -1)
+        parts = with_actions(whole, actions).split(self.each, -3)
+        members = zip(self.models.outcomes, self.functions, parts, strict=True)
+        return torch.cat([member.drawn(*part) for member, *part in members], -3)
 
-    def _values_around(self, contexts: Tensor, actions: Tensor) -> Tensor:
-        """`values` without v: around (x, g_d(x), a), the residuals of u move."""
-        whole, found = with_actions(self.known_means(contexts), actions), []
-        members = zip(
-            self.models.outcomes, self.functions, self.moved, whole.split(self.each, -3), strict=True
-        )
-        for member, functions, moved, base in members:
-            # (..., B, q, d, 1, C) -> (q, d, ... B, C), for a product of matrices for each draw.
-            around = member.along(functions, base, self._moving).squeeze(-2)
-            last = around.movedim((-3, -2), (0, 1)).flatten(2, -2)
-            values = (last @ moved).unflatten(2, base.shape[:-3])
-            found.append(member.in_units(values.movedim((0, 1), (-1, -3))))
-        return torch.cat(found, -3)
+    def values_of(self, fit: int, means: Tensor, actions: Tensor) -> Tensor:
+        """`values` by one of the fits, given `known_means`, where there is no v: around (x, g_d(x), a), the
+        residuals of u move, (..., B, D/E, P or 1, q).
+        """
+        member, functions = self.models.outcomes[fit], self.functions[fit]
+        base = with_actions(means[:, fit * self.each : (fit + 1) * self.each], actions)
+        if self.before is None:
+            return member.drawn(functions, base)
+        # (..., B, q, d, 1, C) -> (q, d, ... B, C), for a product of matrices for each draw.
+        around = member.along(functions, base, self._moving).squeeze(-2)
+        last = around.movedim((-3, -2), (0, 1)).flatten(2, -2)
+        values = (last @ self.moved[fit]).unflatten(2, base.shape[:-3])
+        return member.in_units(values.movedim((0, 1), (-1, -3)))
 
     @cached_property
     def moved(self) -> list[Tensor]:

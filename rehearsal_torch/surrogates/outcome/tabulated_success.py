@@ -8,6 +8,7 @@ dozen: the drawn functions are evaluated there once, and every further action co
 Source: ours.
 """
 
+from collections.abc import Sequence
 from typing import Self
 
 import torch
@@ -25,17 +26,24 @@ class TabulatedSuccess(SuccessOfMany):
     Args:
         success: The functions and residuals.
         contexts: (B, |X|), standardised.
-        nodes: n nodes of the intervals of the action, standardised.
+        nodes: Nodes of the intervals of the action, standardised, as many as each of the E fits needs.
     """
 
-    def __init__(self, success: PosteriorSuccess, contexts: Tensor, nodes: ChebyshevNodes) -> None:
+    def __init__(self, success: PosteriorSuccess, contexts: Tensor, nodes: Sequence[ChebyshevNodes]) -> None:
         super().__init__(success)
-        self.nodes = nodes
-        size = max(1, CHUNK // (nodes.count * success.draws * max(success.points, success.width)))
-        parts = zip(contexts.split(size), nodes.places.unsqueeze(-1).split(size, 1), strict=True)
-        values = torch.cat([success.values(*part) for part in parts], 1)
-        self._shape = values.shape[2:]
-        self.values = values.flatten(2).transpose(0, 1).contiguous()
+        self.nodes = max(nodes, key=lambda each: each.count)
+        size = max(1, CHUNK // (self.nodes.count * success.draws * max(success.points, success.width)))
+        found = []
+        for some in torch.arange(len(contexts)).split(size):
+            means = success.known_means(contexts[some])
+            parts = [
+                (self.nodes.lift(each), success.values_of(fit, means, each.places[:, some].unsqueeze(-1)))
+                for fit, each in enumerate(nodes)
+            ]
+            self._shape = (success.draws, *parts[0][1].shape[-2:])
+            lifted = [lift @ part.flatten(2).transpose(0, 1) for lift, part in parts]
+            found.append(torch.cat(lifted, -1))
+        self.values = torch.cat(found)
 
     @classmethod
     def over(cls, success: PosteriorSuccess, contexts: Tensor, lower: Tensor, upper: Tensor) -> Self | None:
@@ -44,12 +52,13 @@ class TabulatedSuccess(SuccessOfMany):
         """
         if lower.shape[-1] != 1 or success.between is not None:
             return None
-        members = success.models.outcomes
-        fastest = max(float(each.frequencies_of([each.inputs - 1]).abs().max()) for each in members)
-        count = nodes_for(fastest * float((upper - lower).max()) / 2)
-        if count > MOST_NODES:
+        members, half = success.models.outcomes, float((upper - lower).max()) / 2
+        fastest = [float(each.frequencies_of([each.inputs - 1]).abs().max()) for each in members]
+        counts = [nodes_for(frequency * half) for frequency in fastest]
+        if max(counts) > MOST_NODES:
             return None
-        return cls(success, contexts, ChebyshevNodes(lower.squeeze(-1), upper.squeeze(-1), count))
+        ends = lower.squeeze(-1), upper.squeeze(-1)
+        return cls(success, contexts, [ChebyshevNodes(*ends, count) for count in counts])
 
     def _values(self, actions: Tensor) -> Tensor:
         weights = self.nodes.weights(actions.squeeze(-1)).transpose(0, 1)
