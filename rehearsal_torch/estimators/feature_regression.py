@@ -17,10 +17,10 @@ the geometric mean of the in-sample residual, which is too small, and of the lea
 phi_i'beta) / (1 - h_i), which also holds the uncertainty of the function. Their variance is that of the
 noise, whatever its distribution. Rows are kept whole: the residuals of one row belong together.
 
-The value of a drawn function at h = b + (0, a), where only the last inputs a move, is linear in features
-of a,
+The value of a drawn function at h = b + a, where only some of the inputs move by a, is linear in features of
+a,
 
-    f(b + (0, a)) = G(b)'psi(a),    psi(a) = (cos beta_m, sin beta_m, a, a a', 1),   beta_m = (w z_m)_a'a,
+    f(b + a) = G(b)'psi(a),    psi(a) = (cos beta_m, sin beta_m, a, a a', 1),   beta_m = (w z_m)_a'a,
 
 so that many values of a cost one matrix product once G has been computed.
 
@@ -33,6 +33,7 @@ linear regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals)
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -230,19 +231,18 @@ class FeatureRegression(Solved):
         ]
         return self.location + self.scale * torch.stack(values, -1)
 
-    def along(self, functions: Tensor, base: Tensor, moving: int) -> Tensor:
-        """G of drawn functions around a base: their values at inputs (base + (0, a)) are G'psi(a).
+    def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:
+        """G of drawn functions around a base: their values at inputs that move by a are G'psi(a).
 
         Args:
             functions: (q, D, F).
             base: The inputs of each at a = 0, (..., D, m, p).
-            moving: k, the number of inputs that move; the last ones.
+            moving: The places of the k inputs that move.
 
         Returns:
-            (..., q, D, m, C) with C coefficients for `action_features`.
+            (..., q, D, m, C) with C coefficients for `moved_features`.
         """
-        width = self.inputs
-        known, found = width - moving, []
+        width, places, found = self.inputs, list(moving), []
         for output, own in enumerate(functions):
             smooth, linear, product, _ = self.amplitudes[output]
             cosine, sine, straight, *paired, constant = own.split(self._blocks(), -1)
@@ -252,29 +252,31 @@ class FeatureRegression(Solved):
             cosine, sine = cosine.unsqueeze(-2), sine.unsqueeze(-2)
             slopes = (linear.sqrt() * straight).unsqueeze(-2)
             start = constant + (base * slopes).sum(-1)
-            slope = slopes[..., known:].expand(*base.shape[:-1], -1)
+            slope = slopes[..., places].expand(*base.shape[:-1], -1)
             pieces = [cosine * cosines + sine * sines, sine * cosines - cosine * sines]
             if self.products:
                 form, shift = _forms(paired[0] * product.sqrt(), width)
                 turned = base @ form
                 start = start - shift.unsqueeze(-1) + (turned * base).sum(-1)
-                bent = form[:, None, known:, known:].flatten(-2)
-                pieces += [slope + 2 * turned[..., known:], bent.expand(*base.shape[:-1], -1)]
+                bent = form[:, None, places][..., places].flatten(-2)
+                pieces += [slope + 2 * turned[..., places], bent.expand(*base.shape[:-1], -1)]
             else:
                 pieces.append(slope)
             found.append(torch.cat([*pieces, start.unsqueeze(-1)], -1))
         return torch.stack(found, -4)
 
-    def action_features(self, actions: Tensor) -> Tensor:
-        """psi of each output, (..., k) -> (..., q, C)."""
-        width = actions.shape[-1]
-        rows = self.directions[:, self.inputs - width :] * self.widths[:, None, self.inputs - width :]
-        phases = torch.einsum("...k,qmk->...qm", actions, rows)
-        shape = (*actions.shape[:-1], self.outputs)
-        straight = actions.unsqueeze(-2).expand(*shape, -1)
+    def moved_features(self, moves: Tensor, moving: Sequence[int]) -> Tensor:
+        """psi of each output for moves a of the inputs at given places, (..., k) -> (..., q, C)."""
+        phases = torch.einsum("...k,qmk->...qm", moves, self.frequencies_of(moving))
+        shape = (*moves.shape[:-1], self.outputs)
+        straight = moves.unsqueeze(-2).expand(*shape, -1)
         bent = (straight.unsqueeze(-1) * straight.unsqueeze(-2)).flatten(-2)
-        rest = [straight, *([bent] if self.products else []), actions.new_ones(*shape, 1)]
+        rest = [straight, *([bent] if self.products else []), moves.new_ones(*shape, 1)]
         return torch.cat([phases.cos(), phases.sin(), *rest], -1)
+
+    def frequencies_of(self, places: Sequence[int]) -> Tensor:
+        """The frequencies w z of some inputs for each output, (q, M, k)."""
+        return self.directions[:, list(places)] * self.widths[:, None, list(places)]
 
     def in_units(self, values: Tensor) -> Tensor:
         """Standardised outputs to outputs, with q in the last dimension."""

@@ -31,6 +31,7 @@ from rehearsal_torch.objectives.objective import (
     normal_quantile,
 )
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
+from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
 
 
 class KernelValue(AlterationObjective):
@@ -71,6 +72,7 @@ class KernelValue(AlterationObjective):
             low_support,
         )
         self.prepared = self.estimator.prepare(_contexts(surrogate, cases))
+        self.table: TabulatedValue | None = None
 
     @classmethod
     def for_sets(
@@ -130,10 +132,20 @@ class KernelValue(AlterationObjective):
     def comparison_value(self, actions: Tensor) -> Tensor:
         """J minus `caution` posterior standard deviations, (..., B, k) -> (..., B)."""
         standardised = self.standardised(actions)
+        if self.table is not None:
+            value, std = self.table.value_and_std(standardised)
+            return value - self.caution * std
         if not self.caution:
             return self.estimator.value(self.prepared, standardised)
         value, std = self.estimator.value_and_std(self.prepared, standardised)
         return value - self.caution * std
+
+    def tabulated(self) -> Self:
+        """See `AlterationObjective.tabulated`; it is the comparison value that is tabulated."""
+        made = copy(self)
+        bounds = self.standardised(self.lower), self.standardised(self.upper)
+        made.table = self.estimator.tabulated(self.prepared, *bounds)
+        return made
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`."""

@@ -249,6 +249,12 @@ class AlterationObjective(Objective, ABC):
         made.levels, made.fixed = {}, fixed
         return made
 
+    def tabulated(self) -> Self:
+        """The same objective, for comparing many actions within its bounds: with a table of its own from
+        which these values follow to rounding, where there is such a form; otherwise the objective itself.
+        """
+        return self
+
     def label(self) -> str:
         """The altered variables, with the values of those that are held, as text."""
         return "+".join(f"{name}={self.fixed[name]:g}" if name in self.fixed else name for name in self.names)

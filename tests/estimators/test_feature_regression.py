@@ -42,14 +42,18 @@ def test_the_features_have_the_inner_products_of_the_kernel(with_products):
     assert torch.allclose(shown @ shown.mT, wanted, atol=0.1 * max(1.0, smooth))
 
 
+@pytest.mark.parametrize("moving", [(1, 2), (0,), (2, 0)])
 @pytest.mark.parametrize("with_products", [True, False])
-def test_functions_along_an_action_are_those_of_the_whole_input(with_products):
+def test_functions_around_a_base_are_those_of_the_whole_input(with_products, moving):
     made = fitted(with_products)
     functions = made.draws(4, generator(0))
-    base, actions = rows(2 * 4 * 5, 3)[0].reshape(2, 4, 5, 3), rows(3 * 2, 4)[0][:, :2].reshape(3, 2, 2)
-    moved = torch.nn.functional.pad(actions, (1, 0))[:, :, None, None]
-    direct = made.drawn(functions, base + moved)
-    values = torch.einsum("bqdmc,nbqc->nbdmq", made.along(functions, base, 2), made.action_features(actions))
+    base, moves = rows(2 * 4 * 5, 3)[0].reshape(2, 4, 5, 3), rows(3 * 2, 4)[0][:, : len(moving)]
+    moves = moves.reshape(3, 2, len(moving))
+    moved = base.expand(3, -1, -1, -1, -1).clone()
+    moved[..., list(moving)] += moves[:, :, None, None]
+    direct = made.drawn(functions, moved)
+    around, shown = made.along(functions, base, moving), made.moved_features(moves, moving)
+    values = torch.einsum("bqdmc,nbqc->nbdmq", around, shown)
     assert torch.allclose(made.in_units(values), direct, atol=1e-9)
 
 

@@ -30,6 +30,7 @@ Source: ours; Rubin (1987), Eq. 3.1.8 (the variance between imputations, (1 + 1/
 import math
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from typing import Self
 
 import torch
@@ -38,7 +39,8 @@ from torch import Tensor
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
-from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts
+from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts, SuccessOfMany
+from rehearsal_torch.surrogates.outcome.tabulated_success import TabulatedSuccess
 
 SEARCH, JUDGEMENT = 0, 1
 
@@ -81,8 +83,7 @@ class OutcomeSuccess(AlterationObjective):
         self.judging_draws, self.judging_points = judging_draws, judging_points
         self.min_support, self.low_support = min_support, low_support
         self.contexts = surrogate.contexts(surrogate.task.given(cases))
-        success = surrogate.success(which, draws, points, SEARCH)
-        self.success = SuccessInContexts(success, self.contexts)
+        self.drawn = surrogate.success(which, draws, points, SEARCH)
 
     @classmethod
     def for_sets(
@@ -122,6 +123,22 @@ class OutcomeSuccess(AlterationObjective):
             )
             for which in range(len(surrogate.task.candidates))
         ]  # fmt: skip
+
+    @cached_property
+    def success(self) -> SuccessOfMany:
+        """Success in the cases, by which actions are compared."""
+        return SuccessInContexts(self.drawn, self.contexts)
+
+    @torch.no_grad()
+    def tabulated(self) -> Self:
+        """See `AlterationObjective.tabulated`."""
+        bounds = self.standardised(self.lower), self.standardised(self.upper)
+        table = TabulatedSuccess.over(self.drawn, self.contexts, *bounds)
+        if table is None:
+            return self
+        made = copy(self)
+        made.success = table
+        return made
 
     def standardised(self, actions: Tensor) -> Tensor:
         """From the actions' units to standardised actions, (..., k)."""

@@ -20,6 +20,7 @@ Source: Hoeting et al. (1999), Sec. 1 (mixtures of models: mean and variance); t
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Self
 
 import torch
@@ -93,6 +94,14 @@ class StackedSuccess(AlterationObjective):
         made = super().within(lower, upper, fixed)
         made.indicator = self.indicator.within(lower, upper, fixed)
         made.outcome = self.outcome.within(lower, upper, fixed)
+        return made
+
+    @torch.no_grad()
+    def tabulated(self) -> Self:
+        """With both tabulated."""
+        made = copy(self)
+        made.outcome = self.outcome.tabulated()
+        made.indicator = self.indicator.tabulated() if self.weight else self.indicator
         return made
 
     @torch.no_grad()

@@ -78,8 +78,9 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         budget = Budget(self.budget_s)
         found, values, used = [], [], 0
         for one in in_time(objective.sets, budget):
-            actions, evaluations = self.refined(one, budget)
-            compared, acceptable = ranked(one.comparison_value(actions)), one.acceptable(actions)
+            table = one.tabulated()
+            actions, evaluations = self.refined(table, budget)
+            compared, acceptable = ranked(table.comparison_value(actions)), one.acceptable(actions)
             # The best acceptable action; if there is none, the best one.
             allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
             best = compared.where(allowed, -torch.inf).argmax(0)

@@ -48,6 +48,7 @@ from rehearsal_torch.data.part import Sizes, Solved
 FLOOR = 1e-4
 NARROWEST = math.log(1e3)
 RATIO = math.log(0.3)
+MOST_PIVOTS, FEW_PIVOTS, SLOW, ROUNDING = 64, 8, 0.05, 1e-14
 ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
 
@@ -285,12 +286,42 @@ class MetricRidge(Solved):
         """The maximum-evidence prior variance of a linear combination (..., q) of the outputs, (...)."""
         return (mixture @ self._whitened().mT).square().sum(-1) / len(self.centred)
 
+    def amplitudes(self, mixtures: Tensor) -> Tensor:
+        """The same as covariances between m linear combinations, (..., m, q) -> (..., m, m)."""
+        shown = (mixtures.flatten(0, -2) @ self._whitened().mT).unflatten(0, mixtures.shape[:-1])
+        return shown @ shown.mT / len(self.centred)
+
     def _whitened(self) -> Tensor:
-        """L^-1 (Y - mean), (n, q): solved once, and again only if the factor was replaced."""
+        """L^-1 (Y - mean), (n, q), or fewer rows with the same products (`with_few_rows`): solved once, and
+        again only if the factor was replaced.
+        """
         factor, version = self.factor, self.factor._version
         if self._solved is None or self._solved[0] is not factor or self._solved[1] != version:
-            self._solved = factor, version, torch.linalg.solve_triangular(factor, self.centred, upper=False)
+            whitened = torch.linalg.solve_triangular(factor, self.centred, upper=False)
+            self._solved = factor, version, with_few_rows(whitened)
         return self._solved[2]
+
+
+def with_few_rows(root: Tensor) -> Tensor:
+    """T (r, q) with T'T = R'R up to rounding, for R (n, q) whose columns nearly lie in a small space, as the
+    waves of a single covariate do; R itself where they do not.
+
+    Source: Harbrecht, Peters and Schneider (2012) (Cholesky factorisation with pivots, truncated).
+    """
+    if not root.numel():
+        return root
+    left, found = root.square().sum(0), root.new_zeros(0, root.shape[1])
+    largest = float(left.max())
+    for step in range(MOST_PIVOTS + 1):
+        pivot = int(left.argmax())
+        most = float(left[pivot])
+        if most <= ROUNDING * largest:
+            return found
+        if step == MOST_PIVOTS or (step == FEW_PIVOTS and most > SLOW * largest):
+            break
+        row = (root[:, pivot] @ root - found[:, pivot] @ found) / math.sqrt(most)
+        found, left = torch.cat((found, row.unsqueeze(0))), left - row.square()
+    return root
 
 
 def evenly(count: int, max_count: int, device: torch.device) -> Tensor:

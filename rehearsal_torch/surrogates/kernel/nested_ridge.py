@@ -42,6 +42,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge
+from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 FEW, MANY = 0.1, 0.3
@@ -170,6 +171,17 @@ class AlterationValue(Solved, ABC):
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """Both, which may share work, (..., B, k) -> (..., B) each."""
         return self.value(prepared, actions, target), self.std(prepared, actions, target)
+
+    def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:  # noqa: ARG002
+        """J of the smoothed desirability and its deviation in intervals of a single action, for many
+        evaluations; None if the estimator has no cheaper form, or there are several actions.
+
+        Args:
+            prepared: That of B contexts.
+            lower: (B, k).
+            upper: (B, k).
+        """
+        return None
 
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:

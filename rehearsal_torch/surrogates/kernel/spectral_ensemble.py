@@ -19,8 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.estimators.chebyshev import ChebyshevNodes, nodes_for
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
+from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
+
+MOST_NODES = 96
 
 
 class SpectralEnsemble(AlterationValue):
@@ -118,11 +122,26 @@ class SpectralEnsemble(AlterationValue):
         between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(variance)
         return values.mean(0), (variance + between).sqrt()
 
+    def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
+        """See `AlterationValue.tabulated`; none where covariates between alterations depend on the action, or
+        too many nodes would be needed.
+        """
+        if self.first or lower.shape[-1] != 1:
+            return None
+        half, found = float((upper - lower).max()) / 2, []
+        for member, part in self._parts(prepared):
+            count = nodes_for(float(member.on_actions.abs().max()) * half)
+            if count > MOST_NODES:
+                return None
+            nodes = ChebyshevNodes(lower.squeeze(-1), upper.squeeze(-1), count)
+            found.append((nodes, *member.value_and_covariance(part, nodes.places.unsqueeze(-1))))
+        return TabulatedValue(found)
+
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """See `AlterationValue.support`; the mean over members."""
         return torch.stack([member.support(part, actions) for member, part in self._parts(prepared)]).mean(0)
 
     def weights(self, prepared: Prepared) -> Tensor:
         """J at historical actions, (B, n)."""
-        points = self.actions.to(torch.float32).unsqueeze(1).expand(-1, len(prepared.contexts), -1)
-        return self.value_and_gradient(prepared, points)[0].mT
+        found = [member.values_everywhere(part, self.actions) for member, part in self._parts(prepared)]
+        return sum(found[1:], found[0]) / len(found)

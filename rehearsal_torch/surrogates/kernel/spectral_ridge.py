@@ -73,29 +73,13 @@ class SpectralRidge(AlterationValue):
         if min(features, direction_rows, width_rows, iterations) < 1:
             raise ValueError("expected at least one feature, row and iteration")
         bounded("features", features, MAX_FEATURES)
-        self.features, self.direction_rows, self.width_rows, self.iterations, self.seed = (
-            features,
-            direction_rows,
-            width_rows,
-            iterations,
-            seed,
-        )
+        self.features, self.direction_rows, self.width_rows = features, direction_rows, width_rows
+        self.iterations, self.seed = iterations, seed
         self.embedding = MetricRidge()
-        fitted = (
-            "directions",
-            "ratio",
-            "on_context",
-            "on_covariates",
-            "on_actions",
-            "factor",
-            "coefficients",
-            "mean",
-            "noise",
-            "rows",
-            "covariates",
-            "kept",
-        )
-        self.register_fitted(*fitted)
+        self.register_fitted(
+            "directions", "ratio", "on_context", "on_covariates", "on_actions", "factor", "coefficients",
+            "mean", "noise", "rows", "covariates", "kept",
+        )  # fmt: skip
         self.directions: Tensor
         self.ratio: Tensor
         self.on_context: Tensor
@@ -214,10 +198,8 @@ class SpectralRidge(AlterationValue):
         self.mean = targets.mean(0)
         width = 2 * self.features
         moment, cross = phases.new_zeros(width, width), phases.new_zeros(width, targets.shape[1])
-        pieces = list(
-            zip(phases.split(CHUNK // width), (targets - self.mean).split(CHUNK // width), strict=True)
-        )
-        for piece, target in pieces:
+        size = CHUNK // width
+        for piece, target in zip(phases.split(size), (targets - self.mean).split(size), strict=True):
             waves = torch.cat((piece.cos(), piece.sin()), -1) / math.sqrt(self.features)
             moment += waves.mT @ waves
             cross += waves.mT @ target
@@ -295,43 +277,52 @@ class SpectralRidge(AlterationValue):
         """See `AlterationValue.value_and_gradient`."""
         if self.first:
             return self._sequential_gradient(prepared, actions)
+        values, along, across, cosines, sines = self._collected(prepared, actions)
+        return values, (across * cosines - along * sines) @ self.on_actions.to(actions)
+
+    def _collected(
+        self, prepared: Prepared, actions: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """J of the smoothed desirability; c1 cos + c2 sin of (t + w'a), collected, so that there are one
+        cosine and one sine per frequency; and these.
+        """
         waves = prepared.pieces[0].to(actions)
         cosine, sine = waves.chunk(2, -1)
         even, odd = self.coefficients[:, 0].to(actions).chunk(2)
-        # c1 cos + c2 sin of (t + w'a), collected: one cosine and one sine per frequency.
         along, across = even * cosine + odd * sine, odd * cosine - even * sine
         phases = actions @ self.on_actions.to(actions).mT
         cosines, sines = phases.cos(), phases.sin()
         values = self.mean[0].to(actions) + (along * cosines + across * sines).sum(-1)
-        return values, (across * cosines - along * sines) @ self.on_actions.to(actions)
+        return values, along, across, cosines, sines
 
     def _sequential_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """`value_and_gradient` where the embedding depends on the first actions: J = mean + q'e(v), so that
         both q and e vary with the action.
         """
-        inputs, mixture, turned = (
-            self._inputs(prepared, actions).to(actions),
-            *self._mixtures(prepared, actions, 0),
-        )
-        projected, metric_directions = (
-            self.embedding.projected.to(actions),
-            self.embedding.directions.to(actions),
-        )
-        weights = self.embedding.weights.to(actions)
+        inputs, mixture = self._inputs(prepared, actions).to(actions), self._mixture(prepared, actions, 0)
+        even, odd = mixture.chunk(2, -1)
+        turned = torch.cat((odd, -even), -1)
+        projected = self.embedding.projected.to(actions)
+        metric_directions = self.embedding.directions.to(actions)
         similar = self.embedding.similar(inputs)
-        expected = self.embedding.mean.to(actions) + similar @ weights
-        value = self.mean[0].to(actions) + (expected * mixture).sum(-1)
-        gradient = _pairs(expected * turned) @ self.on_actions.to(actions)
-        pulls = similar * (mixture @ weights.mT)
+        value, expected = self._sequential_value(mixture, similar)
+        first, second = (expected * turned).chunk(2, -1)
+        gradient = (first + second) @ self.on_actions.to(actions)
+        pulls = similar * (mixture @ self.embedding.weights.to(actions).mT)
         moved = (
             pulls @ projected - pulls.sum(-1, keepdim=True) * (inputs @ metric_directions.mT)
         ) @ metric_directions
         gradient[..., list(self.first)] += moved[..., prepared.contexts.shape[1] :]
         return value, gradient
 
-    def _mixtures(self, prepared: Prepared, actions: Tensor, target: int) -> tuple[Tensor, Tensor]:
-        """The value at covariates u as a linear combination q of (cos(w_u'u), sin(w_u'u)), and the derivative
-        of q in each phase, (..., B, 2 M) each.
+    def _sequential_value(self, mixture: Tensor, similar: Tensor) -> tuple[Tensor, Tensor]:
+        """J of the smoothed desirability and e(v), given q and k(v)."""
+        expected = self.embedding.mean.to(similar) + similar @ self.embedding.weights.to(similar)
+        return self.mean[0].to(similar) + (expected * mixture).sum(-1), expected
+
+    def _mixture(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
+        """The value at covariates u as a linear combination q of (cos(w_u'u), sin(w_u'u)), (..., B, 2 M); its
+        derivative in each phase has the second half and minus the first.
         """
         phases = (
             prepared.contexts.to(actions) @ self.on_context.to(actions).mT
@@ -339,8 +330,7 @@ class SpectralRidge(AlterationValue):
         )
         cosine, sine = phases.cos() / math.sqrt(self.features), phases.sin() / math.sqrt(self.features)
         even, odd = self.coefficients[:, target].to(actions).chunk(2)
-        mixture = torch.cat((even * cosine + odd * sine, odd * cosine - even * sine), -1)
-        return mixture, torch.cat((odd * cosine - even * sine, -odd * sine - even * cosine), -1)
+        return torch.cat((even * cosine + odd * sine, odd * cosine - even * sine), -1)
 
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """See `AlterationValue.std`."""
@@ -355,12 +345,28 @@ class SpectralRidge(AlterationValue):
         variance = self.noise[target] * solved.square().sum(0).reshape(features.shape[:-1])
         return value, (variance + self._unknown(prepared, actions, target)).sqrt()
 
+    def value_and_covariance(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """J at n actions (n, B, k), (n, B), and its posterior covariance between them, (B, n, n); only where
+        the covariates do not depend on the actions.
+        """
+        features = self.expected(prepared, actions)
+        value = self.mean[0] + features @ self.coefficients[:, 0]
+        by_case = features.transpose(0, 1)
+        solved = torch.linalg.solve_triangular(self.factor, by_case.flatten(0, 1).mT, upper=False)
+        shown = solved.mT.unflatten(0, by_case.shape[:2])
+        covariance = self.noise[0] * (shown @ shown.mT)
+        if self.on_covariates.shape[1]:
+            mixture = self._mixture(prepared, actions, 0)
+            amplitudes = self.embedding.amplitudes(mixture.transpose(0, 1))
+            covariance = covariance + prepared.pieces[1][:, None, None] * amplitudes
+        return value, covariance
+
     def _unknown(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
         """The second stage's share of the variance of J."""
         if not self.on_covariates.shape[1]:
             return actions.new_zeros(actions.shape[:-1])
         left = self.embedding.left(self._inputs(prepared, actions)) if self.first else prepared.pieces[1]
-        mixture, _ = self._mixtures(prepared, actions, target)
+        mixture = self._mixture(prepared, actions, target)
         return left * self.embedding.amplitude(mixture)
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
@@ -371,8 +377,17 @@ class SpectralRidge(AlterationValue):
 
     def weights(self, prepared: Prepared) -> Tensor:
         """J at the stored historical actions, (B, n)."""
-        points = self.kept.to(torch.float32).unsqueeze(1).expand(-1, len(prepared.contexts), -1)
-        return self.value_and_gradient(prepared, points)[0].mT
+        return self.values_everywhere(prepared, self.kept)
+
+    def values_everywhere(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """J of the smoothed desirability at the same actions (n, k) in every context, (B, n), in float32."""
+        points = actions.to(torch.float32).unsqueeze(1)
+        if self.first:
+            points = points.expand(-1, len(prepared.contexts), -1)
+            similar = self.embedding.similar(self._inputs(prepared, points).to(points))
+            return self._sequential_value(self._mixture(prepared, points, 0), similar)[0].mT
+        # One wave for all contexts.
+        return self._collected(prepared, points)[0].mT
 
 
 def _times(left: Tensor, right: Tensor) -> Tensor:
@@ -381,9 +396,3 @@ def _times(left: Tensor, right: Tensor) -> Tensor:
     return torch.cat(
         (real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real), -1
     )
-
-
-def _pairs(waves: Tensor) -> Tensor:
-    """Sums of the two halves, (..., 2 M) -> (..., M)."""
-    first, second = waves.chunk(2, -1)
-    return first + second

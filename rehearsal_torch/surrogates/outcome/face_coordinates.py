@@ -68,13 +68,16 @@ class FaceCoordinates:
 
     def desired(self, coordinates: Tensor) -> Tensor:
         """Whether points lie in the region, (..., q) -> (...) bool."""
-        inside = torch.ones(coordinates.shape[:-1], dtype=torch.bool, device=coordinates.device)
+        inside = None
         for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
             used = [(place, weight) for place, weight in enumerate(normal) if weight]
             if len(used) == 1:
                 ((place, weight),) = used
                 bound, own = offset / weight, coordinates[..., place]
-                inside &= own <= bound if weight > 0 else own >= bound
+                within = own <= bound if weight > 0 else own >= bound
             else:
-                inside &= coordinates @ coordinates.new_tensor(normal) <= offset
+                within = coordinates @ coordinates.new_tensor(normal) <= offset
+            inside = within if inside is None else inside.logical_and_(within)
+        if inside is None:
+            return torch.ones(coordinates.shape[:-1], dtype=torch.bool, device=coordinates.device)
         return inside

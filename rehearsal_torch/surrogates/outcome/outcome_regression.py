@@ -42,6 +42,7 @@ from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
+from rehearsal_torch.surrogates.outcome.kept_draws import KeptDraws
 from rehearsal_torch.surrogates.outcome.outcome_kind import OutcomeKind
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     ConditionalModels,
@@ -50,6 +51,9 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
     resampled,
 )
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+
+# 160 MB: the draws that choose, and those that judge, of several candidate sets.
+KEPT_CELLS = 20_000_000
 
 
 class OutcomeRegression(RehearsalSurrogate):
@@ -102,6 +106,7 @@ class OutcomeRegression(RehearsalSurrogate):
         self.before = tuple(name for name in names if name in used)
 
         self._settings = (frequencies, evidence_rows, iterations, products)
+        self._kept: KeptDraws[PosteriorSuccess] = KeptDraws(KEPT_CELLS)
         self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
         self.between = nn.ModuleDict(
             {
@@ -220,9 +225,15 @@ class OutcomeRegression(RehearsalSurrogate):
             points: Number of residuals per function.
             purpose: Distinguishes independent samples, such as those that choose and those that judge.
         """
-        return PosteriorSuccess(
-            self.models(which), draws, points, generator(1000 * self.seed + 100 + purpose)
-        )
+        models = self.models(which)
+        parts = [part for part in (*models.outcomes, models.before, models.between) if part is not None]
+        source = [each for part in (*parts, self.outcome_kind) for each in part.buffers()]
+        cells = draws * points * models.outcomes[0].coefficients.numel()
+
+        def make() -> PosteriorSuccess:
+            return PosteriorSuccess(models, draws, points, generator(1000 * self.seed + 100 + purpose))
+
+        return self._kept.get((which, draws, points, purpose), source, cells, make)
 
     def success_without_action(self, contexts: Tensor, draws: int, points: int) -> Tensor:
         """p_d(x) without an alteration, (B, |X|) -> (B, D)."""

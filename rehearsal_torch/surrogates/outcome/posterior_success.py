@@ -20,9 +20,11 @@ The draws of f come in equal numbers from E fits, with kernels fitted to differe
 drawn without replacement and spread evenly over the first coordinate of the rows (stratified), which
 reduces the counting error.
 
-Residuals enter additively. For each point, f is therefore linear in features of what moves with the
-action, (h_d(x, u, a_first), a) (`feature_regression`), around what does not, (x, u, e'): these
-coefficients are computed once per case, and many actions cost one matrix product.
+Residuals enter additively. Without v, all points of a draw lie around (x, g_d(x), a), and f is linear in
+features of the residuals of u (`feature_regression`), which serve all cases: an action costs coefficients for
+each draw, and one matrix product (`PosteriorSuccess.values`). With v, f is linear for each point in features
+of what moves with the action, (h_d(x, u, a_first), a), around what does not, (x, u, e'): these coefficients
+are computed once per case, and many actions cost one matrix product (`SuccessInContexts`).
 
 Where the outcomes have no slack, t is a latent sum with known noise (`outcome_kind`), and everything above
 stays the same.
@@ -31,9 +33,11 @@ Source: Robins (1986) (the sequential formula); Efron (1979) (resampled residual
 Conover (1979) (stratified samples); the estimator is ours.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -94,64 +98,97 @@ class PosteriorSuccess:
 
     def known(self, contexts: Tensor) -> Tensor:
         """(x, u) of the points, (B, |X|) -> (B, D, P or 1, |X| + |U|)."""
+        means = self.known_means(contexts)
+        if self.before is None:
+            return means
+        noise = self.before[1][..., list(self.models.columns)]
+        return means + torch.nn.functional.pad(noise, (contexts.shape[-1], 0))
+
+    def known_means(self, contexts: Tensor) -> Tensor:
+        """(x, g_d(x)), u without its noise, (B, |X|) -> (B, D, 1, |X| + |U|)."""
         known = contexts[:, None, None].expand(-1, self.draws, 1, -1)
         if self.before is None or self.models.before is None:
             return known
-        functions, noise = self.before
-        covariates = (self.models.before.drawn(functions, known) + noise)[..., list(self.models.columns)]
-        return torch.cat((known.expand(*covariates.shape[:-1], -1), covariates), -1)
+        means = self.models.before.drawn(self.before[0], known)[..., list(self.models.columns)]
+        return torch.cat((known, means), -1)
 
     def between_means(self, known: Tensor, actions: Tensor) -> Tensor:
         """v without its noise for points (..., D, m, |X| + |U|) under actions (..., k), (..., D, m, |V|)."""
         assert self.models.between is not None
         assert self.between is not None
-        first = actions[..., list(self.models.first)][..., None, None, :]
-        shape = torch.broadcast_shapes(known.shape[:-1], first.shape[:-1])
-        inputs = torch.cat((known.expand(*shape, -1), first.expand(*shape, -1)), -1)
-        return self.models.between.drawn(self.between[0], inputs)
+        first = actions[..., list(self.models.first)]
+        return self.models.between.drawn(self.between[0], with_actions(known, first))
 
     def once(self, contexts: Tensor, actions: Tensor) -> Tensor:
         """p_d at one action in each case, (B, |X|), (B, k) -> (B, D)."""
-        width = max(member.coefficients.shape[1] for member in self.models.outcomes)
-        size = max(1, CHUNK // (self.draws * self.points * width))
+        points = self.points if self.between is not None else 1
+        size = max(1, CHUNK // (self.draws * points * self.width))
         parts = zip(contexts.split(size), actions.split(size), strict=True)
-        return torch.cat([self._once(*part) for part in parts])
+        return torch.cat([self.share(self.values(*part)) for part in parts])
 
-    def _once(self, contexts: Tensor, actions: Tensor) -> Tensor:
+    @property
+    def width(self) -> int:
+        """The largest number of features of a fit."""
+        return max(member.coefficients.shape[1] for member in self.models.outcomes)
+
+    def values(self, contexts: Tensor, actions: Tensor) -> Tensor:
+        """t without its noise, (B, |X|), (..., B, k) -> (..., B, D, P or 1, q)."""
+        if self.between is None:
+            means = self.known_means(contexts)
+            return torch.cat([self.values_of(each, means, actions) for each in range(self.members)], -3)
         whole = self.known(contexts)
-        if self.between is not None:
-            between = self.between_means(whole, actions) + self.between[1]
-            whole = torch.cat((whole.expand(*between.shape[:-1], -1), between), -1)
-        whole = torch.cat((whole, actions[:, None, None].expand(*whole.shape[:-1], -1)), -1)
-        parts = zip(self.models.outcomes, self.functions, whole.split(self.each, 1), strict=True)
-        return self.share(torch.cat([member.drawn(*part) for member, *part in parts], 1))
+        between = self.between_means(whole, actions) + self.between[1]
+        whole = torch.cat((whole.expand(*between.shape[:-1], -1), between), -1)
+        parts = with_actions(whole, actions).split(self.each, -3)
+        members = zip(self.models.outcomes, self.functions, parts, strict=True)
+        return torch.cat([member.drawn(*part) for member, *part in members], -3)
+
+    def values_of(self, fit: int, means: Tensor, actions: Tensor) -> Tensor:
+        """`values` by one of the fits, given `known_means`, where there is no v: around (x, g_d(x), a), the
+        residuals of u move, (..., B, D/E, P or 1, q).
+        """
+        member, functions = self.models.outcomes[fit], self.functions[fit]
+        base = with_actions(means[:, fit * self.each : (fit + 1) * self.each], actions)
+        if self.before is None:
+            return member.drawn(functions, base)
+        # (..., B, q, d, 1, C) -> (q, d, ... B, C), for a product of matrices for each draw.
+        around = member.along(functions, base, self._moving).squeeze(-2)
+        last = around.movedim((-3, -2), (0, 1)).flatten(2, -2)
+        values = (last @ self.moved[fit]).unflatten(2, base.shape[:-3])
+        return member.in_units(values.movedim((0, 1), (-1, -3)))
+
+    @cached_property
+    def moved(self) -> list[Tensor]:
+        """The features of the residuals of u for each fit, (q, D/E, C, P) each."""
+        assert self.before is not None
+        parts = self.before[1][..., list(self.models.columns)].split(self.each)
+        return [
+            member.moved_features(part, self._moving).permute(2, 0, 3, 1)
+            for member, part in zip(self.models.outcomes, parts, strict=True)
+        ]
+
+    @property
+    def _moving(self) -> range:
+        """The places of u among the inputs of f."""
+        known = 0 if self.models.before is None else self.models.before.inputs
+        return range(known, known + len(self.models.columns))
 
     def share(self, values: Tensor) -> Tensor:
         """The share of desired points of t without its noise, (..., D, P or 1, q) -> (..., D)."""
-        return self.models.faces.desired(values + self.noise).to(torch.float64).mean(-1)
+        inside = self.models.faces.desired(values + self.noise)
+        # Counts of at most P are exact in single precision.
+        return inside.to(torch.float32).sum(-1).to(torch.float64) / self.points
 
 
-class SuccessInContexts:
+class SuccessOfMany(ABC):
     """p_d(a; x) for many actions in the same B contexts.
 
     Args:
         success: The functions and residuals.
-        contexts: (B, |X|), standardised.
     """
 
-    def __init__(self, success: PosteriorSuccess, contexts: Tensor) -> None:
-        self.success, self.known = success, success.known(contexts)
-        base = self.known
-        if success.between is not None:
-            noise = success.between[1].expand(len(base), -1, -1, -1)
-            base = torch.cat((base.expand(*noise.shape[:-1], -1), noise), -1)
-        members = zip(success.models.outcomes, success.functions, base.split(success.each, 1), strict=True)
-        # What moves besides the action is the mean of v; its noise is part of the base.
-        self.coefficients = [
-            member.along(moving, torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])),
-                         member.inputs - self.known.shape[-1])
-            for member, moving, part in members
-        ]  # fmt: skip
+    def __init__(self, success: PosteriorSuccess) -> None:
+        self.success = success
 
     def mean(self, actions: Tensor) -> Tensor:
         """The posterior mean of P(Y in S | x, a) at standardised actions, (..., B, k) -> (..., B)."""
@@ -165,8 +202,35 @@ class SuccessInContexts:
         parts = actions.split(max(1, CHUNK // cells))
         return torch.cat([success.share(self._values(part)) for part in parts])
 
+    @abstractmethod
     def _values(self, actions: Tensor) -> Tensor:
         """t without its noise, (n, B, D, P or 1, q)."""
+
+
+class SuccessInContexts(SuccessOfMany):
+    """By coefficients for every point.
+
+    Args:
+        success: The functions and residuals.
+        contexts: (B, |X|), standardised.
+    """
+
+    def __init__(self, success: PosteriorSuccess, contexts: Tensor) -> None:
+        super().__init__(success)
+        self.known = success.known(contexts)
+        base = self.known
+        if success.between is not None:
+            noise = success.between[1].expand(len(base), -1, -1, -1)
+            base = torch.cat((base.expand(*noise.shape[:-1], -1), noise), -1)
+        members = zip(success.models.outcomes, success.functions, base.split(success.each, 1), strict=True)
+        # What moves besides the action is the mean of v; its noise is part of the base.
+        self.coefficients = [
+            member.along(moving, torch.nn.functional.pad(part, (0, member.inputs - part.shape[-1])),
+                         range(self.known.shape[-1], member.inputs))
+            for member, moving, part in members
+        ]  # fmt: skip
+
+    def _values(self, actions: Tensor) -> Tensor:
         success, moving = self.success, actions[:, :, None, None]
         if success.between is not None:
             means = success.between_means(self.known, actions)
@@ -176,14 +240,21 @@ class SuccessInContexts:
             part = moving
             if moving.shape[2] > 1:
                 part = moving[:, :, place * success.each : (place + 1) * success.each]
-            # (n, B, D or 1, P or 1, q, C) -> (B, q, D or 1, P or 1, C, n)
-            shown = member.action_features(part).permute(1, 4, 2, 3, 5, 0)
+            # (n, B, D or 1, P or 1, q, C) -> (B, q, D or 1, P or 1, n, C)
+            places = range(member.inputs - part.shape[-1], member.inputs)
+            shown = member.moved_features(part, places).permute(1, 4, 2, 3, 0, 5)
             if shown.shape[3] == 1:
-                values = own @ shown.squeeze(3)
+                values = shown.squeeze(3) @ own.mT
             else:
-                values = (own.unsqueeze(-2) @ shown).squeeze(-2)
-            found.append(member.in_units(values.permute(4, 0, 2, 3, 1)))
+                values = (shown @ own.unsqueeze(-1)).squeeze(-1).transpose(-2, -1)
+            found.append(member.in_units(values.permute(3, 0, 2, 4, 1)))
         return torch.cat(found, 2)
+
+
+def with_actions(inputs: Tensor, actions: Tensor) -> Tensor:
+    """Inputs of points ([...,] B, D, m, p) beside actions (..., B, k), (..., B, D, m, p + k)."""
+    shape = (*actions.shape[:-1], *inputs.shape[-3:-1])
+    return torch.cat((inputs.expand(*shape, -1), actions[..., None, None, :].expand(*shape, -1)), -1)
 
 
 def resampled(residuals: Tensor, draws: int, points: int, stream: torch.Generator) -> Tensor:

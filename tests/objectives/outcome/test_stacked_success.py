@@ -63,6 +63,28 @@ def test_estimates_are_the_weighted_mean_inside_an_interval_that_holds_both(mode
         assert found.estimate.upper - found.estimate.lower > narrower
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.4])
+def test_tables_compare_actions_as_the_two_themselves_do(model, weight):
+    made = objective(model, weight)
+    table, actions = made.tabulated(), made.lower + torch.linspace(0, 1, 90)[:, None, None] * 3.0
+    assert torch.allclose(table(actions), made(actions), rtol=0, atol=1e-10)
+    assert torch.equal(table.outcome(actions), made.outcome(actions))
+    assert made.indicator.table is None, "only the copy has tables"
+
+
+def test_decisions_by_tables_are_those_without(model, monkeypatch):
+    def decided():
+        search = SampledRefinement(starts=8, samples=8, rounds=3)
+        return search.batch_search(StackedSuccess.for_cases(model, some_cases(model.task, 5)))
+
+    found = decided()
+    monkeypatch.setattr(StackedSuccess, "tabulated", lambda self: self)
+    for one, other in zip(found, decided(), strict=True):
+        assert torch.equal(one.alteration.values, other.alteration.values)
+        assert one.value == pytest.approx(other.value, abs=1e-10)
+        assert (one.estimate, one.status, one.warnings) == (other.estimate, other.status, other.warnings)
+
+
 def test_two_that_disagree_have_an_interval_over_both(model):
     made = objective(model, 0.5)
     one, other = (Appraisal(chance(point, point, point), chance(0.1)) for point in (0.2, 0.6))

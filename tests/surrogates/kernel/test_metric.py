@@ -17,6 +17,7 @@ from rehearsal_torch.surrogates.kernel.metric import (
     gram,
     relevant_directions,
     scaled_metric,
+    with_few_rows,
 )
 
 
@@ -85,6 +86,32 @@ def test_the_amplitude_is_that_of_largest_evidence():
         assert float(amplitude) == pytest.approx(
             float(values @ torch.linalg.solve(matrix, values) / 50), rel=1e-8
         )
+
+
+def test_waves_of_one_variable_need_few_rows_and_others_stay_as_they_are():
+    stream = torch.Generator().manual_seed(0)
+    values = torch.randn(300, 2, generator=stream, dtype=torch.float64)
+    phases = values[:, :1] * torch.randn(80, generator=stream, dtype=torch.float64)
+    narrow, wide = (
+        torch.cat((phases.cos(), phases.sin()), -1),
+        torch.randn(300, 160, generator=stream).double(),
+    )
+    few = with_few_rows(1e3 * narrow)
+    assert len(few) < 50
+    assert torch.allclose(few.mT @ few, 1e6 * narrow.mT @ narrow, rtol=0, atol=1e-13 * 300 * 1e6)
+    assert with_few_rows(wide) is wide
+    assert with_few_rows(0 * wide).shape == (0, 160)
+    assert with_few_rows(wide[:0]).shape == (0, 160)
+
+
+def test_amplitudes_between_combinations_are_those_of_their_sums():
+    inputs, outputs = data(50)
+    found = made(inputs, outputs)
+    mixtures = torch.randn(4, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    between = found.amplitudes(mixtures)
+    assert torch.allclose(between.diagonal(dim1=-2, dim2=-1), found.amplitude(mixtures))
+    both = found.amplitude(mixtures[:, 0] + mixtures[:, 1]) - found.amplitude(mixtures[:, :2]).sum(-1)
+    assert torch.allclose(2 * between[:, 0, 1], both)
 
 
 def test_no_inputs_or_nothing_to_tell_gives_the_mean():

@@ -1,5 +1,7 @@
 """Outcome regression: its parts, what it refuses, and success where hardly a row is desired."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 
@@ -45,6 +47,17 @@ def test_the_fits_have_kernels_of_different_rows():
     one, other = model.models(0).outcomes
     assert not torch.allclose(one.widths, other.widths)
     assert one.residuals.shape == other.residuals.shape == (200, 1)
+
+
+def test_draws_are_kept_until_the_model_changes():
+    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(80))
+    before = model.success(0, 4, 5, 0)
+    assert model.success(0, 4, 5, 0) is before
+    assert model.success(0, 4, 5, 1) is not before
+    assert deepcopy(model).success(0, 4, 5, 0) is not before
+    fit(model, confounded_table(90))
+    assert model.success(0, 4, 5, 0).noise.shape == before.noise.shape
+    assert not torch.equal(model.success(0, 4, 5, 0).noise, before.noise)
 
 
 def test_regressions_of_other_widths_are_noticed():

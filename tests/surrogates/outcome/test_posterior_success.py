@@ -5,7 +5,7 @@ import torch
 
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
-from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts, resampled
+from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts, resampled, with_actions
 from rehearsal_torch.training.fit import fit
 from tests.toys.rehearsal_toys import (
     confounded,
@@ -42,6 +42,21 @@ def test_many_actions_and_one_have_the_same_shares(products, place):
     single = torch.stack([success.once(contexts, each) for each in actions])
     assert torch.equal(many.shares(actions), single)
     assert torch.equal(many.mean(actions), single.mean(-1))
+
+
+@pytest.mark.parametrize("products", [True, False])
+@pytest.mark.parametrize("shape", [(3,), (4, 3)])
+def test_values_are_those_of_every_point_by_itself(products, shape):
+    model = fit(OutcomeRegression(confounded(), products=products, **TINY), confounded_table(120))
+    success = model.success(0, draws=6, points=7, purpose=0)
+    contexts, actions = drawn(3, 1), drawn(*shape, 1, seed=1)
+    points = with_actions(success.known(contexts), actions)
+    assert points.shape == (*shape, 6, 7, 3), "context, covariate and action of every point"
+    members = zip(success.models.outcomes, success.functions, points.split(3, -3), strict=True)
+    wanted = torch.cat([member.drawn(functions, part) for member, functions, part in members], -3)
+    found = success.values(contexts, actions)
+    assert torch.allclose(found, wanted, rtol=0, atol=1e-10)
+    assert torch.equal(success.share(found), success.share(wanted))
 
 
 @pytest.mark.parametrize("action", [-0.5, 0.8, 1.4])
