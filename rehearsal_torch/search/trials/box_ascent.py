@@ -1,12 +1,14 @@
-"""Batched multi-start ascent in a box.
+"""Batched multi-start ascent in a box, by BoTorch's `optimize_acqf`.
 
 All starts share each evaluation: one tensor of R points, one gradient. Every start has its own limited-memory
 quasi-Newton matrix and line search, so that the result is that of R separate ascents in a box. After a few
 steps, on a cheaper approximation of the function if there is one, only the best starts continue: which local
-maximum is the highest shows long before it is reached.
+maximum is the highest shows long before it is reached. With linear limits besides the box, the few best
+starts continue one by one by sequential quadratic programming.
 
-With linear limits besides the box, the few best starts continue one by one by sequential quadratic
-programming.
+What BoTorch is given is the function as an `AcquisitionFunction` in unit coordinates (`UnitAcquisition`). It
+adds what `optimize_acqf` does not have: points without a finite value are turned back from, and a time budget
+ends the ascent in the middle without losing its best points (`timeout_sec` would leave the batched path).
 
 Source: Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); Balandat et al. (2020), Sec. 4
 (batched restarts).
@@ -15,10 +17,9 @@ Source: Byrd et al. (1995) (L-BFGS-B); Kraft (1988) (sequential least squares); 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
-from scipy.optimize import LinearConstraint, minimize
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.optim.optimize import optimize_acqf
 from torch import Tensor
 
 from rehearsal_torch.data.finite import best_of_all, ranked
@@ -26,6 +27,10 @@ from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 Value = Callable[[Tensor], Tensor]
+# Tolerances of L-BFGS-B: the decrease in units of the machine's precision, and the projected gradient.
+FACTOR, GRADIENT = 1e9, 1e-5
+# Tolerance of sequential quadratic programming.
+QUADRATIC = 1e-10
 
 
 @dataclass(frozen=True)
@@ -66,142 +71,151 @@ def ascend(
         kept: Number of starts that continue.
         rough: A cheaper approximation of the function, for the steps before starts are compared.
         sure: Number of leading starts that continue regardless of the comparison.
-        budget: Ends the ascent after an evaluation; each start then ends at the best point it has reached.
+        budget: Ends the ascent after an evaluation; its end points are then the best that were evaluated.
 
     Raises:
         NoFiniteValueError: if neither a start nor an end point has a finite value.
     """
-    starts, count = region.into(starts), 0
-    lowest, holes = torch.inf, False
-
-    def both(flat: np.ndarray, function: Value = value) -> tuple[np.ndarray, np.ndarray]:
-        nonlocal count, lowest, holes
-        count += len(flat)
-        with torch.enable_grad():
-            at = torch.from_numpy(flat).to(starts).requires_grad_(True)
-            values = function(region.units(at))
-            (gradients,) = torch.autograd.grad(values.sum(), at)
-        values, defined = values.detach(), values.isfinite() & gradients.isfinite().all(-1)
-        if not bool(defined.all()):
-            # Undefined points become flat and lower than all values so far, so that a line search turns back.
-            holes, lowest = True, min(lowest, float(values.where(defined, torch.inf).min()))
-            floor = lowest - 1 - abs(lowest) if lowest < torch.inf else 0.0
-            values, gradients = values.where(defined, floor), gradients.where(defined.unsqueeze(-1), 0.0)
-        return -values.cpu().numpy(), -gradients.cpu().numpy()
-
-    def ascended(points: Tensor, max_steps: int, function: Value = value) -> tuple[Tensor, Tensor]:
-        bounds = [(0.0, 1.0)] * points.shape[-1]
-        best = _Best(points.cpu().numpy())
-
-        def watched(flat: np.ndarray, batch_indices: list[int]) -> tuple[np.ndarray, np.ndarray]:
-            values, gradients = both(flat, function)
-            best.note(batch_indices, flat, values)
-            if budget.out():
-                raise _OutOfTimeError
-            return values, gradients
-
-        try:
-            found, values, _ = fmin_l_bfgs_b_batched(
-                watched,
-                points.cpu().numpy(),
-                bounds,
-                maxiter=max_steps,
-                factr=1e9,
-                pgtol=1e-5,
-                pass_batch_indices=True,
-            )
-        except _OutOfTimeError:
-            found, values = best.points, best.losses
-        order = np.argsort(values, kind="stable")
-        return torch.from_numpy(found[order]).to(points), torch.from_numpy(-values[order]).to(points)
-
-    points, values = starts, None
+    starts = region.into(starts)
+    fine = UnitAcquisition(value, region, budget)
+    coarse = fine if rough is None else UnitAcquisition(rough, region, budget)
+    points = starts
     if len(points) > kept or region.limited:
         if screening_steps and not region.limited:
-            points, values = ascended(points, screening_steps, value if rough is None else rough)
+            points, _ = _ascended(coarse, points, screening_steps)
         else:
             with torch.no_grad():
-                values = ranked(value(region.units(points)))
-            order = values.argsort(descending=True, stable=True)
-            points, values = points[order], values[order]
+                order = ranked(value(region.units(points))).argsort(descending=True, stable=True)
+            points = points[order]
         points = torch.cat([starts[:sure], _apart(points)[:kept]])
-    points, values = (
-        _limited(both, region, points, steps, budget) if region.limited else ascended(points, steps)
-    )
-    if holes:
+    ends, values = _ascended(fine, points, steps)
+    if region.limited:
+        # Rounding may put an end point slightly outside; one that is worse than its start is dropped.
+        ends = torch.cat([region.into(ends), points])
+    if region.limited or fine.holes or coarse.holes:
         with torch.no_grad():
-            values = ranked(value(region.units(points)))
+            values = ranked(value(region.units(ends)))
         best_of_all(values)
-        order = values.argsort(descending=True, stable=True)
-        points, values = points[order], values[order]
-    return Ascent(points, values, count)
+    order = values.argsort(descending=True, stable=True)
+    count = fine.evaluations + (coarse.evaluations if coarse is not fine else 0)
+    return Ascent(ends[order], values[order], count)
+
+
+class UnitAcquisition(AcquisitionFunction):
+    """A function of points as an acquisition function of one candidate in unit coordinates.
+
+    Points where value or gradient is not finite become flat and lower than all values so far, so that a line
+    search turns back.
+
+    Args:
+        value: (R, d) in the actions' units -> (R,), each value a function of its own point only.
+        region: The feasible region.
+        budget: Ends the ascent.
+
+    Attributes:
+        evaluations: Number of points at which value and gradient were computed.
+        holes: Whether one of them was not finite.
+    """
+
+    def __init__(self, value: Value, region: CandidateRegion, budget: Budget) -> None:
+        super().__init__(model=None)  # type: ignore[arg-type]
+        self.value, self.region, self.budget = value, region, budget
+        self.evaluations, self.holes, self.lowest = 0, False, torch.inf
+        self.points: Tensor | None = None
+        self.values: Tensor | None = None
+
+    def begin(self, starts: Tensor) -> None:
+        """Forgets the points of an earlier ascent, and begins with starts (R, d) of unknown value."""
+        self.points, self.values = starts, starts.new_full((len(starts),), -torch.inf)
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The values of candidates (..., 1, d) in unit coordinates, (...)."""
+        flat = X.reshape(-1, X.shape[-1])
+        if not X.requires_grad:
+            with torch.no_grad():
+                return self._tidy(self.value(self.region.units(flat)), None)[0].reshape(X.shape[:-2])
+        self.evaluations += len(flat)
+        with torch.enable_grad():
+            at = flat.detach().requires_grad_(True)
+            values = self.value(self.region.units(at))
+            (gradients,) = torch.autograd.grad(values.sum(), at)
+        values, gradients = self._tidy(values.detach(), gradients)
+        self._note(at.detach(), values)
+        # The value, with the gradient as its derivative.
+        linear = ((flat - flat.detach()) * gradients).sum(-1)
+        return (values + linear).reshape(X.shape[:-2])
+
+    def _tidy(self, values: Tensor, gradients: Tensor | None) -> tuple[Tensor, Tensor]:
+        slopes = values.new_zeros(len(values), 1) if gradients is None else gradients
+        defined = values.isfinite() & slopes.isfinite().all(-1)
+        if bool(defined.all()):
+            return values, slopes
+        self.holes, self.lowest = True, min(self.lowest, float(values.where(defined, torch.inf).min()))
+        floor = self.lowest - 1 - abs(self.lowest) if self.lowest < torch.inf else 0.0
+        return values.where(defined, floor), slopes.where(defined.unsqueeze(-1), 0.0)
+
+    def _note(self, points: Tensor, values: Tensor) -> None:
+        """Keeps the best points, as many as there were starts.
+
+        Raises:
+            OutOfTimeError: if the budget is spent.
+        """
+        if self.budget.limit_s is None:
+            return
+        assert self.points is not None
+        assert self.values is not None
+        every, known = torch.cat([points, self.points]), torch.cat([values, self.values])
+        best = known.argsort(descending=True, stable=True)[: len(self.points)]
+        self.points, self.values = every[best], known[best]
+        if self.budget.out():
+            raise OutOfTimeError
+
+
+class OutOfTimeError(Exception):
+    """The budget was spent in the middle of an ascent."""
+
+
+def _ascended(function: UnitAcquisition, starts: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """The end points (R, d) of ascents and their values (R,), best first; if the budget is spent, the best
+    points so far.
+    """
+    function.begin(starts)
+    unit = torch.stack([torch.zeros_like(starts[0]), torch.ones_like(starts[0])])
+    settings: dict[str, bool | float | int | str] = {"maxiter": steps}
+    limits = None
+    if function.region.limited:
+        settings |= {"ftol": QUADRATIC, "max_optimization_problem_aggregation_size": 1}
+        places = torch.arange(starts.shape[-1], device=starts.device)
+        limits = [
+            (places, -normal, -float(offset))
+            for normal, offset in zip(function.region.normals, function.region.offsets, strict=True)
+        ]
+    else:
+        settings |= {"factr": FACTOR, "pgtol": GRADIENT}
+    try:
+        with torch.enable_grad():
+            found, values = optimize_acqf(
+                function,
+                unit,
+                q=1,
+                num_restarts=len(starts),
+                options=settings,
+                inequality_constraints=limits,
+                batch_initial_conditions=starts.unsqueeze(1),
+                return_best_only=False,
+                retry_on_optimization_warning=False,
+            )
+        assert values is not None
+        points = found[:, 0]
+    except OutOfTimeError:
+        assert function.points is not None
+        assert function.values is not None
+        points, values = function.points, function.values
+    order = values.argsort(descending=True, stable=True)
+    return points[order], values[order]
 
 
 def _apart(points: Tensor, radius: float = 1e-3) -> Tensor:
     """Drops points that coincide with a better one; (R, d), best first."""
     near = torch.cdist(points, points).tril(-1) + torch.ones_like(points[:, :1] @ points[:, :1].mT).triu()
     return points[(near > radius).all(-1)]
-
-
-def _limited(
-    both: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
-    region: CandidateRegion,
-    starts: Tensor,
-    steps: int,
-    budget: Budget,
-) -> tuple[Tensor, Tensor]:
-    """The ascent of each start within box and linear limits, best first; starts that the budget does not
-    reach stay unchanged.
-    """
-    begin = starts.cpu().numpy()
-    best = _Best(begin)
-
-    limits = LinearConstraint(region.normals.cpu().numpy(), -np.inf, region.offsets.cpu().numpy())
-    bounds = [(0.0, 1.0)] * starts.shape[-1]
-    settings = {"maxiter": steps, "ftol": 1e-10}
-    ends = []
-    for place, start in enumerate(begin):
-
-        def one(flat: np.ndarray, place: int = place) -> tuple[float, np.ndarray]:
-            inside = flat[None].clip(0.0, 1.0)
-            values, gradients = both(inside)
-            best.note([place], inside, values)
-            if budget.out():
-                raise _OutOfTimeError
-            return float(values[0]), gradients[0]
-
-        try:
-            found = minimize(
-                one, start, jac=True, method="SLSQP", bounds=bounds, constraints=[limits], options=settings
-            )
-            ends.append(found.x)
-        except _OutOfTimeError:
-            ends += [*best.points[place:]]
-            break
-    # Rounding may put an end point slightly outside; one that is worse than its start is dropped.
-    points = torch.cat([region.into(torch.from_numpy(np.stack(ends)).to(starts)), starts])
-    values = torch.from_numpy(-both(points.cpu().numpy())[0]).to(starts)
-    order = values.argsort(descending=True, stable=True)
-    return points[order], values[order]
-
-
-class _OutOfTimeError(Exception):
-    """The budget was spent in the middle of an ascent."""
-
-
-class _Best:
-    """The best point that each of R ascents has evaluated.
-
-    Attributes:
-        points: (R, d); initially the starts.
-        losses: (R,), minus the value; infinite where nothing was evaluated.
-    """
-
-    def __init__(self, starts: np.ndarray) -> None:
-        self.points, self.losses = starts.copy(), np.full(len(starts), np.inf)
-
-    def note(self, places: list[int], points: np.ndarray, losses: np.ndarray) -> None:
-        """Records points that some of the ascents have evaluated."""
-        at = np.asarray(places)
-        better = losses < self.losses[at]
-        self.points[at[better]], self.losses[at[better]] = points[better], losses[better]
