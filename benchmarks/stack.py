@@ -5,7 +5,9 @@
 For every world and seed the stack is fitted once; its two surrogates are those of ``decision=cme`` and
 ``decision=outcome_regression`` with the same seed, so that all three decide from the same rows for the same
 cases. Written are one row per world, method and seed (`stack.csv`) and, per world, the paired difference of
-the stack from the better of the other two, with its 95 % t interval over seeds.
+the stack from the better of the other two, with its 95 % t interval over seeds. ``over`` counts claims that
+are more than .3 too high, ``unwarned`` those of them without a warning; ``distance_correlation`` is that of
+|claim - true| with the distance to the 5th nearest row.
 """
 
 import argparse
@@ -47,8 +49,10 @@ METHODS = ("cme", "outcome_regression", "cme_stack")
 FIELDS = (
     *("world", "method", "seed", "cases", "true", "claimed", "no_action", "best", "inside95", "width"),
     *("declined", "weight", "brier_indicator", "brier_outcome", "brier_constant", "desired_rows"),
-    *("fit_s", "decision_s"),
+    *("over", "unwarned", "distance_correlation", "fit_s", "decision_s"),
 )
+# A claim that is this much too high counts as an over-claim.
+OVER = 0.3
 
 
 def run(world: str, seed: int, cases: int, rows: int) -> Iterator[dict[str, Any]]:
@@ -75,13 +79,16 @@ def run(world: str, seed: int, cases: int, rows: int) -> Iterator[dict[str, Any]
             decisions += search.batch_search(objective_for(objective, surrogate, some))
         each = (time.process_time() - begin) / len(every)
         scores = [problem.score(*pair) for pair in zip(every, decisions, strict=True)]
-        acted = [
-            (score["probability"], decision.estimate)
+        chosen = [
+            (score["probability"], decision)
             for score, decision in zip(scores, decisions, strict=True)
             if decision.alteration is not None and decision.estimate is not None
         ]
+        acted = [(truth, decision.estimate) for truth, decision in chosen]
         claims = [(one.estimate if one.alteration is not None else one.baseline).point for one in decisions]
         counts = stack.stack.counts.tolist()
+        errors = [decision.estimate.point - truth for truth, decision in chosen]
+        over = [decision for error, (_, decision) in zip(errors, chosen, strict=True) if error > OVER]
         yield {
             "world": world,
             "method": method,
@@ -103,6 +110,11 @@ def run(world: str, seed: int, cases: int, rows: int) -> Iterator[dict[str, Any]
                 )
             ),
             "desired_rows": int(counts[0]),
+            "over": len(over),
+            "unwarned": sum(not decision.warnings for decision in over),
+            "distance_correlation": _correlation(
+                [decision.trace["distance"] for _, decision in chosen], [abs(error) for error in errors]
+            ),
             "fit_s": spent,
             "decision_s": each,
         }
@@ -129,6 +141,13 @@ def paired(rows: Sequence[dict[str, Any]], world: str) -> dict[str, Any]:
     apart = [by_method["cme_stack"][seed] - value for seed, value in by_method[better].items()]
     found = t_interval(apart)
     return {**means, "better": better, "difference": found.mean, "lower": found.low, "upper": found.high}
+
+
+def _correlation(one: Sequence[float], other: Sequence[float]) -> float:
+    """Pearson's correlation; nan where one of the two does not vary."""
+    if len(one) < 2 or min(statistics.pstdev(one), statistics.pstdev(other)) < 1e-12:
+        return math.nan
+    return statistics.correlation(one, other)
 
 
 def _mean(values: Sequence[float]) -> float:
