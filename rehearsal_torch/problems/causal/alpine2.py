@@ -138,7 +138,8 @@ class Alpine2(CausalWorld):
     Args:
         mechanism: "anm", "non_dgm", "dgm" or "dgm_bounded".
         noise: Level and modes of the noise. Table 3 of the paper: mechanism "anm", sigma 1, scale 1, 1 mode.
-        scale: lambda, which multiplies the noise.
+        scale: lambda, which multiplies the noise; None for .3 with "dgm" and "dgm_bounded", whose noise enters
+            to the fourth power, and 1 with the other two.
         size: Number of rounds and of experiments in the start design; by default 100 and 14.
         seed: Seed of the start design and of the noise in the rounds.
     """
@@ -147,10 +148,12 @@ class Alpine2(CausalWorld):
         self,
         mechanism: Mechanism = "dgm",
         noise: ModalNoise = ModalNoise(0.2),
-        scale: float = 0.3,
+        scale: float | None = None,
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
+        if scale is None:
+            scale = 0.3 if mechanism in ("dgm", "dgm_bounded") else 1.0
         if mechanism not in get_args(Mechanism) or not scale >= 0:
             raise ValueError(
                 f"expected a mechanism of {get_args(Mechanism)} and a scale of at least 0; got {mechanism!r} "

@@ -2,7 +2,7 @@
 
     p(u) = sum_c w_c N(u; mu_c, v_c),      v_c = c_c sigma^2.
 
-The synthetic worlds use one, two or three equally likely modes. The paper gives ranges of mu and c, but
+The synthetic worlds use one, two or three modes, equally likely unless weights are given. The paper gives ranges of mu and c, but
 values for Dropwave alone. Where it gives ranges, means are symmetric here, so that the noise has mean zero
 and an additive model has the same best action with and without noise.
 
@@ -142,7 +142,7 @@ Modes = dict[int, tuple[tuple[float, ...], tuple[float, ...]]]
 
 @dataclass(frozen=True)
 class ModalNoise:
-    """The parameters of noise with equally likely modes, which a world turns into its nodes' distributions.
+    """The parameters of noise with several modes, which a world turns into its nodes' distributions.
 
     Attributes:
         sigma: The noise level.
@@ -150,10 +150,11 @@ class ModalNoise:
         reading: Whether c sigma^2 is a "variance", or c sigma a standard deviation ("std").
         means: mu of each mode; None for the world's own, in most worlds (0), (-.5, .5) or (-.6, 0, .6).
         factors: c of each mode; None for the world's own, in most worlds (1), (1, .5) or (1, .5, 1).
+        weights: w of each mode, positive and with sum 1; None for equally likely modes.
 
     Raises:
-        ValueError: if one of them is out of range, or the numbers of means and factors differ from that of
-            modes.
+        ValueError: if one of them is out of range, or the numbers of means, factors and weights differ from
+            that of modes.
     """
 
     sigma: float
@@ -161,6 +162,7 @@ class ModalNoise:
     reading: NoiseReading = "variance"
     means: Sequence[float] | None = None
     factors: Sequence[float] | None = None
+    weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         if not is_number(self.sigma) or not 0 <= self.sigma < math.inf:
@@ -168,7 +170,11 @@ class ModalNoise:
         bounded("noise.modes", self.modes)
         if self.reading not in get_args(NoiseReading):
             raise ValueError(f"noise.reading: expected variance or std; got {self.reading!r}")
-        for name, given in (("means", self.means), ("factors", self.factors)):
+        for name, given in (
+            ("means", self.means),
+            ("factors", self.factors),
+            ("weights", self.weights),
+        ):
             if given is None:
                 continue
             numbers = tuple(given) if isinstance(given, Sequence) else ()
@@ -181,6 +187,8 @@ class ModalNoise:
                 )
             if name == "factors" and min(numbers) < 0:
                 raise ValueError(f"noise.factors: expected numbers of at least 0; got {given}")
+            if name == "weights" and (min(numbers) <= 0 or abs(sum(numbers) - 1) > 1e-9):
+                raise ValueError(f"noise.weights: expected positive numbers with the sum 1; got {given}")
             object.__setattr__(self, name, tuple(map(float, numbers)))
 
     def mixture(self, choices: Modes = RANGES) -> MixtureNoise:
@@ -199,7 +207,8 @@ class ModalNoise:
             self.sigma,
             means if self.means is None else self.means,
             factors if self.factors is None else self.factors,
-            reading=self.reading,
+            self.weights,
+            self.reading,
         )
 
 

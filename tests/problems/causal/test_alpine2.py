@@ -149,6 +149,12 @@ def test_no_corner_is_better(mechanism):
     assert float(world.expected(corners).max()) <= world.optimal_value
 
 
+@pytest.mark.parametrize("mechanism", ["dgm", "dgm_bounded", "anm", "non_dgm"])
+def test_the_scale_by_default_is_that_of_the_configuration(mechanism):
+    assert Alpine2(mechanism).scale == (0.3 if mechanism.startswith("dgm") else 1.0)
+    assert Alpine2(mechanism, scale=0.0).scale == 0.0
+
+
 def test_bad_values():
     with pytest.raises(ValueError, match="mechanism"):
         Alpine2("bgm")

@@ -25,6 +25,7 @@ LAWS = [
     ModalNoise(0.2).mixture(),
     ModalNoise(0.3, 3, "std").mixture(),
     ModalNoise(0.1, 2, means=(-0.2, 0.4), factors=(1.4, 1.0)).mixture(),
+    ModalNoise(0.1, 2, weights=(0.8, 0.2)).mixture(),
 ]
 
 
@@ -70,6 +71,9 @@ def test_equal_noise_is_equal_however_it_is_written():
         ({"factors": 0.5}, "noise.factors: expected 2 numbers, one for each mode; got 0.5"),
         ({"means": ("a", "b")}, "noise.means: expected 2 numbers, one for each mode; got ('a', 'b')"),
         ({"factors": (1.0, -0.5)}, "noise.factors: expected numbers of at least 0; got (1.0, -0.5)"),
+        ({"weights": (1.0,)}, "noise.weights: expected 2 numbers, one for each mode; got (1.0,)"),
+        ({"weights": (0.5, 0.6)}, "noise.weights: expected positive numbers with the sum 1; got (0.5, 0.6)"),
+        ({"weights": (0.0, 1.0)}, "noise.weights: expected positive numbers with the sum 1; got (0.0, 1.0)"),
     ],
 )
 def test_wrong_noise_is_refused_in_one_sentence(given_, message):
@@ -81,7 +85,7 @@ def test_wrong_noise_is_refused_in_one_sentence(given_, message):
 def test_what_is_no_noise_is_refused_with_the_keys_of_one(wrong):
     message = (
         "noise: expected a ModalNoise, in a configuration noise.sigma, noise.modes, noise.reading, "
-        f"noise.means and noise.factors; got {wrong!r}"
+        f"noise.means, noise.factors and noise.weights; got {wrong!r}"
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         modal_noise(wrong)
