@@ -2,6 +2,7 @@
 
 import torch
 from botorch.acquisition import LogExpectedImprovement
+from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
 
@@ -9,6 +10,9 @@ from rehearsal_torch.adapters.botorch import WorldFunction
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.causal.noise import ModalNoise
 from rehearsal_torch.problems.causal.rosenbrock import Rosenbrock
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
+from rehearsal_torch.training.fit import fit
 
 
 def test_noise_is_that_of_experiments():
@@ -47,3 +51,22 @@ def test_botorch_runs_on_it():
         LogExpectedImprovement(model, rewards.max()), function.bounds, q=1, num_restarts=2, raw_samples=16
     )
     assert function.evaluate_true(found).shape == (1,)
+
+
+def test_a_network_model_proposes_on_its_bounds():
+    world = Dropwave()
+    function, model = (
+        WorldFunction(world),
+        NetworkModel(fit(ExogenousModel(world.task), world.observations())),
+    )
+    assert torch.equal(function.bounds, model.bounds)
+    torch.manual_seed(0)
+    proposed, _ = optimize_acqf(
+        qLogNoisyExpectedImprovement(model, model.train_inputs[0]),
+        function.bounds,
+        q=1,
+        num_restarts=2,
+        raw_samples=16,
+        options={"maxiter": 10},
+    )
+    assert bool(function(proposed).isfinite().all())
