@@ -201,8 +201,8 @@ class NetworkModel(Model):
         """
         new = self._copy()
         new.outputs = tuple(self.outputs[place] for place in idcs)
-        if hasattr(self, "outcome_transform"):
-            new.outcome_transform = self.outcome_transform.subset_output(idcs=idcs)
+        if (transform := self._to_outputs) is not None:
+            new.outcome_transform = transform.subset_output(idcs=idcs)
         return new
 
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
@@ -225,8 +225,8 @@ class NetworkModel(Model):
         values, names = Y.to(self.noise), self.nodes
         if set(self.outputs) == set(self.nodes):
             names = self.outputs
-            if hasattr(self, "outcome_transform") and values.shape[-1] == len(names):
-                values = self.outcome_transform(values)[0]
+            if (transform := self._to_outputs) is not None and values.shape[-1] == len(names):
+                values = transform(values)[0]
         elif (
             self.outputs == (REWARD,)
             and values.shape[-1] == 1
@@ -288,6 +288,13 @@ class NetworkModel(Model):
             (*actions.shape[:-1], len(self.nodes)),
         )
         return self._after(X, actions, sampler(outcomes), self.fantasy_members)
+
+    @property
+    def _to_outputs(self) -> OutcomeTransform | None:
+        """The outcome transform; BoTorch's models have the attribute only if there is one."""
+        transform = self._modules.get("outcome_transform")
+        assert transform is None or isinstance(transform, OutcomeTransform)
+        return transform
 
     def _actions(self, X: Tensor, expand: bool = True) -> Tensor:
         """X in the actions' units, (*b, q, k) -> (*b, q, k), over the batch shape if `expand`."""
@@ -362,10 +369,10 @@ class NetworkModel(Model):
                 -1,
             )
 
-        if not hasattr(self, "outcome_transform"):
+        transform, indices = self._to_outputs, list(places)
+        if transform is None:
             return lambda values: read(values, chosen)
-        indices = list(places)
-        return lambda values: self.outcome_transform.untransform(read(values, self.outputs))[0][..., indices]
+        return lambda values: transform.untransform(read(values, self.outputs))[0][..., indices]
 
     def _set_transformed_inputs(self) -> None:
         """Nothing: the network holds its rows in its own units."""

@@ -33,6 +33,7 @@ from botorch.sampling.base import MCSampler
 from botorch.sampling.get_sampler import GetSampler
 from botorch.sampling.normal import SobolQMCNormalSampler
 from torch import Tensor
+from torch.distributions import Distribution
 
 from rehearsal_torch.surrogates.network.causal_model import CausalNetwork
 
@@ -110,6 +111,23 @@ class NetworkPosterior(Posterior):
     def dtype(self) -> torch.dtype:
         """float64."""
         return self._members.dtype
+
+    @property
+    def distribution(self) -> Distribution:
+        """Refused, in words: BoTorch's entropy searches ask for a normal distribution.
+
+        Raises:
+            AttributeError: always.
+        """
+        raise AttributeError(
+            "the posterior of a causal network is given by samples and has no normal distribution: this "
+            "acquisition function is for Gaussian processes; use one that draws samples, such as qLogNEI"
+        )
+
+    @property
+    def mvn(self) -> Distribution:
+        """Refused, as `distribution` is."""
+        return self.distribution
 
     @cached_property
     def values(self) -> Tensor:
