@@ -34,17 +34,18 @@ from botorch.sampling.base import MCSampler
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
-from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.distinct_points import at_distinct
+from rehearsal_torch.surrogates.network.network_outputs import REWARD, NetworkOutputs, observed
 from rehearsal_torch.surrogates.network.network_posterior import (
+    CHUNK,
     ExperimentPosterior,
     NetworkPosterior,
     Read,
     plausible_values,
 )
 
-REWARD = "reward"
 QUANTILES = 1024
 
 
@@ -65,8 +66,6 @@ class NetworkModel(Model):
         outcome_transform: Its inverse maps outputs of the network to those of this model.
 
     Attributes:
-        nodes: The N nodes of the network, in the order of Y.
-        outputs: Names of the outputs.
         bounds: (2, k), of the actions in their units.
         train_inputs: The actions of the experiments, in the units of X, one tensor (..., n, k) in a tuple; of
             an input transform that cannot be inverted, in those of the actions.
@@ -96,8 +95,7 @@ class NetworkModel(Model):
                 f"draws={draws}, members={members} and fantasy_members={fantasy_members}"
             )
         self.network: CausalNetwork = surrogate.network()
-        self.nodes, self.outputs = self.network.task.nodes, tuple(outputs)
-        self._check_outputs()
+        self._outputs = NetworkOutputs(self.network, tuple(outputs))
         self.noise = surrogate.draws(draws, seed)
         self.quantiles = surrogate.draws(QUANTILES, seed + 2).sort(0).values
         half = draw_sobol_normal_samples(len(self.nodes), members // 2, seed=seed + 1, dtype=torch.float64)
@@ -109,13 +107,23 @@ class NetworkModel(Model):
             self.input_transform = input_transform
         if outcome_transform is not None:
             self.outcome_transform = outcome_transform
-        self._batch_shape = torch.Size()
+        self._batch_shape, self._moving = torch.Size(), False
         actions = surrogate.visited() if table is None else table.columns(surrogate.task.actions).double()
         if isinstance(input_transform, ReversibleInputTransform):
             self.eval()
             actions = input_transform.untransform(actions)
         self.train_inputs: tuple[Tensor] = (actions.to(self.noise),)
-        self._observed = None if table is None else _told(surrogate, self.nodes, table).to(self.noise)
+        self._observed = None if table is None else observed(surrogate, self.nodes, table).to(self.noise)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The N nodes of the network, in the order of Y."""
+        return self._outputs.nodes
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the m outputs."""
+        return self._outputs.names
 
     @property
     def num_outputs(self) -> int:
@@ -132,7 +140,7 @@ class NetworkModel(Model):
         """The outputs of the experiments, (..., n) or (..., m, n)."""
         if self._observed is None:
             return None
-        told = torch.stack([self._observed[..., self._place(name)] for name in self.outputs], -2)
+        told = self._outputs.read(self._observed).mT
         return told.squeeze(-2) if self.num_outputs == 1 else told
 
     def posterior(
@@ -186,11 +194,7 @@ class NetworkModel(Model):
                 shape,
             )
         return NetworkPosterior(
-            lambda epistemic: transformed(
-                plausible_values(self.network, actions, self.noise, epistemic, read)
-            ),
-            self.epistemic,
-            shape,
+            lambda epistemic: transformed(self._values(actions, epistemic, read)), self.epistemic, shape
         )
 
     def subset_output(self, idcs: list[int]) -> "NetworkModel":
@@ -200,7 +204,7 @@ class NetworkModel(Model):
             NotImplementedError: if there is an outcome transform that cannot be restricted.
         """
         new = self._copy()
-        new.outputs = tuple(self.outputs[place] for place in idcs)
+        new._outputs = self._outputs.only(idcs)
         if (transform := self._to_outputs) is not None:
             new.outcome_transform = transform.subset_output(idcs=idcs)
         return new
@@ -222,27 +226,10 @@ class NetworkModel(Model):
             TypeError: if a mechanism cannot be conditioned.
         """
         self.eval()
-        values, names = Y.to(self.noise), self.nodes
-        if set(self.outputs) == set(self.nodes):
-            names = self.outputs
-            if (transform := self._to_outputs) is not None and values.shape[-1] == len(names):
-                values = transform(values)[0]
-        elif (
-            self.outputs == (REWARD,)
-            and values.shape[-1] == 1
-            and not (len(self.nodes) == 1 and self._is_node(self.nodes[0]))
-        ):
-            raise ValueError(
-                f"Y: expected the values of all nodes, {list(self.nodes)}; got one column: the reward alone "
-                "does not say what its causes came out at: name the nodes in `outputs` and pass every one, "
-                "or fit structure=black_box"
-            )
-        if values.shape[-1] != len(self.nodes):
-            raise ValueError(
-                f"Y: expected {len(self.nodes)} columns, the values of the nodes {list(names)}; got "
-                f"{values.shape[-1]}"
-            )
-        values = values[..., [names.index(node) for node in self.nodes]]
+        told, transform = Y.to(self.noise), self._to_outputs
+        if transform is not None and self._outputs.all_nodes and told.shape[-1] == self.num_outputs:
+            told = transform(told)[0]
+        values = self._outputs.node_values(told)
         return self._after(X, self._actions(X, expand=False), values, len(self.epistemic))
 
     def fantasize(
@@ -289,6 +276,16 @@ class NetworkModel(Model):
         )
         return self._after(X, actions, sampler(outcomes), self.fantasy_members)
 
+    def _values(self, actions: Tensor, epistemic: Tensor, read: Read) -> Tensor:
+        """The outputs of plausible networks, (*b, q, k), (E, *b, N) -> (E, *b, q, m)."""
+        if self.batch_shape or self._moving or epistemic.shape[1:-1].numel() > 1:
+            return plausible_values(self.network, actions, self.noise, epistemic, read)
+        draws = epistemic.reshape(len(epistemic), -1)
+        size = max(1, CHUNK // (len(draws) * len(self.noise)))
+        return at_distinct(
+            lambda points: plausible_values(self.network, points, self.noise, draws, read), actions, size
+        )
+
     @property
     def _to_outputs(self) -> OutcomeTransform | None:
         """The outcome transform; BoTorch's models have the attribute only if there is one."""
@@ -315,12 +312,13 @@ class NetworkModel(Model):
         shape = torch.broadcast_shapes(actions.shape[:-2], values.shape[:-2], self.batch_shape)
         new = self._with(shape, members)
         new.network = self.network.conditioned(actions, values)
+        new._moving = self._moving or actions.requires_grad or values.requires_grad
         tried = X.to(self.noise) if X.shape == actions.shape else actions
         rows = tried.expand(*new.batch_shape, *tried.shape[-2:])
         new.train_inputs = (_appended(self.train_inputs[0], rows),)
         if self._observed is not None:
-            told = torch.cat([values, self.network.reward(values).unsqueeze(-1)], -1)
-            new._observed = _appended(self._observed, told.expand(*new.batch_shape, *told.shape[-2:]))
+            told = values.expand(*new.batch_shape, *values.shape[-2:])
+            new._observed = _appended(self._observed, told)
         return new
 
     def _with(self, batch_shape: torch.Size, members: int) -> "NetworkModel":
@@ -335,57 +333,18 @@ class NetworkModel(Model):
         new._modules = dict(self._modules)
         return new
 
-    def _check_outputs(self) -> None:
-        known = {*self.nodes, REWARD}
-        wrong = [name for name in self.outputs if name not in known]
-        if wrong or not self.outputs or len(set(self.outputs)) < len(self.outputs):
-            raise ValueError(
-                f"outputs: expected different names of {[REWARD, *self.nodes]}; got {list(self.outputs)}"
-            )
-        if REWARD in self.outputs and REWARD in self.nodes and not self._is_node(REWARD):
-            raise ValueError(
-                f"outputs: {REWARD!r} is a node of this task and not its reward: rename the node to have both"
-            )
-
-    def _is_node(self, name: str) -> bool:
-        """Whether the reward is this node."""
-        reward = self.network.task.reward
-        return isinstance(reward, WeightedSum) and reward.weights == {name: 1.0}
-
-    def _place(self, name: str) -> int:
-        """The place of an output after the nodes' values and the reward are joined."""
-        return self.nodes.index(name) if name in self.nodes else len(self.nodes)
-
     def _reader(self, places: Sequence[int]) -> Read:
         """The chosen outputs of node values, (..., N) -> (..., m)."""
-        chosen = [self.outputs[place] for place in places]
-
-        def read(values: Tensor, names: Sequence[str]) -> Tensor:
-            return torch.stack(
-                [
-                    values[..., self.nodes.index(name)] if name in self.nodes else self.network.reward(values)
-                    for name in names
-                ],
-                -1,
-            )
-
         transform, indices = self._to_outputs, list(places)
         if transform is None:
-            return lambda values: read(values, chosen)
-        return lambda values: transform.untransform(read(values, self.outputs))[0][..., indices]
+            return self._outputs.only(indices).read
+        return lambda values: transform.untransform(self._outputs.read(values))[0][..., indices]
 
     def _set_transformed_inputs(self) -> None:
         """Nothing: the network holds its rows in its own units."""
 
     def _revert_to_original_inputs(self) -> None:
         """Nothing, as before."""
-
-
-def _told(surrogate: CausalModel, nodes: Sequence[str], table: Table) -> Tensor:
-    """The values of the network's nodes and the reward of each experiment, (n, N + 1)."""
-    reward = surrogate.task.reward_of(table).unsqueeze(-1)
-    given = set(nodes) <= set(surrogate.task.nodes)
-    return torch.cat([table.columns(tuple(nodes)) if given else reward, reward], -1).double()
 
 
 def _appended(old: Tensor, new: Tensor) -> Tensor:

@@ -37,8 +37,9 @@ from torch.distributions import Distribution
 
 from rehearsal_torch.surrogates.network.causal_model import CausalNetwork
 
-# Maximum number of actions times samples times noise draws in one tensor, where no gradient is needed.
-CHUNK = 131_072
+# Maximum number of actions times samples times noise draws in one tensor, where the parts can be computed one
+# after the other; small enough for a cache.
+CHUNK = 8192
 
 # Node values (..., N) -> outputs (..., m).
 Read = Callable[[Tensor], Tensor]
