@@ -278,7 +278,7 @@ class NetworkModel(Model):
 
     def _values(self, actions: Tensor, epistemic: Tensor, read: Read) -> Tensor:
         """The outputs of plausible networks, (*b, q, k), (E, *b, N) -> (E, *b, q, m)."""
-        if self.batch_shape or self._moving or epistemic.shape[1:-1].numel() > 1:
+        if self.batch_shape or self._moving or epistemic.shape[1:-1].numel() != 1:
             return plausible_values(self.network, actions, self.noise, epistemic, read)
         draws = epistemic.reshape(len(epistemic), -1)
         size = max(1, CHUNK // (len(draws) * len(self.noise)))

@@ -184,7 +184,7 @@ class NetworkPosterior(Posterior):
             )
         flat = base_samples.flatten(0, len(sample_shape) - 1) if sample_shape else base_samples.unsqueeze(0)
         for place in range(1, 1 + len(self.batch_shape)):
-            if flat.stride(place) == 0:
+            if flat.shape[place] > 1 and flat.stride(place) == 0:
                 flat = flat.narrow(place, 0, 1)
         return self._evaluate(flat).reshape(self._extended_shape(sample_shape))
 

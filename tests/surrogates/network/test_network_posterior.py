@@ -64,6 +64,15 @@ def test_samples_have_any_shape_and_other_base_samples_are_refused():
         posterior.rsample_from_base_samples(torch.Size([3]), torch.zeros(3, 2, dtype=DOUBLE))
 
 
+def test_no_points_have_an_empty_posterior():
+    model = NetworkModel(linear_chain(), BOTH)
+    for shape in ((0, 2), (0, 1, 2), (3, 0, 2)):
+        posterior = model.posterior(AT.new_zeros(shape))
+        expected = (*shape[:-1], 2)
+        assert posterior.mean.shape == expected
+        assert posterior.rsample(torch.Size([4])).shape == (4, *expected)
+
+
 def test_large_samples_are_computed_in_parts_with_equal_results(monkeypatch):
     model = NetworkModel(linear_chain())
     epistemic = model.epistemic
