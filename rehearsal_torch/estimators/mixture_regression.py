@@ -104,12 +104,17 @@ class MixtureRegression(GaussianProcesses, Solved):
         self.gain[places] = after - before
         self._take(places, after - before > MARGIN, found, components, log_lengths)
 
+    @property
+    def adopted(self) -> Tensor:
+        """Which regressions adopted a mixture, (N,) bool."""
+        return self.gain > MARGIN
+
     def again(self) -> None:
         """Recomputes targets and noise variances for rows that were just stored by `hold`; length-scales and
         mixtures are kept.
         """
         self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
-        places = (self.gain > MARGIN).nonzero()[:, 0]
+        places = self.adopted.nonzero()[:, 0]
         if len(places):
             found, components, log_lengths = self._turns(self.rows.only(places), places, 1, learn=False)
             self._take(places, torch.ones_like(places, dtype=torch.bool), found, components, log_lengths)
@@ -125,7 +130,7 @@ class MixtureRegression(GaussianProcesses, Solved):
         ) * self.rows.kept
         unknown = (std.square() - self.ratios).clamp_min(0)
         total = (unknown + (self.scales * self.noise_std.unsqueeze(-1)).square()).sqrt()
-        mixed = (self.gain > MARGIN).unsqueeze(-1)
+        mixed = self.adopted.unsqueeze(-1)
         return torch.where(mixed, own, residual), torch.where(mixed, total, std)
 
     def in_sample_residuals(self) -> tuple[Tensor, Tensor, Tensor]:

@@ -14,17 +14,25 @@ fitted rows exactly.
 which is fitted to the abducted noise of the rows. Its epistemic standard deviation is that of g, and it
 reproduces a row from the encoder's noise only up to the fit of g.
 
+Further observations (`conditioned`) update the process with all parameters as fitted. Under normal noise this
+is exact. Under a mixture, the mode of a further observation is uncertain: with r_c its probability given the
+process before, the observation counts as one of x / s - sum_c r_c m_c / v_c / g with noise variance s^2 / g,
+g = sum_c r_c / v_c, as in the last step of the fit; the modes of the earlier rows are not reconsidered.
+
 Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen and Williams (2006), Eq.
-2.25-2.26.
+2.25-2.26; Minka (2001), Sec. 3 (one row at a time: assumed-density filtering).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.estimators.gp_conditioning import ConditionedPosterior, conditioned, covariance
 from rehearsal_torch.estimators.gp_posterior import Posterior
+from rehearsal_torch.estimators.kernel import lower_root
+from rehearsal_torch.estimators.mixture import log_densities
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 
 
@@ -50,6 +58,33 @@ class Noise:
 
 
 @dataclass(frozen=True)
+class Modes:
+    """The mixture under which the process was fitted: components of the noise over its standard deviation.
+
+    Attributes:
+        weights: (K,).
+        means: (K,).
+        variances: (K,).
+    """
+
+    weights: Tensor
+    means: Tensor
+    variances: Tensor
+
+    def attributed(
+        self, targets: Tensor, std: Tensor, mean: Tensor, epistemic: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Targets less the noise's expected offset, and their noise variances, given the noise's standard
+        deviation and the process at the rows; any shapes that broadcast.
+        """
+        apart, unknown = (targets - mean) / std, (epistemic / std).square().unsqueeze(-1)
+        share = log_densities(apart, self.weights, self.means, self.variances + unknown).softmax(-1)
+        precision = (share / self.variances).sum(-1)
+        offset = (share * (self.means / self.variances)).sum(-1) / precision
+        return targets - std * offset, std.square() / precision
+
+
+@dataclass(frozen=True)
 class ClosedForm(NodeMechanism):
     """x = mu(w) + sigma(w) (c + u).
 
@@ -63,16 +98,18 @@ class ClosedForm(NodeMechanism):
         shift: c, the mean of the noise over its standard deviation, (): mu + s shift is the node's
             conditional mean.
         predictive: Whether sigma includes the epistemic standard deviation tau.
+        modes: The noise under which the process was fitted, if it is not normal.
     """
 
     offset: Tensor
     width: Tensor
     centre: Tensor
     scale: Tensor
-    posterior: Posterior
+    posterior: Posterior | ConditionedPosterior
     noise: Noise
     shift: Tensor
     predictive: bool
+    modes: Modes | None = None
 
     def scaled(self, inputs: Tensor) -> Tensor:
         """(..., p) -> (..., p)."""
@@ -104,6 +141,18 @@ class ClosedForm(NodeMechanism):
         )
         residual = (values.squeeze(-1) - self.centre) / self.scale - mean
         return (residual / self._sigma(parents, epistemic) - self.shift).unsqueeze(-1)
+
+    def joint_root(self, parents: Tensor, noise: Tensor) -> Tensor:  # noqa: ARG002
+        """The Cholesky factor of the process's covariance, (..., s, p), (..., s, 1) -> (..., s, s)."""
+        return self.scale * lower_root(covariance(self.posterior, parents))
+
+    def conditioned(self, parents: Tensor, values: Tensor) -> "ClosedForm":
+        """The mechanism after m further observations, (..., m, p), (..., m, 1)."""
+        targets, std = (values.squeeze(-1) - self.centre) / self.scale, self.noise.std(parents)
+        variances = std.square()
+        if self.modes is not None:
+            targets, variances = self.modes.attributed(targets, std, *self.posterior.belief(parents))
+        return replace(self, posterior=conditioned(self.posterior, parents, targets, variances))
 
     def _sigma(self, parents: Tensor, epistemic: Tensor) -> Tensor:
         own = self.noise.std(parents)
@@ -147,6 +196,11 @@ class Decoded(NodeMechanism):
     def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
         """The encoder's noise, (..., p), (..., 1) -> (..., 1)."""
         return self.encoder.abduct(parents, values)
+
+    def joint_root(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """The Cholesky factor of the decoder's covariance, (..., s, p), (..., s, 1) -> (..., s, s)."""
+        joined = self._joined(parents, noise.squeeze(-1))
+        return self.encoder.scale * lower_root(covariance(self.decoder, joined))
 
     def _joined(self, parents: Tensor, noise: Tensor) -> Tensor:
         """(..., p), (...) -> (..., p + 1)."""

@@ -84,13 +84,8 @@ class CausalNetwork:
             if fixed is not None and node in fixed:
                 known[node] = fixed[node]
                 continue
-            names = self.task.inputs(node)
-            inputs = (
-                torch.stack(torch.broadcast_tensors(*(known[name] for name in names)), -1)
-                if names
-                else actions.new_empty(*actions.shape[:-1], 1, 0)
-            )
-            scaled, own = mechanism.scaled(inputs), noise[..., place].unsqueeze(-1)
+            scaled = mechanism.scaled(self._inputs(node, known, (*actions.shape[:-1], 1)))
+            own = noise[..., place].unsqueeze(-1)
             if perturbation is None and node not in spread:
                 known[node] = mechanism.forward(scaled, own).squeeze(-1)
                 continue
@@ -101,6 +96,61 @@ class CausalNetwork:
         return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1), {
             node: spreads[node] for node in spread if node in spreads
         }
+
+    def experiments(self, actions: Tensor, epistemic: Tensor, noise: Tensor) -> Tensor:
+        """The outcomes of m experiments on one plausible network: each node's function is drawn jointly at
+        the inputs that the experiments reach.
+
+        Args:
+            actions: (..., m, k), in their units.
+            epistemic: Normal draws, (..., m, N).
+            noise: The noise of each experiment, (..., m, N).
+
+        Returns:
+            Node values, (..., m, N).
+        """
+        known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
+        shape = torch.broadcast_shapes(actions.shape[:-1], noise.shape[:-1])
+        for place, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+            scaled = mechanism.scaled(self._inputs(node, known, (*shape[:-1], 1, shape[-1])))
+            own = noise[..., place].unsqueeze(-2).unsqueeze(-1)
+            deviation = mechanism.joint_root(scaled, own) @ epistemic[..., place].unsqueeze(-2).unsqueeze(-1)
+            known[node] = (mechanism.belief(scaled, own)[0] + deviation).squeeze(-1)
+        return torch.stack([known[node].squeeze(-2).expand(shape) for node in self.task.nodes], -1)
+
+    def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
+        """The network after m further experiments, with its parameters as fitted.
+
+        Args:
+            actions: (..., m, k), in their units; leading dimensions are those of several sets of experiments.
+            values: What all nodes came out at, (..., m, N).
+
+        Returns:
+            A network for actions whose leading dimensions, before the last two, broadcast against those of
+            the sets.
+
+        Raises:
+            TypeError: if a mechanism cannot be conditioned.
+        """
+        known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
+        known |= {node: values[..., place].unsqueeze(-2) for place, node in enumerate(self.task.nodes)}
+        shape = (*values.shape[:-2], 1, values.shape[-2])
+        return CausalNetwork(
+            self.task,
+            tuple(
+                mechanism.conditioned(
+                    mechanism.scaled(self._inputs(node, known, shape)), known[node].unsqueeze(-1)
+                )
+                for node, mechanism in zip(self.task.nodes, self.mechanisms, strict=True)
+            ),
+        )
+
+    def _inputs(self, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
+        """A node's inputs (..., p); of a node without any, (*shape, 0)."""
+        names = self.task.inputs(node)
+        if not names:
+            return next(iter(known.values())).new_empty(*shape, 0)
+        return torch.stack(torch.broadcast_tensors(*(known[name] for name in names)), -1)
 
     def reward(self, values: Tensor) -> Tensor:
         """The known reward of node values, (..., N) -> (...)."""

@@ -35,7 +35,7 @@ from rehearsal_torch.estimators.hsic import Dependence, DependencePenalty, depen
 from rehearsal_torch.estimators.kernel import Kernel
 from rehearsal_torch.estimators.mixture import Components, GaussianMixtures, StandardNormals
 from rehearsal_torch.estimators.mixture_regression import MixtureRegression
-from rehearsal_torch.mechanisms.gp_mechanism import ClosedForm, Decoded, Noise, noise_input
+from rehearsal_torch.mechanisms.gp_mechanism import ClosedForm, Decoded, Modes, Noise, noise_input
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
@@ -276,9 +276,23 @@ class ExogenousModel(CausalModel):
                 cube.centre[place],
                 cube.scale[place],
             )
-            encoder = ClosedForm(*scales, means[place], noise, shift, self.scale == "predictive")
+            encoder = ClosedForm(
+                *scales, means[place], noise, shift, self.scale == "predictive", self._modes(place)
+            )
             mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[place]))
         return CausalNetwork(self.rows.structured_task, tuple(mechanisms))
+
+    def _modes(self, place: int) -> Modes | None:
+        """The mixture under which a node's process was fitted, over the standard deviation of the noise."""
+        if self.mixed is None or not bool(self.mixed.adopted[place]):
+            return None
+        own = self.mixed.weights[place] > 0
+        std = self.mixed.noise_std[place]
+        return Modes(
+            self.mixed.weights[place][own],
+            self.mixed.means[place][own] / std,
+            self.mixed.variances[place][own] / std.square(),
+        )
 
     def _shapes(self) -> GaussianProcesses | None:
         return None if self.spread is None else self.spread.processes

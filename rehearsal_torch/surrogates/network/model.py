@@ -9,6 +9,10 @@ a member the epistemic perturbation is thus the same number of standard deviatio
 posteriors of several actions are more strongly correlated than under the exact posterior, while the marginal
 posterior of a single action is correct.
 
+`network_model.NetworkModel` has all of BoTorch's interface, and is the one for acquisition functions; this
+is the bare ensemble. BoTorch's sampler of ensembles draws other members, with replacement, for each element
+of a t-batch, so that equal candidates differ in value.
+
 Source: Balandat et al. (2020), Sec. 3 (the model interface); Astudillo and Frazier (2021), Sec. 4.2 (fixed
 samples).
 """
@@ -21,6 +25,7 @@ from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.network_posterior import plausible_values
 
 
 @final
@@ -52,10 +57,8 @@ class NetworkEnsemble(EnsembleModel):
 
     def forward(self, X: Tensor) -> Tensor:
         """Expected rewards of actions in their units, (..., q, k) -> (..., E, q, 1)."""
-        members, draws = len(self.epistemic), len(self.noise)
-        perturbed = self.epistemic.repeat_interleave(draws, 0)
-        values, _ = self.network.propagate(
-            X, self.noise.repeat(members, 1), lambda place, _: perturbed[:, place]
-        )
-        rewards = self.network.reward(values).unflatten(-1, (members, draws)).mean(-1)
-        return rewards.mT.unsqueeze(-1)
+
+        def reward(values: Tensor) -> Tensor:
+            return self.network.reward(values).unsqueeze(-1)
+
+        return plausible_values(self.network, X, self.noise, self.epistemic, reward).movedim(0, -3)

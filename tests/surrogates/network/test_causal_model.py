@@ -65,3 +65,35 @@ def test_strange_names_are_refused():
         counterfactual(MODEL.network(), chain(5, 0), {"X": 1.0})
     with pytest.raises(ValueError, match=r"\['a'\] are not nodes"):
         sample(MODEL, torch.zeros(1, 2, dtype=torch.float64), 4, fixed={"a": 1.0})
+
+
+@pytest.mark.parametrize("phi", ["homoskedastic", "heteroskedastic", "mixture"])
+@pytest.mark.parametrize("scale", ["noise", "predictive"])
+def test_a_conditioned_network_is_that_of_a_model_conditioned_on_the_table(phi, scale):
+    model, further = fit(ExogenousModel(CHAIN, phi=phi, scale=scale), chain(30, 0)), chain(3, 4)
+    network = model.network()
+    nodes = network.task.nodes
+    conditioned = network.conditioned(further.columns(CHAIN.actions), further.columns(nodes))
+    model.condition(chain(30, 0) + further)
+    own, deviations = noise(5, 1), noise(5, 2)
+    actions = torch.rand(4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found, expected = (
+        each.propagate(actions, own, lambda place, _: deviations[:, place], spread=nodes)
+        for each in (conditioned, model.network())
+    )
+    torch.testing.assert_close(found[0], expected[0], rtol=0, atol=1e-9)
+    for node in nodes:
+        torch.testing.assert_close(found[1][node], expected[1][node], rtol=0, atol=1e-9)
+
+
+def test_experiments_that_are_far_apart_are_those_of_one_network_and_its_noise():
+    network = fit(ExogenousModel(CHAIN, phi="homoskedastic"), chain(30, 0)).network()
+    actions = torch.tensor([[0.3, 0.2]], dtype=torch.float64)
+    own, deviations = noise(6, 1), noise(6, 2)
+    values, _ = network.propagate(actions, own, lambda place, _: deviations[:, place])
+    # One experiment in each of six batches: the joint distribution is that of a single action.
+    alone = network.experiments(actions.expand(6, 1, 2), deviations.unsqueeze(1), own.unsqueeze(1))
+    torch.testing.assert_close(alone[:, 0], values[0])
+    # Without what is not known, any number of experiments are predictions.
+    together = network.experiments(actions.expand(6, 2), 0 * deviations, own)
+    torch.testing.assert_close(together, network.propagate(actions, own)[0][0])

@@ -1,0 +1,352 @@
+"""A causal network as a BoTorch model: posterior, conditioning and fantasies through the graph.
+
+The outputs are expectations over the noise: of the reward, and of any node under the actions,
+
+    E_u[r(x(a, u))],      E_u[x_i(a, u)],
+
+and `posterior` is the distribution of these numbers by what is not known of the mechanisms
+(`network_posterior`). With `observation_noise=True` it is that of a single experiment's reward and node
+values.
+
+Exact, up to the number of members and noise draws: the posterior of one action, given the hyper-parameters
+and the noise distributions as fitted; conditioning on further rows under normal noise, which equals a fit
+with these parameters kept; the joint distribution of the noisy outcomes of q experiments, and so fantasies.
+Approximate: what is fitted (hyper-parameters, noise distributions, scales) counts as known; under one member
+a mechanism deviates by the same number of standard deviations everywhere, so that the joint posterior of q
+actions without noise is more strongly correlated than the exact one; under a noise mixture the mode of a
+further row is weighed once (`mechanisms.gp_mechanism`); the noise of an experiment is interpolated between
+1,024 quantiles.
+
+Source: Balandat et al. (2020), Sec. 3 and App. A (models, fantasies); Astudillo and Frazier (2021), Sec. 4
+(function networks); Ren et al. (2025), Eq. 5; conditioning of every node on a fantasy is ours.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.models.model import Model
+from botorch.models.transforms.input import InputTransform, ReversibleInputTransform
+from botorch.models.transforms.outcome import OutcomeTransform
+from botorch.sampling.base import MCSampler
+from botorch.utils.sampling import draw_sobol_normal_samples
+from torch import Tensor
+
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.distinct_points import at_distinct
+from rehearsal_torch.surrogates.network.network_outputs import REWARD, NetworkOutputs, observed
+from rehearsal_torch.surrogates.network.network_posterior import (
+    CHUNK,
+    ExperimentPosterior,
+    NetworkPosterior,
+    Read,
+    plausible_values,
+)
+
+QUANTILES = 1024
+
+
+@final
+class NetworkModel(Model):
+    """A fitted causal model for BoTorch's acquisition functions; computed in float64.
+
+    Args:
+        surrogate: The fitted model; a snapshot of its network is taken on construction.
+        outputs: The m outputs: "reward", or names of nodes.
+        members: E, number of plausible networks; even, since they come in antithetic pairs.
+        draws: S, noise draws over which each is averaged.
+        fantasy_members: Members of the models that `fantasize` returns, of which a batch may hold thousands;
+            even.
+        seed: Seed of members and noise.
+        table: The experiments, for `train_targets`; None if no acquisition function reads them.
+        input_transform: From X to actions in their units; None if X is that.
+        outcome_transform: Its inverse maps outputs of the network to those of this model.
+
+    Attributes:
+        bounds: (2, k), of the actions in their units.
+        train_inputs: The actions of the experiments, in the units of X, one tensor (..., n, k) in a tuple; of
+            an input transform that cannot be inverted, in those of the actions.
+        train_targets: The outputs that the experiments came out at, (..., n), or (..., m, n) if m > 1; None
+            without a table.
+
+    Raises:
+        ValueError: if an output is unknown or repeated, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        surrogate: CausalModel,
+        outputs: Sequence[str] = (REWARD,),
+        members: int = 64,
+        draws: int = 16,
+        fantasy_members: int = 8,
+        seed: int = 0,
+        table: Table | None = None,
+        input_transform: InputTransform | None = None,
+        outcome_transform: OutcomeTransform | None = None,
+    ) -> None:
+        super().__init__()
+        if draws < 1 or min(members, fantasy_members) < 2 or members % 2 or fantasy_members % 2:
+            raise ValueError(
+                "expected at least 1 draw and even numbers of members; got "
+                f"draws={draws}, members={members} and fantasy_members={fantasy_members}"
+            )
+        self.network: CausalNetwork = surrogate.network()
+        self._outputs = NetworkOutputs(self.network, tuple(outputs))
+        self.noise = surrogate.draws(draws, seed)
+        self.quantiles = surrogate.draws(QUANTILES, seed + 2).sort(0).values
+        half = draw_sobol_normal_samples(len(self.nodes), members // 2, seed=seed + 1, dtype=torch.float64)
+        self.epistemic = torch.stack([half, -half], 1).flatten(0, 1).to(self.noise)
+        self.fantasy_members = fantasy_members
+        box = surrogate.task.box
+        self.bounds = torch.stack([box.lower, box.upper]).to(self.noise)
+        if input_transform is not None:
+            self.input_transform = input_transform
+        if outcome_transform is not None:
+            self.outcome_transform = outcome_transform
+        self._batch_shape, self._moving = torch.Size(), False
+        actions = surrogate.visited() if table is None else table.columns(surrogate.task.actions).double()
+        if isinstance(input_transform, ReversibleInputTransform):
+            self.eval()
+            actions = input_transform.untransform(actions)
+        self.train_inputs: tuple[Tensor] = (actions.to(self.noise),)
+        self._observed = None if table is None else observed(surrogate, self.nodes, table).to(self.noise)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The N nodes of the network, in the order of Y."""
+        return self._outputs.nodes
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the m outputs."""
+        return self._outputs.names
+
+    @property
+    def num_outputs(self) -> int:
+        """m."""
+        return len(self.outputs)
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The leading dimensions of the sets of rows on which the model was conditioned; () before."""
+        return self._batch_shape
+
+    @property
+    def train_targets(self) -> Tensor | None:
+        """The outputs of the experiments, (..., n) or (..., m, n)."""
+        if self._observed is None:
+            return None
+        told = self._outputs.read(self._observed).mT
+        return told.squeeze(-2) if self.num_outputs == 1 else told
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> NetworkPosterior:
+        """The joint posterior of the outputs at q points.
+
+        Args:
+            X: (*b, q, k).
+            output_indices: Outputs to compute, by index; None for all.
+            observation_noise: Whether the outputs are those of single experiments, noise included.
+            posterior_transform: A transform of BoTorch, applied to samples by its `evaluate`; q' points
+                and m' outputs remain.
+
+        Returns:
+            The posterior of (*b, q, m) outputs, b broadcast against the batch shape, or of (*b, q', m').
+
+        Raises:
+            ValueError: if X has the wrong width, or the noise is given as a tensor.
+        """
+        if isinstance(observation_noise, Tensor):
+            raise ValueError(
+                "observation_noise: expected True or False; got a tensor: the noise of a causal model is "
+                "that of its nodes, as it was learnt"
+            )
+        self.eval()
+        actions = self._actions(X)
+        places = range(self.num_outputs) if output_indices is None else output_indices
+        read, transform = self._reader(places), posterior_transform
+
+        def transformed(values: Tensor) -> Tensor:
+            if transform is None:
+                return values
+            told = transform.evaluate(values.contiguous())
+            return told.unsqueeze(-1) if told.ndim < values.ndim else told
+
+        width = transformed(actions.new_zeros(actions.shape[-2], len(places))).shape
+        shape = (*actions.shape[:-2], *width)
+        if observation_noise:
+            return ExperimentPosterior(
+                self.network,
+                actions,
+                self.noise,
+                self.epistemic,
+                self.quantiles,
+                lambda values: transformed(read(values)),
+                shape,
+            )
+        return NetworkPosterior(
+            lambda epistemic: transformed(self._values(actions, epistemic, read)), self.epistemic, shape
+        )
+
+    def subset_output(self, idcs: list[int]) -> "NetworkModel":
+        """The model of some of the outputs, by index.
+
+        Raises:
+            NotImplementedError: if there is an outcome transform that cannot be restricted.
+        """
+        new = self._copy()
+        new._outputs = self._outputs.only(idcs)
+        if (transform := self._to_outputs) is not None:
+            new.outcome_transform = transform.subset_output(idcs=idcs)
+        return new
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
+        """The model after further experiments, with all parameters as fitted.
+
+        Args:
+            X: (*b, n', k); b broadcasts against the batch shape.
+            Y: (*b', n', N), the value of every node, in the order of `nodes`; or of `outputs`, if these are
+                all nodes. b' broadcasts against b.
+
+        Returns:
+            A model of batch shape b' (broadcast against b and the batch shape).
+
+        Raises:
+            ValueError: if Y does not hold the values of all nodes: the reward alone does not say what its
+                causes came out at.
+            TypeError: if a mechanism cannot be conditioned.
+        """
+        self.eval()
+        told, transform = Y.to(self.noise), self._to_outputs
+        if transform is not None and self._outputs.all_nodes and told.shape[-1] == self.num_outputs:
+            told = transform(told)[0]
+        values = self._outputs.node_values(told)
+        return self._after(X, self._actions(X, expand=False), values, len(self.epistemic))
+
+    def fantasize(
+        self,
+        X: Tensor,
+        sampler: MCSampler,
+        observation_noise: Tensor | None = None,
+        propagate_grads: bool = True,  # noqa: ARG002
+    ) -> "NetworkModel":
+        """Models after experiments whose outcomes are drawn: every node's value, through the graph, noise
+        included, and then every node's process conditioned on it.
+
+        Args:
+            X: (*b, n', k).
+            sampler: Draws the outcomes; of normal base samples, as `SobolQMCNormalSampler`.
+            observation_noise: None: the noise is that of the nodes.
+            propagate_grads: For BoTorch, which passes it; gradients flow to X in any case, as one-shot
+                optimisation needs.
+
+        Returns:
+            A model of batch shape (*sample_shape, *b), with `fantasy_members`.
+
+        Raises:
+            ValueError: if a noise is given.
+            TypeError: if a mechanism cannot be conditioned.
+        """
+        if observation_noise is not None:
+            raise ValueError(
+                "observation_noise: expected None; got a tensor: the noise of a causal model is that of its "
+                "nodes, as it was learnt"
+            )
+        self.eval()
+        actions = self._actions(X)
+        if not actions.shape[-2]:
+            return self._with(sampler.sample_shape + actions.shape[:-2], self.fantasy_members)
+        outcomes = ExperimentPosterior(
+            self.network,
+            actions,
+            self.noise,
+            self.epistemic,
+            self.quantiles,
+            lambda values: values,
+            (*actions.shape[:-1], len(self.nodes)),
+        )
+        return self._after(X, actions, sampler(outcomes), self.fantasy_members)
+
+    def _values(self, actions: Tensor, epistemic: Tensor, read: Read) -> Tensor:
+        """The outputs of plausible networks, (*b, q, k), (E, *b, N) -> (E, *b, q, m)."""
+        if self.batch_shape or self._moving or epistemic.shape[1:-1].numel() != 1:
+            return plausible_values(self.network, actions, self.noise, epistemic, read)
+        draws = epistemic.reshape(len(epistemic), -1)
+        size = max(1, CHUNK // (len(draws) * len(self.noise)))
+        return at_distinct(
+            lambda points: plausible_values(self.network, points, self.noise, draws, read), actions, size
+        )
+
+    @property
+    def _to_outputs(self) -> OutcomeTransform | None:
+        """The outcome transform; BoTorch's models have the attribute only if there is one."""
+        transform = self._modules.get("outcome_transform")
+        assert transform is None or isinstance(transform, OutcomeTransform)
+        return transform
+
+    def _actions(self, X: Tensor, expand: bool = True) -> Tensor:
+        """X in the actions' units, (*b, q, k) -> (*b, q, k), over the batch shape if `expand`."""
+        width = self.bounds.shape[-1]
+        actions = self.transform_inputs(X.to(self.noise))
+        if actions.ndim < 2 or actions.shape[-1] != width:
+            raise ValueError(
+                f"X: expected the shape (..., q, {width}), a column for each of "
+                f"{list(self.network.task.actions)}; got {tuple(X.shape)}"
+            )
+        if not expand:
+            return actions
+        shape = torch.broadcast_shapes(actions.shape[:-2], self.batch_shape)
+        return actions.expand(*shape, *actions.shape[-2:])
+
+    def _after(self, X: Tensor, actions: Tensor, values: Tensor, members: int) -> "NetworkModel":
+        """The model after experiments with actions (*b, n', k) and node values (*b', n', N)."""
+        shape = torch.broadcast_shapes(actions.shape[:-2], values.shape[:-2], self.batch_shape)
+        new = self._with(shape, members)
+        new.network = self.network.conditioned(actions, values)
+        new._moving = self._moving or actions.requires_grad or values.requires_grad
+        tried = X.to(self.noise) if X.shape == actions.shape else actions
+        rows = tried.expand(*new.batch_shape, *tried.shape[-2:])
+        new.train_inputs = (_appended(self.train_inputs[0], rows),)
+        if self._observed is not None:
+            told = values.expand(*new.batch_shape, *values.shape[-2:])
+            new._observed = _appended(self._observed, told)
+        return new
+
+    def _with(self, batch_shape: torch.Size, members: int) -> "NetworkModel":
+        """A copy with another batch shape and at most so many members."""
+        new = self._copy()
+        new._batch_shape, new.epistemic = batch_shape, self.epistemic[:members]
+        return new
+
+    def _copy(self) -> "NetworkModel":
+        """A copy that shares tensors, but not the registry of modules."""
+        new = copy.copy(self)
+        new._modules = dict(self._modules)
+        return new
+
+    def _reader(self, places: Sequence[int]) -> Read:
+        """The chosen outputs of node values, (..., N) -> (..., m)."""
+        transform, indices = self._to_outputs, list(places)
+        if transform is None:
+            return self._outputs.only(indices).read
+        return lambda values: transform.untransform(self._outputs.read(values))[0][..., indices]
+
+    def _set_transformed_inputs(self) -> None:
+        """Nothing: the network holds its rows in its own units."""
+
+    def _revert_to_original_inputs(self) -> None:
+        """Nothing, as before."""
+
+
+def _appended(old: Tensor, new: Tensor) -> Tensor:
+    """(*b, n, c) and (*b', n', c) -> (*b', n + n', c)."""
+    return torch.cat([old.expand(*new.shape[:-2], *old.shape[-2:]), new], -2)
