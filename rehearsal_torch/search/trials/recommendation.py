@@ -30,7 +30,7 @@ from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.trials.box_ascent import ascend
 
 # Standard deviations over plausible networks that are subtracted when candidates are compared.
-CAUTION = 1.0
+CAUTION = 0.0
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ def _surest(
 ) -> Recommendation:
     """The recommendation among actions (n, k), of which the last are the visited ones (m, k)."""
     rewards = objective.plausible(actions)
-    means, stds = rewards.mean(-1), rewards.std(-1)
-    values = means - caution * stds if caution else means
+    means, stds = objective.expected(actions, objective.other), rewards.std(-1)
+    values = rewards.mean(-1) - caution * stds if caution else means
     best = best_of_all(values)
     tried = torch.arange(len(actions) - len(visited), len(actions), device=actions.device)
     tried = tried[(actions[tried] != actions[best]).any(-1)]
