@@ -312,9 +312,10 @@ class CausalOptimiser:
             )
         action = dict(zip(self.task.actions, found.action.tolist(), strict=True))
         if found.runner_up is None:
-            return Recommended(action, found.predicted, found.std)
+            return Recommended(action, found.predicted, found.std, tried=found.tried)
         other = dict(zip(self.task.actions, found.runner_up.tolist(), strict=True))
-        return Recommended(action, found.predicted, found.std, other, found.runner_up_predicted, found.chance)
+        beside = other, found.runner_up_predicted, found.chance
+        return Recommended(action, found.predicted, found.std, *beside, found.tried)
 
     def read(self, path: str | Path) -> None:
         """Adds the experiments of a comma-separated file, one per row; the columns are actions, nodes, and

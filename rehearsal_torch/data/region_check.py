@@ -50,7 +50,7 @@ def _side(region: Polytope, face: int, values: Tensor) -> str:
     used = normal.nonzero()[:, 0].tolist()
     if len(used) == 1:
         (place,), slope = used, float(normal[used[0]])
-        name, column, bound = region.names[place], values[:, place], f"{offset / slope:.6g}"
+        name, column, bound = region.names[place], values[:, place], f"{offset / slope + 0.0:.6g}"
         if slope < 0:
             return f"{name} is at most {float(column.max()):.6g}, and the region asks for at least {bound}"
         return f"{name} is at least {float(column.min()):.6g}, and the region asks for at most {bound}"

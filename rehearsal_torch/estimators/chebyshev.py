@@ -25,13 +25,17 @@ EXACT = 1e-14
 FEWEST = 4
 
 
-def nodes_for(frequency: float) -> int:
-    """n for frequencies of at most z on [-1, 1]."""
+def nodes_for(frequency: float, most: int) -> int | None:
+    """n for frequencies of at most z on [-1, 1]; None if more than `most` nodes would be needed, or z is not
+    finite. As n >= z, that is known without counting.
+    """
+    if not frequency <= most:
+        return None
     count = max(FEWEST, math.ceil(frequency))
     if frequency > 0:
         while math.log(8) + count * math.log(frequency / 2) - math.lgamma(count + 1) > math.log(EXACT):
             count += 1
-    return count
+    return count if count <= most else None
 
 
 class ChebyshevNodes:

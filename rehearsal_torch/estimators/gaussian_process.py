@@ -238,6 +238,8 @@ class SolvedProcesses(GaussianProcesses, Solved):
         last = self.hyper if self.inputs.numel() else None
         held = self.hold(*examples)
         places = (held.counts > 0).nonzero()[:, 0]
+        if not len(places):
+            return
         before = None if last is None else last.only(places)
         made = []
         for kind in self.choice:

@@ -119,7 +119,8 @@ def read(path: str | Path) -> Recorded:
     card = folder.read_yaml("data.yaml")
     cautions = tuple(f"{key}: {value}" for key, value in card.items() if str(key).startswith("caution: "))
     config = folder.read_yaml("config.yaml")
-    seen = run.get("held_out_seen", False)
+    # Runs with a checkpoint that were recorded before this was known do not say.
+    seen = run.get("held_out_seen", None if config.get("checkpoint") else False)
     return Recorded(path, timed, dict(metrics), config, truth, choices, kind, cautions, seen)
 
 

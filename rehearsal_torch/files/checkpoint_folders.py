@@ -6,6 +6,7 @@ below the one that it would lie in, and below ``checkpoints`` and ``runs`` of th
 deep.
 """
 
+import os
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -20,7 +21,8 @@ ALIKE = 0.6
 def checkpoint_in(folder: str | Path) -> Path | None:
     """The folder of the checkpoint: ``checkpoint/`` of a run, or the folder itself; None if there is none."""
     for path in (Path(folder) / "checkpoint", Path(folder)):
-        if all((path / name).is_file() for name in FILES):
+        # `os.path.isfile` answers for folders that may not be read, too.
+        if all(os.path.isfile(path / name) for name in FILES):  # noqa: PTH113
             return path
     return None
 

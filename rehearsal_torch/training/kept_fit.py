@@ -38,7 +38,8 @@ class KeptFit(Generic[Fitted]):
         last call, otherwise a new one.
 
         Args:
-            make: Returns an unfitted surrogate for a task.
+            make: Returns an unfitted surrogate for a task; another factory makes another fit, a factory that
+                was changed in place does not.
             task: The task.
             table: The observations.
 

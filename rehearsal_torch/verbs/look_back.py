@@ -130,7 +130,8 @@ def _transitions(records: "Sequence[Episode] | Table", model: "Surrogate") -> "T
     """The records as a table of transitions.
 
     Raises:
-        RequestError: if they are something else or none, or lack columns that the model needs.
+        RequestError: if they are something else or none, lack columns that the model needs, or hold values
+            that are not finite.
     """
     from rehearsal_torch.data.episode import Episode, transitions
     from rehearsal_torch.data.table import Table
@@ -144,6 +145,8 @@ def _transitions(records: "Sequence[Episode] | Table", model: "Surrogate") -> "T
         kinds = {type(each).__name__: None for each in records} if isinstance(records, Sequence) else {}
         found = f"a {type(records).__name__}" + (f" of {', '.join(kinds)}" if kinds else "")
         raise RequestError(f"records: expected a list of Episodes, or their transitions; got {found}")
+    if not len(records):
+        raise RequestError("records: expected the transitions to which the model was fitted; got none")
     hidden = SequenceOverturning(model, lambda: records)
     if not hidden.models:
         raise RequestError(
@@ -154,6 +157,11 @@ def _transitions(records: "Sequence[Episode] | Table", model: "Surrogate") -> "T
         raise RequestError(
             f"records: no column {missing}; a primed name is that of the next time step "
             "(rehearsal_torch.transitions)"
+        )
+    if wrong := [name for name in records.names if not bool(records.columns([name]).isfinite().all())]:
+        raise RequestError(
+            f"records: the columns {wrong} hold values that are missing or infinite; expected finite "
+            "numbers: leave those transitions out"
         )
     return records
 

@@ -122,6 +122,8 @@ class SequenceOverturning:
             parents, values = first.examples(kept)
             located = torch.stack([model.mechanism.moments(parents)[0] for model in self.models]).mean(0)
         residual = (values - located).to(torch.float64).std(0, correction=0)
+        if bool((kept.columns(first.dose_names).std(0, correction=0) == 0).all()):
+            return "not computed: no dose varies among the transitions"
         features, doses = parents.to(torch.float64).split([len(names), len(first.dose_names)], -1)
         return _Spread(
             precision(doses, features),

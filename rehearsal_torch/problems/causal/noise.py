@@ -4,7 +4,7 @@
 
 The synthetic worlds use one, two or three modes, equally likely unless weights are given. The paper gives
 ranges of mu and c, but values for Dropwave alone. Where it gives ranges, means are symmetric here, so that
-the noise has mean zero and an additive model has the same best action with and without noise.
+with equal weights the noise has mean zero and an additive model has the same best action with and without it.
 
 Sobol draws of independent noises are u_i = F_i^{-1}(v_i), v a scrambled Sobol sequence in the unit cube.
 Means over them have an error of about 1/n for smooth functions, where independent draws have 1/sqrt(n); being

@@ -295,7 +295,11 @@ class MetricRidge(Solved):
         """L^-1 (Y - mean), (n, q), or fewer rows with the same products (`with_few_rows`): solved once, and
         again only if the factor was replaced.
         """
-        factor, version = self.factor, self.factor._version
+        factor = self.factor
+        if factor.is_inference():
+            # Its changes are not counted.
+            return with_few_rows(torch.linalg.solve_triangular(factor, self.centred, upper=False))
+        version = factor._version
         if self._solved is None or self._solved[0] is not factor or self._solved[1] != version:
             whitened = torch.linalg.solve_triangular(factor, self.centred, upper=False)
             self._solved = factor, version, with_few_rows(whitened)

@@ -130,8 +130,8 @@ class SpectralEnsemble(AlterationValue):
             return None
         half, found = float((upper - lower).max()) / 2, []
         for member, part in self._parts(prepared):
-            count = nodes_for(float(member.on_actions.abs().max()) * half)
-            if count > MOST_NODES:
+            count = nodes_for(float(member.on_actions.abs().max()) * half, MOST_NODES)
+            if count is None:
                 return None
             nodes = ChebyshevNodes(lower.squeeze(-1), upper.squeeze(-1), count)
             found.append((nodes, *member.value_and_covariance(part, nodes.places.unsqueeze(-1))))

@@ -95,7 +95,8 @@ class NetworkModel(Model):
                 f"draws={draws}, members={members} and fantasy_members={fantasy_members}"
             )
         self.network: CausalNetwork = surrogate.network()
-        self._outputs = NetworkOutputs(self.network, tuple(outputs))
+        names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        self._outputs = NetworkOutputs(self.network, names)
         self.noise = surrogate.draws(draws, seed)
         self.quantiles = surrogate.draws(QUANTILES, seed + 2).sort(0).values
         half = draw_sobol_normal_samples(len(self.nodes), members // 2, seed=seed + 1, dtype=torch.float64)

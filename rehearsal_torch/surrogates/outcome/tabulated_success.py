@@ -5,6 +5,8 @@ waves in a and of a polynomial of degree two (`estimators.feature_regression`), 
 between alterations. It is known to rounding from its values at n nodes (`estimators.chebyshev`), n a few
 dozen: the drawn functions are evaluated there once, and every further action costs n products a point.
 
+The widest interval of a batch of contexts decides on n, so that the last bits of a share depend on the batch.
+
 Source: ours.
 """
 
@@ -54,11 +56,10 @@ class TabulatedSuccess(SuccessOfMany):
             return None
         members, half = success.models.outcomes, float((upper - lower).max()) / 2
         fastest = [float(each.frequencies_of([each.inputs - 1]).abs().max()) for each in members]
-        counts = [nodes_for(frequency * half) for frequency in fastest]
-        if max(counts) > MOST_NODES:
-            return None
+        counts = [nodes_for(frequency * half, MOST_NODES) for frequency in fastest]
         ends = lower.squeeze(-1), upper.squeeze(-1)
-        return cls(success, contexts, [ChebyshevNodes(*ends, count) for count in counts])
+        nodes = [ChebyshevNodes(*ends, count) for count in counts if count is not None]
+        return cls(success, contexts, nodes) if len(nodes) == len(counts) else None
 
     def _values(self, actions: Tensor) -> Tensor:
         weights = self.nodes.weights(actions.squeeze(-1)).transpose(0, 1)

@@ -47,23 +47,26 @@ def test_the_runner_up_was_visited_and_is_another_action():
     )
 
 
-def test_the_chance_counts_networks_in_which_it_is_better():
-    # The two differ by 3 a + ... in the mean; in a network e by .9 e_X (a - a') and .2 e_Y (b - b').
+def test_the_chance_is_that_of_the_difference_in_the_same_networks():
+    # f_e(1, 0) - f_e(.9, 0) = .3 + .045 e_X: negative only for e_X < -6.7, however little is known of each.
     found = asked(linear_chain([[0.9, 0.0], [0.1, 2.0]]), caution=0.0)
     assert found.runner_up.tolist() == [0.9, 0.0]
-    # f_e(1, 0) - f_e(.9, 0) = .3 + .045 e_X: negative only for e_X < -6.7.
-    assert found.chance == 1.0
-    close = asked(linear_chain([[0.2, 0.0]]), caution=0.0)
-    # 2.4 + .36 e_X: negative for e_X < -6.7 as well; the two share their networks.
-    assert close.chance == 1.0
+    assert found.std > 0.5
+    assert found.chance > 0.999
+    # f_e(1, 0) - f_e(1, .1) = .1 - .02 e_Y.
+    close = asked(linear_chain([[1.0, 0.1]]), caution=0.0)
+    assert close.chance == pytest.approx(1.0, abs=1e-4)
 
 
-def test_a_recommended_visited_action_is_compared_with_the_next_one():
-    model = linear_chain([[1.0, 0.0], [0.5, 0.5]])
-    found = asked(model, caution=0.0)
+def test_a_recommended_visited_action_is_compared_with_another_one():
+    found = asked(linear_chain([[1.0, 0.0], [0.9999, 0.0], [0.5, 0.5]]), caution=0.0)
     assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
-    assert found.runner_up is not None
-    assert found.chance >= 0
+    assert found.tried
+    assert found.runner_up.tolist() == [0.5, 0.5]
+    alone = asked(linear_chain([[1.0, 0.0]]), caution=0.0)
+    assert alone.tried
+    assert alone.runner_up is None
+    assert not asked(linear_chain(VISITED[:1]), caution=0.0).tried
 
 
 def test_without_visited_actions_there_is_no_runner_up():

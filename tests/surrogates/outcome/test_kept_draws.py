@@ -56,3 +56,11 @@ def test_copies_start_without_any():
     ask("a", [])
     copied = deepcopy(kept)
     assert (len(kept), len(copied), copied.most) == (1, 0, 10)
+
+
+def test_tensors_of_inference_mode_keep_nothing():
+    ask, made = counting(KeptDraws(10))
+    with torch.inference_mode():
+        source = [torch.zeros(2)]
+    assert ask("a", source) is not ask("a", source)
+    assert made == ["a", "a"]
