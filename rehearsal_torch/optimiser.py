@@ -46,7 +46,7 @@ from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import SET, causal_task, experiments_of
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import recommend
-from rehearsal_torch.search.trials.pending import impute_pending
+from rehearsal_torch.search.trials.pending import aware_of_pending
 from rehearsal_torch.search.trials.proposal import (
     check_settable,
     designed_action,
@@ -195,11 +195,8 @@ class CausalOptimiser:
                     or (lacking and short)
                 ):
                     action = designed_action(self.task, log, self.initial, self.seed)
-                elif model is None:
-                    model = self._believing(log)
-                    action = self._searched(model, log)
                 else:
-                    impute_pending(model, self.task, log)
+                    model = self._fitted(log) if model is None else model
                     action = self._searched(model, log)
                 log, suggestion = log.ask(action)
                 made.append(suggestion)
@@ -368,15 +365,6 @@ class CausalOptimiser:
         )
 
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
-        objective = self.objective(model, self._case(log))
+        objective = aware_of_pending(self.objective, model, self._case(log), log)
         with in_numbers(EXPERIMENTS):
             return searched_action(objective, self.search, log, self.seed)
-
-    def _believing(self, log: TrialLog) -> CausalModel:
-        """The fitted model, with the outcomes of pending and failed actions imputed by their posterior
-        means.
-        """
-        model = self._fitted(log)
-        if log.in_states("pending", "failed"):
-            impute_pending(model, self.task, log)
-        return model
