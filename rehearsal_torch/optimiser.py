@@ -14,7 +14,8 @@ share the fit until another trial is completed.
 A batch of actions is selected sequentially: the outcome of each pending action is imputed by its posterior
 mean, which removes the epistemic uncertainty of the mechanisms near it, and the next action is selected under
 that model; failed actions are imputed likewise, so that they are not repeated. Hyper-parameters are kept
-fixed meanwhile. Pending or failed settings are never suggested again.
+fixed meanwhile. Objectives that take pending actions are told of them instead (`search.trials.pending`).
+Pending or failed settings are never suggested again.
 
 Every call is atomic: a call that raises an error has changed nothing, neither in memory nor in the file.
 
