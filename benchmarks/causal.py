@@ -52,6 +52,7 @@ METHODS = (
     "qlognei",
     "qlogei",
     "qucb",
+    "qkg",
 )
 PROBLEMS: dict[str, Callable[[int], CausalWorld]] = {
     "dropwave": lambda seed: Dropwave(seed=seed),

@@ -21,6 +21,7 @@ from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
+from rehearsal_torch.objectives.trials.knowledge_gradient import KnowledgeGradient
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.pending import impute_pending
@@ -142,17 +143,26 @@ def test_a_batch_is_spread_out(structure):
     assert again.pending == []
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_batch_is_spread_out_by_pending_points(function, monkeypatch):
-    given, plain = [], BotorchAcquisition.__init__
+TOLD = {
+    **{
+        function: partial(BotorchAcquisition, function=function, members=16, screening_members=8)
+        for function in FUNCTIONS
+    },
+    "qkg": partial(KnowledgeGradient, fantasies=4, alternatives=4, members=4, member_draws=4),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_batch_is_spread_out_by_pending_points(name, monkeypatch):
+    given, kind = [], TOLD[name].func
+    plain = kind.__init__
 
     def noted(self, model, case, *, pending=None, **rest):
         given.append((len(model.visited()), None if pending is None else len(pending)))
         plain(self, model, case, pending=pending, **rest)
 
-    monkeypatch.setattr(BotorchAcquisition, "__init__", noted)
-    objective = partial(BotorchAcquisition, function=function, members=16, screening_members=8)
-    made = told(optimiser(objective=objective), 7)
+    monkeypatch.setattr(kind, "__init__", noted)
+    made = told(optimiser(objective=TOLD[name]), 7)
     failed = made.ask()[0]
     made.fail(failed)
     batch = [failed, *made.ask(3)]
