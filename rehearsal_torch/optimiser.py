@@ -39,6 +39,7 @@ from rehearsal_torch.data.reading import table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.file import read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import Reference, TrialLog
+from rehearsal_torch.data.trials.recommended import Recommended
 from rehearsal_torch.data.trials.store import TrialStore
 from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.files.schema import shown
@@ -46,7 +47,6 @@ from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import SET, causal_task, experiments_of
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.acquisition import recommend
 from rehearsal_torch.search.trials.pending import aware_of_pending
 from rehearsal_torch.search.trials.proposal import (
     check_settable,
@@ -54,6 +54,7 @@ from rehearsal_torch.search.trials.proposal import (
     lacking_for_model,
     searched_action,
 )
+from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.kept_fit import KeptFit
@@ -290,8 +291,9 @@ class CausalOptimiser:
         """
         return self._fitted(self._store.fresh())
 
-    def recommend(self) -> tuple[Action, float]:
-        """The action with the largest posterior mean of the reward, and that mean.
+    def recommend(self) -> Recommended:
+        """The action to keep, and its expected reward: a pair, which also says how sure both are, and which
+        tried action comes next (`Recommended`).
 
         Raises:
             ValueError: if no model can be fitted to the completed trials.
@@ -306,7 +308,11 @@ class CausalOptimiser:
                 f"nothing is recommended: its expected reward is {found.predicted}; are there values of very "
                 "different size in the table?"
             )
-        return dict(zip(self.task.actions, found.action.tolist(), strict=True)), found.predicted
+        action = dict(zip(self.task.actions, found.action.tolist(), strict=True))
+        if found.runner_up is None:
+            return Recommended(action, found.predicted, found.std)
+        other = dict(zip(self.task.actions, found.runner_up.tolist(), strict=True))
+        return Recommended(action, found.predicted, found.std, other, found.runner_up_predicted, found.chance)
 
     def read(self, path: str | Path) -> None:
         """Adds the experiments of a comma-separated file, one per row; the columns are actions, nodes, and

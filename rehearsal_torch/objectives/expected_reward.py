@@ -124,6 +124,8 @@ def safe_root(squares: Tensor) -> Tensor:
 
 # Candidates are screened with one in SCREEN draws.
 SCREEN = 4
+# Number of plausible networks by which recommendations are compared.
+PLAUSIBLE = 32
 # Maximum number of candidates times draws in one tensor.
 CHUNK = 16_384
 
@@ -237,6 +239,20 @@ class CausalObjective(Objective, ABC):
         default.
         """
         return mean_reward(self.network, actions, self.noise if noise is None else noise)
+
+    @cached_property
+    def networks(self) -> Tensor:
+        """Epistemic draws of plausible networks, (E, N), other than those of any objective."""
+        drawn = standard_draws(PLAUSIBLE, len(self.network.mechanisms), self.seed + 4)
+        return drawn.to(self.noise)
+
+    def plausible(self, actions: Tensor) -> Tensor:
+        """The expected reward in each of E plausible networks, (..., k) -> (..., E), in its unit: under few
+        of the draws that do not compare candidates, corrected by the posterior mean under all of them.
+        """
+        few = self.other[: max(1, len(self.other) // (SCREEN * SCREEN))]
+        correction = self.expected(actions, self.other) - self.expected(actions, few)
+        return plausible_rewards(self.network, actions, few, self.networks) + correction.unsqueeze(-1)
 
     def allowed(self, actions: Tensor) -> Tensor:
         """Whether actions (n, k) satisfy the bounds of the round and the limits of the task up to rounding,

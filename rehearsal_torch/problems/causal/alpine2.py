@@ -138,8 +138,8 @@ class Alpine2(CausalWorld):
     Args:
         mechanism: "anm", "non_dgm", "dgm" or "dgm_bounded".
         noise: Level and modes of the noise. Table 3 of the paper: mechanism "anm", sigma 1, scale 1, 1 mode.
-        scale: lambda, which multiplies the noise; None for .3 with "dgm" and "dgm_bounded", whose noise enters
-            to the fourth power, and 1 with the other two.
+        scale: lambda, which multiplies the noise; None for .3 with "dgm" and "dgm_bounded", where it enters
+            to the fourth power, and for 1 with the other two.
         size: Number of rounds and of experiments in the start design; by default 100 and 14.
         seed: Seed of the start design and of the noise in the rounds.
     """

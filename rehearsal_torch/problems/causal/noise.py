@@ -2,9 +2,9 @@
 
     p(u) = sum_c w_c N(u; mu_c, v_c),      v_c = c_c sigma^2.
 
-The synthetic worlds use one, two or three modes, equally likely unless weights are given. The paper gives ranges of mu and c, but
-values for Dropwave alone. Where it gives ranges, means are symmetric here, so that the noise has mean zero
-and an additive model has the same best action with and without noise.
+The synthetic worlds use one, two or three modes, equally likely unless weights are given. The paper gives
+ranges of mu and c, but values for Dropwave alone. Where it gives ranges, means are symmetric here, so that
+the noise has mean zero and an additive model has the same best action with and without noise.
 
 Sobol draws of independent noises are u_i = F_i^{-1}(v_i), v a scrambled Sobol sequence in the unit cube.
 Means over them have an error of about 1/n for smooth functions, where independent draws have 1/sqrt(n); being

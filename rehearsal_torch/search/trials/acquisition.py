@@ -5,92 +5,34 @@ screened with some of the draws; the best of them, the visited actions with the 
 maximiser of the posterior mean are the starts. A few joint quasi-Newton steps show which local maxima are
 high; the best starts continue to convergence.
 
-What a method would recommend for good is the action with the largest posterior mean of the reward,
-
-    a_r = argmax_a 1/S sum_s r(x(a, u_s)).
-
-The action tried next is chosen also for what it may teach; the recommendation is not. Its ascent uses the
-draws of the round; the choice among its end points and the visited actions uses other draws, so that the
-answer is not the one that those draws happened to favour.
+The action tried next is chosen also for what it may teach; what a method would recommend for good is not
+(`recommendation`).
 
 All random numbers come from the seed and the identity of the round.
 
 Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025),
-Alg. 1, line 6, and Eq. 3; Frazier (2018), Sec. 4.2 (the recommendation).
+Alg. 1, line 6, and Eq. 3.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate
-from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.recommendation import Recommendation, recommend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration
 
 REWARD = "expected reward of the recommendation"
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The action with the largest posterior mean.
-
-    Attributes:
-        action: (k,), in the actions' units.
-        predicted: Its posterior mean reward, estimated with draws other than those of the ascent.
-        evaluations: Number of points at which value and gradient were computed.
-    """
-
-    action: Tensor
-    predicted: float
-    evaluations: int
-
-
-def recommend(
-    objective: CausalObjective,
-    seed: int,
-    screened: int = 256,
-    starts: int = 12,
-    kept: int = 3,
-    steps: int = 60,
-    budget: Budget = UNLIMITED,
-) -> Recommendation:
-    """Maximises the posterior mean from the best visited actions and the best of `screened` space-filling
-    points, within the time budget.
-    """
-    region = objective.region(further=False)
-    width, few = len(objective.task.actions), objective.noise[: max(1, len(objective.noise) // SCREEN)]
-    visited, frame = objective.starts(starts // 2)[:, :width], objective.reward_frame
-
-    def value(actions: Tensor) -> Tensor:
-        return frame.standardised(objective.expected(actions))
-
-    def rough(actions: Tensor) -> Tensor:
-        return frame.standardised(objective.expected(actions, few))
-
-    with torch.no_grad():
-        spread = region.spread(screened, seed)
-        first = ranked(
-            torch.cat([rough(part) for part in region.units(spread).split(max(1, CHUNK // len(few)))])
-        )
-    begin = torch.cat(
-        [region.unit(visited), spread[first.topk(min(starts - len(visited), screened)).indices]]
-    )
-    found = ascend(value, region, begin, steps, kept=kept, rough=rough, budget=budget)
-    with torch.no_grad():
-        actions = torch.cat([region.units(found.points[:kept]), visited])
-        values = objective.expected(actions, objective.other)
-    best = best_of_all(values)
-    return Recommendation(actions[best], float(values[best]), found.evaluations)
 
 
 def decided(

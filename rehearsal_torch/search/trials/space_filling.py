@@ -18,7 +18,8 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.acquisition import decided, recommend
+from rehearsal_torch.search.trials.acquisition import decided
+from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 

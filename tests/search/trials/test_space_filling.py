@@ -5,7 +5,7 @@ import torch
 from scipy.stats import kstest, qmc
 
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.search.trials.acquisition import recommend
+from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.search.trials.space_filling import SAMPLINGS, SpaceFilling
 from rehearsal_torch.seeding import round_seed
 from tests.toys.causal_toys import hills, one_case
