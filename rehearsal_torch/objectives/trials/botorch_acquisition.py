@@ -10,15 +10,19 @@ plausible networks f_e(a) = E_u[r(x(a, u, e))], and takes its values as they are
 BoTorch's tolerances are absolute, so that the functions get rewards in standard deviations of the posterior
 means at the visited actions, from the largest one. Candidates are screened with the same function of fewer
 members and noise draws. Of the visited actions qlognei keeps those that are best in some plausible network
-(BoTorch's `prune_baseline`).
+(as BoTorch's `prune_baseline` does).
 
 Pending actions are BoTorch's `X_pending`: their outcomes are unknown, but count as known by the time that the
 candidate's is. For qlognei they belong to the incumbents; for the others the value is that of the candidate
 and the pending actions together.
 
+Under one plausible network a mechanism deviates by the same number of standard deviations everywhere
+(`surrogates.network.network_model`). The difference of two actions, by which qlognei and pending actions are
+judged, therefore counts as better known than it is.
+
 Source: Ament et al. (2023), Sec. 4 (log expected improvement, also noisy); Wilson et al. (2018), App. A
-(qUCB); Balandat et al. (2020), Sec. 3 and 4. The expectation over the noise inside f_e is ours, and the
-screening.
+(qUCB); Balandat et al. (2020), Sec. 3 and 4. The expectation over the noise inside f_e and the screening
+are ours.
 """
 
 from collections.abc import Callable
