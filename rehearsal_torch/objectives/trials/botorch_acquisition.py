@@ -21,8 +21,8 @@ Under one plausible network a mechanism deviates by the same number of standard 
 judged, therefore counts as better known than it is.
 
 Source: Ament et al. (2023), Sec. 4 (log expected improvement, also noisy); Wilson et al. (2018), App. A
-(qUCB); Balandat et al. (2020), Sec. 3 and 4. The expectation over the noise inside f_e and the screening
-are ours.
+(qUCB); Balandat et al. (2020), Sec. 3 and 4. The expectation over the noise inside f_e, and the
+screening, are ours.
 """
 
 from collections.abc import Callable
