@@ -40,7 +40,20 @@ from rehearsal_torch.training.fit import fit
 
 Row = dict[str, object]
 CONF = Path(__file__).resolve().parents[1] / "conf"
-METHODS = ("random_actions", "ucb", "eicf", "eifn", "mcbo", "mcbo_released", "excbo", "excbo_paper")
+METHODS = (
+    "random_actions",
+    "ucb",
+    "eicf",
+    "eifn",
+    "mcbo",
+    "mcbo_released",
+    "excbo",
+    "excbo_paper",
+    "qlognei",
+    "qlogei",
+    "qucb",
+    "qkg",
+)
 PROBLEMS: dict[str, Callable[[int], CausalWorld]] = {
     "dropwave": lambda seed: Dropwave(seed=seed),
     "alpine2": lambda seed: Alpine2(seed=seed),

@@ -14,7 +14,8 @@ share the fit until another trial is completed.
 A batch of actions is selected sequentially: the outcome of each pending action is imputed by its posterior
 mean, which removes the epistemic uncertainty of the mechanisms near it, and the next action is selected under
 that model; failed actions are imputed likewise, so that they are not repeated. Hyper-parameters are kept
-fixed meanwhile. Pending or failed settings are never suggested again.
+fixed meanwhile. Objectives that take pending actions are told of them instead (`search.trials.pending`).
+Pending or failed settings are never suggested again.
 
 Every call is atomic: a call that raises an error has changed nothing, neither in memory nor in the file.
 
@@ -46,7 +47,7 @@ from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import SET, causal_task, experiments_of
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.pending import impute_pending
+from rehearsal_torch.search.trials.pending import aware_of_pending
 from rehearsal_torch.search.trials.proposal import (
     check_settable,
     designed_action,
@@ -196,11 +197,8 @@ class CausalOptimiser:
                     or (lacking and short)
                 ):
                     action = designed_action(self.task, log, self.initial, self.seed)
-                elif model is None:
-                    model = self._believing(log)
-                    action = self._searched(model, log)
                 else:
-                    impute_pending(model, self.task, log)
+                    model = self._fitted(log) if model is None else model
                     action = self._searched(model, log)
                 log, suggestion = log.ask(action)
                 made.append(suggestion)
@@ -375,15 +373,6 @@ class CausalOptimiser:
         )
 
     def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
-        objective = self.objective(model, self._case(log))
+        objective = aware_of_pending(self.objective, model, self._case(log), log)
         with in_numbers(EXPERIMENTS):
             return searched_action(objective, self.search, log, self.seed)
-
-    def _believing(self, log: TrialLog) -> CausalModel:
-        """The fitted model, with the outcomes of pending and failed actions imputed by their posterior
-        means.
-        """
-        model = self._fitted(log)
-        if log.in_states("pending", "failed"):
-            impute_pending(model, self.task, log)
-        return model

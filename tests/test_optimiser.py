@@ -20,8 +20,11 @@ from rehearsal_torch.data.trials.file import TrialFileError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
+from rehearsal_torch.objectives.trials.knowledge_gradient import KnowledgeGradient
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.search.trials.pending import impute_pending
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.descent import Descent
@@ -140,6 +143,38 @@ def test_a_batch_is_spread_out(structure):
     assert again.pending == []
 
 
+TOLD = {
+    **{
+        function: partial(BotorchAcquisition, function=function, members=16, screening_members=8)
+        for function in FUNCTIONS
+    },
+    "qkg": partial(KnowledgeGradient, fantasies=4, alternatives=4, members=4, member_draws=4),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_batch_is_spread_out_by_pending_points(name, monkeypatch):
+    given, kind = [], TOLD[name].func
+    plain = kind.__init__
+
+    def noted(self, model, case, *, pending=None, **rest):
+        given.append((len(model.visited()), None if pending is None else len(pending)))
+        plain(self, model, case, pending=pending, **rest)
+
+    monkeypatch.setattr(kind, "__init__", noted)
+    made = told(optimiser(objective=TOLD[name]), 7)
+    failed = made.ask()[0]
+    made.fail(failed)
+    batch = [failed, *made.ask(3)]
+    # Failed and pending actions are told to the objective, and nothing is imputed.
+    assert given[-4:] == [(7, None), (7, 1), (7, 2), (7, 3)]
+    apart = [
+        max(abs(one["a"] - other["a"]), abs(one["b"] - other["b"]) / 2)
+        for one, other in itertools.combinations(batch, 2)
+    ]
+    assert min(apart) > 1e-3
+
+
 def test_pending_actions_leave_what_is_believed_as_it_is():
     made = told(optimiser(), 8)
     model = made.model()
@@ -147,7 +182,8 @@ def test_pending_actions_leave_what_is_believed_as_it_is():
     noise = model.draws(256, 0).mean(0, keepdim=True)
     before = model.network().propagate(at, noise)[0]
     made.ask()
-    believing = made._believing(made._store.log)
+    believing = made.model()
+    impute_pending(believing, made.task, made._store.log)
     network = believing.network()
     pending = torch.tensor([list(made.pending[0].values())], dtype=torch.float64)
     assert network.propagate(at, noise)[0][:, 0] == pytest.approx(before[:, 0], abs=0.15)

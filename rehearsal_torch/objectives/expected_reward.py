@@ -34,7 +34,7 @@ The extension to known functions of several nodes is ours.
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from botorch.utils.sampling import draw_sobol_normal_samples
@@ -145,6 +145,8 @@ class CausalObjective(Objective, ABC):
     """
 
     kind: Kind | None = "optimise"
+    # Whether it is given pending and failed actions, (p, k), as `pending`; for others they are imputed.
+    takes_pending: ClassVar[bool] = False
 
     def __init__(
         self,

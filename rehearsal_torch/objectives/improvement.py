@@ -41,6 +41,28 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel
 TEMPERATURE = 1e-6
 
 
+def incumbent(means: Tensor, identity: str) -> tuple[Tensor, Tensor]:
+    """The largest posterior mean, and the standard deviation of posterior means, of (n,); one, if they agree
+    up to rounding, of their size.
+
+    Args:
+        means: Posterior means at the visited actions; values that are not finite do not count.
+        identity: The round, for messages.
+
+    Raises:
+        NoFiniteValueError: if none is finite.
+    """
+    known = means[means.isfinite()]
+    if not len(known):
+        raise NoFiniteValueError(
+            f"{identity}: expected a finite reward of some visited action; {UNDEFINED}: look "
+            "for extreme values in the table"
+        )
+    spread = known.std() if len(known) > 1 else known.abs().max()
+    # A spread of any size counts, unless it is only rounding.
+    return known.max(), torch.where(spread > 1e-14 * known.abs().max(), spread, spread.clamp_min(1e-12))
+
+
 @final
 class Improvement(CausalObjective):
     """Log expected improvement over the best posterior mean.
@@ -89,18 +111,7 @@ class Improvement(CausalObjective):
                     for part in (inside if len(inside) else self.visited).split(64)
                 ]
             )
-        middle = middle[middle.isfinite()]
-        if not len(middle):
-            raise NoFiniteValueError(
-                f"{case.identity}: expected a finite reward of some visited action; {UNDEFINED}: look "
-                "for extreme values in the table"
-            )
-        spread = middle.std() if len(middle) > 1 else middle.abs().max()
-        # A spread of any size counts, unless it is only rounding.
-        self.best, self.scale = (
-            middle.max(),
-            torch.where(spread > 1e-14 * middle.abs().max(), spread, spread.clamp_min(1e-12)),
-        )
+        self.best, self.scale = incumbent(middle, case.identity)
 
     @property
     def frame(self) -> RewardFrame:

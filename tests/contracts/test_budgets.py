@@ -13,6 +13,7 @@ from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.optimism import Optimism
+from rehearsal_torch.objectives.trials.botorch_acquisition import BotorchAcquisition
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
@@ -87,6 +88,7 @@ SEARCHES = {
         {"screened": 64, "starts": 8},
         trial(ConfidenceBound, LIMITS),
     ),
+    "acquisition of botorch": (AcquisitionSearch, {"screened": 64, "starts": 8}, trial(BotorchAcquisition)),
     "optimistic_networks": (OptimisticNetworks, RESTARTS, trial(Optimism)),
     "optimistic_networks as released": (
         OptimisticNetworks,

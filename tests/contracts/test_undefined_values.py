@@ -21,6 +21,7 @@ from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability
+from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
@@ -181,6 +182,13 @@ TRIALS = {
         AcquisitionSearch(screened=32, starts=8, incumbents=2),
         lambda model: ConfidenceBound(model, one_case(model.task), propagate="mean"),
     ),
+    **{
+        function: (
+            AcquisitionSearch(screened=32, starts=8, incumbents=2),
+            lambda model, function=function: BotorchAcquisition(model, one_case(model.task), function),
+        )
+        for function in FUNCTIONS
+    },
     "uniform_actions": (SpaceFilling("uniform"), lambda model: PosteriorMean(model, one_case(model.task))),
     "sobol_actions": (SpaceFilling("sobol"), lambda model: PosteriorMean(model, one_case(model.task))),
     "optimistic_networks": (
@@ -202,7 +210,7 @@ def test_trials_never_recommend_an_undefined_action(name):
     if not isinstance(search, SpaceFilling):
         assert float(decision.alteration.values) < 0.5
         assert math.isfinite(decision.value)
-    with pytest.raises(NoFiniteValueError, match="expected a finite value"):
+    with pytest.raises(NoFiniteValueError, match=r"expected a finite (value|reward)"):
         search(objective(world(-1.0)))
 
 

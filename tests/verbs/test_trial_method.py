@@ -52,7 +52,7 @@ def test_the_default_asks_what_its_configuration_asks():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["ucb", "eifn", "sobol_actions"])
+@pytest.mark.parametrize("method", ["ucb", "eifn", "qlognei", "sobol_actions"])
 def test_another_method_is_chosen_by_name(method, tmp_path):
     file = tmp_path / "trials.json"
     made = told(rt.CausalOptimiser(TASK, initial=6, seed=2, method=method, file=file), 6)

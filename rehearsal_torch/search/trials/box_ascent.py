@@ -148,9 +148,10 @@ class UnitAcquisition(AcquisitionFunction):
     def _tidy(self, values: Tensor, gradients: Tensor | None) -> tuple[Tensor, Tensor]:
         slopes = values.new_zeros(len(values), 1) if gradients is None else gradients
         defined = values.isfinite() & slopes.isfinite().all(-1)
+        self.lowest = min(self.lowest, float(values.where(defined, torch.inf).min()))
         if bool(defined.all()):
             return values, slopes
-        self.holes, self.lowest = True, min(self.lowest, float(values.where(defined, torch.inf).min()))
+        self.holes = True
         floor = self.lowest - 1 - abs(self.lowest) if self.lowest < torch.inf else 0.0
         return values.where(defined, floor), slopes.where(defined.unsqueeze(-1), 0.0)
 

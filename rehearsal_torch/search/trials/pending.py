@@ -1,19 +1,46 @@
-"""Pending and failed trials, imputed with their posterior mean.
+"""Pending and failed trials, which the objective is told of, or which are imputed with their posterior mean.
 
-The next action is searched for under a model that is conditioned on these imputed trials. This removes the
-epistemic uncertainty near actions that are already under way, so that several actions can be requested one
-after the other.
+An objective that takes pending actions (`CausalObjective.takes_pending`) is given them. For others the next
+action is searched for under a model that is conditioned on these trials, imputed. This removes the epistemic
+uncertainty near actions that are already under way, so that several actions can be requested one after the
+other.
 
-Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer").
+Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer"); Balandat et al. (2020), App. F (pending
+points).
 """
+
+from collections.abc import Callable
 
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
+
+
+def aware_of_pending(
+    make: Callable[..., CausalObjective], model: CausalModel, case: RehearsalCase, log: TrialLog
+) -> CausalObjective:
+    """The objective of the next action, aware of pending and failed trials.
+
+    Args:
+        make: Returns the objective for (model, case), and for ``pending``, (p, k), if it takes it.
+        model: A fitted model; conditioned in place on imputed trials if the objective takes none.
+        case: The round.
+        log: The trials.
+    """
+    if not log.in_states("pending", "failed"):
+        return make(model, case)
+    made = class_of(make)
+    if made is not None and issubclass(made, CausalObjective) and made.takes_pending:
+        return make(model, case, pending=log.settings("pending", "failed"))
+    impute_pending(model, log.task, log)
+    return make(model, case)
 
 
 def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:

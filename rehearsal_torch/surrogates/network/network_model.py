@@ -210,6 +210,21 @@ class NetworkModel(Model):
             new.outcome_transform = transform.subset_output(idcs=idcs)
         return new
 
+    def fewer(self, members: int, draws: int) -> "NetworkModel":
+        """The model with the first members and noise draws only, for a cheaper approximation.
+
+        Raises:
+            ValueError: if there are not so many, or the number of members is odd.
+        """
+        if not (2 <= members <= len(self.epistemic) and 1 <= draws <= len(self.noise)) or members % 2:
+            raise ValueError(
+                f"expected an even number of members up to {len(self.epistemic)} and 1 to {len(self.noise)} "
+                f"draws; got {members} members and {draws} draws"
+            )
+        new = self._with(self.batch_shape, members)
+        new.noise = self.noise[:draws]
+        return new
+
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
         """The model after further experiments, with all parameters as fitted.
 

@@ -5,6 +5,7 @@ from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.improvement import Improvement
+from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.box_ascent import ascend
 from tests.toys.causal_toys import hills, linear_chain, one_case
@@ -39,6 +40,28 @@ def test_the_best_of_a_dense_grid_is_found(beta, limits):
     assert decision.trace["acquisition"] == decision.value
 
 
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("limits", [None, LIMITS])
+def test_of_botorchs_functions_too(function, limits):
+    model = hills(limits)
+    objective = BotorchAcquisition(
+        model,
+        one_case(model.task),
+        function,
+        members=8,
+        member_draws=4,
+        screening_members=4,
+        screening_draws=2,
+    )
+    _, value = grid(objective, model.task.limits)
+    decision = AcquisitionSearch()(objective)
+    assert decision.value >= value - 1e-4
+    model.task.check_action(decision.alteration.values)
+    # The maximiser of the posterior mean is among the starts.
+    with torch.no_grad():
+        assert decision.value >= float(objective(decision.recommendation.values)) - 1e-9
+
+
 def test_the_recommendation_is_the_maximiser_of_the_posterior_mean():
     model = hills()
     objective = ConfidenceBound(model, one_case(model.task), beta=3.0)
@@ -59,7 +82,7 @@ def test_pushes_are_chosen_along_with_the_action():
     assert decision.value == pytest.approx(3 + 2 * (0.9 + 0.2), abs=0.01)
 
 
-@pytest.mark.parametrize("make", [ConfidenceBound, Improvement])
+@pytest.mark.parametrize("make", [ConfidenceBound, Improvement, BotorchAcquisition])
 def test_the_same_seed_gives_the_same_decision(make):
     model = hills()
 

@@ -110,6 +110,18 @@ def test_undefined_points_are_flat_and_lower_than_all_others():
     assert bool(gradient[1:, 0, 0].gt(0).all())
 
 
+def test_a_batch_of_undefined_points_is_lower_than_the_defined_ones_before():
+    made = UnitAcquisition(lambda points: points[..., 0].log() - 3, BOX, UNLIMITED)
+    first, second = (
+        BOX.unit(torch.tensor([[low, 0.0], [low, 1.0]], dtype=torch.float64)).unsqueeze(1)
+        for low in (0.5, 0.0)
+    )
+    made.begin(first[:, 0])
+    before = made(first.requires_grad_(True))
+    assert not made.holes
+    assert float(made(second.requires_grad_(True)).detach().max()) < float(before.detach().min())
+
+
 def test_a_spent_budget_ends_at_the_best_points_so_far():
     calls = 0
 

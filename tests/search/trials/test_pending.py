@@ -1,15 +1,18 @@
 """What is believed of experiments that are under way."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.search.trials.pending import expected_rows, impute_pending
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.search.trials.pending import aware_of_pending, expected_rows, impute_pending
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
-from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, plain
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 from tests.toys.noisy_nodes import CHAIN, chain
 
 DOUBLE = torch.float64
@@ -85,6 +88,39 @@ def test_a_reward_of_several_nodes_says_nothing_of_any_single_one():
     )
     found = expected_rows(model, task, log_of(task, [((0.2,), (3.0, 4.0))], (0.5,)))
     assert found.columns(["X", "Y"]).tolist() == [[3.0, 4.0]]
+
+
+class Told(PosteriorMean):
+    takes_pending = True
+
+    def __init__(self, surrogate, case, pending=None):
+        super().__init__(surrogate, case)
+        self.pending = pending
+
+
+@pytest.mark.parametrize("make", [Told, partial(Told)])
+def test_an_objective_that_takes_pending_actions_is_told_of_them_and_the_model_stays(make):
+    model, seen = linear_chain(), []
+    model.condition = lambda table: seen.append(len(table))
+    log = log_of(model.task, [((0.2, 0.4), (0.4, 0.3))], (0.5, 1.0), (1.0, 0.0), (0.1, 0.1))
+    log, _ = log.abandon(4)
+    log, _ = log.fail(3, "the pump broke")
+    made = aware_of_pending(make, model, one_case(model.task), log)
+    assert made.pending.tolist() == [[0.5, 1.0], [1.0, 0.0]]
+    assert seen == []
+    done = log_of(model.task, [((0.2, 0.4), (0.4, 0.3))])
+    assert aware_of_pending(make, model, one_case(model.task), done).pending is None
+
+
+@pytest.mark.parametrize("make", [PosteriorMean, lambda model, case: PosteriorMean(model, case)])
+def test_for_others_they_are_imputed_before_the_objective_is_made(make):
+    model, seen = linear_chain(), []
+    model.condition = lambda table: seen.append(len(table))
+    log = log_of(model.task, [((0.2, 0.4), (0.4, 0.3))], (0.5, 1.0))
+    assert isinstance(aware_of_pending(make, model, one_case(model.task), log), PosteriorMean)
+    assert seen == [1, 2]
+    aware_of_pending(make, model, one_case(model.task), log_of(model.task, [((0.2, 0.4), (0.4, 0.3))]))
+    assert seen == [1, 2]
 
 
 def test_what_is_expected_follows_from_the_completed_trials_alone():

@@ -34,11 +34,25 @@ def test_a_point_that_comes_often_is_evaluated_once_and_again_only_for_a_gradien
 
     points = torch.cat([POINTS[:1].expand(3, 4, 2), POINTS[1:, :1].new_tensor([[[0.1, 0.2]]] * 3)], 1)
     points = points.clone().requires_grad_()
-    values = at_distinct(counted, points, 100)
+    values = at_distinct(counted, points, 6)
     assert asked == [5]
     values[:, 1, 2].sum().backward()
     assert asked == [5, 1]
     assert (points.grad != 0).any(-1).nonzero().tolist() == [[1, 2]]
+
+
+def test_few_points_are_evaluated_once_with_their_graph():
+    asked = []
+
+    def counted(points):
+        asked.append(len(points))
+        return waves(points)
+
+    points = POINTS[0].clone().requires_grad_()
+    at_distinct(counted, points, 2).sum().backward()
+    assert asked == [4]
+    at_distinct(counted, points, 1).sum().backward()
+    assert asked == [4, 1, 1, 1, 1, 1, 1, 1, 1]
 
 
 def test_the_posterior_of_a_network_is_what_it_was():

@@ -128,6 +128,17 @@ def test_the_mean_is_that_of_the_ensemble_and_of_the_posterior_mean():
     assert float((apart / posterior.variance.squeeze(-1).sqrt()).abs().max()) < 0.25
 
 
+def test_a_cheaper_model_has_the_first_members_and_draws():
+    model = NetworkModel(fitted_pair(), BOTH, members=16, draws=16)
+    few = model.fewer(8, 4)
+    assert (len(few.epistemic), len(few.noise), len(model.epistemic), len(model.noise)) == (8, 4, 16, 16)
+    plain = NetworkModel(fitted_pair(), BOTH, members=8, draws=4)
+    torch.testing.assert_close(few.posterior(POINTS).values, plain.posterior(POINTS).values)
+    for members, draws in ((3, 4), (0, 4), (18, 4), (8, 0), (8, 17)):
+        with pytest.raises(ValueError, match="an even number of members up to 16 and 1 to 16 draws"):
+            model.fewer(members, draws)
+
+
 def test_shapes_follow_batches_points_and_outputs():
     model = NetworkModel(fitted_pair(), ("reward", *BOTH))
     assert (model.num_outputs, model.batch_shape) == (3, ())

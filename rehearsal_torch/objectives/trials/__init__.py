@@ -1,0 +1,1 @@
+"""Trials: acquisition functions of BoTorch on a causal network."""

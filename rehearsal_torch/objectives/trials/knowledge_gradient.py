@@ -1,0 +1,184 @@
+"""BoTorch's knowledge gradient on a causal network.
+
+The value of an action is the largest posterior mean of the reward after it has been tried, on average over F
+fantasies of its outcome,
+
+    alpha(a) = 1/F sum_f max over a' of E[r | a', D + (a, x_f)],
+
+x_f all nodes' values, noise included, drawn through the graph; every node is conditioned on its own. Here a'
+is the action itself or one of a few fixed ones: the visited and space-filling actions with the largest
+posterior mean. With each fantasy's best a' held, the value and its gradient are those of
+`qKnowledgeGradient`, to which they are passed as its fantasy points: the derivative of a maximum is that at
+the maximiser.
+
+The value depends on a alone. BoTorch's one-shot form optimises the F actions a' jointly with a: F + 1 times
+as many coordinates.
+
+Source: Frazier et al. (2009), Eq. 2.3 (over finitely many alternatives); Balandat et al. (2020), Sec. 4.2 and
+App. C (the class); Milgrom and Segal (2002), Th. 1 (the derivative).
+"""
+
+from typing import Any, ClassVar, final
+
+import torch
+from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
+from botorch.sampling.normal import SobolQMCNormalSampler
+from torch import Tensor
+
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.improvement import incumbent
+from rehearsal_torch.objectives.reward_frame import RewardFrame
+from rehearsal_torch.seeding import round_seed
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
+from rehearsal_torch.surrogates.surrogate import Surrogate
+
+# Space-filling actions of which those with the largest posterior mean are alternatives.
+SPREAD = 256
+# Number of candidates that are evaluated together.
+PART = 32
+
+
+class FiniteKnowledgeGradient(qKnowledgeGradient):
+    """qKG with the fantasy points chosen among given ones and the candidate, (b, 1, k) -> (b,).
+
+    Args:
+        model: The network.
+        alternatives: (c, k).
+        sampler: Draws F outcomes.
+        X_pending: Pending actions, (p, k).
+    """
+
+    def __init__(
+        self,
+        model: NetworkModel,
+        alternatives: Tensor,
+        sampler: SobolQMCNormalSampler,
+        X_pending: Tensor | None = None,
+    ) -> None:
+        super().__init__(model, sampler.sample_shape[0], sampler=sampler, X_pending=X_pending)
+        self.alternatives = alternatives
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The value of candidates (b, 1, k), without fantasy points, (b,)."""
+        points = torch.cat([self.alternatives.expand(len(X), -1, -1), X], -2)
+        with torch.no_grad():
+            tried = X if self.X_pending is None else torch.cat([X, self.X_pending.expand(len(X), -1, -1)], -2)
+            assert isinstance(self.model, NetworkModel)
+            assert self.sampler is not None
+            means = self.model.fantasize(tried, self.sampler).posterior(points).mean[..., 0]
+        if not (torch.is_grad_enabled() and X.requires_grad):
+            values: Tensor = means.amax(-1).mean(0)
+            return values
+        best = ranked(means).argmax(-1).mT
+        chosen = points.gather(-2, best.unsqueeze(-1).expand(-1, -1, X.shape[-1]))
+        told: Tensor = super().forward(torch.cat([X, chosen], -2))
+        return told
+
+
+@final
+class KnowledgeGradient(CausalObjective):
+    """The largest posterior mean after an experiment, on average over its outcomes, in the reward's unit.
+
+    Args:
+        surrogate: A fitted causal model whose mechanisms can be conditioned: `decoder=closed_form`.
+        case: The round.
+        fantasies: F, number of outcomes.
+        alternatives: Number of actions, besides the candidate, among which the best is looked for; half of
+            them visited ones.
+        members: Number of plausible networks of the model after an experiment; even.
+        member_draws: Number of noise draws over which each is averaged.
+        screening_fantasies: Number of outcomes in the screening of candidates.
+        draws: Number of noise draws with which recommendations are found.
+        evaluation_draws: Number of other draws, with which a recommendation is evaluated.
+        seed: Together with the identity of the round, determines members, outcomes and draws.
+        pending: Actions that are under way or have failed, (p, k); None if there are none.
+
+    Raises:
+        ValueError: if no action has been visited, a number is out of range, or no visited action has a finite
+            reward.
+    """
+
+    takes_pending: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        surrogate: CausalModel,
+        case: RehearsalCase,
+        fantasies: int = 8,
+        alternatives: int = 8,
+        members: int = 8,
+        member_draws: int = 16,
+        screening_fantasies: int = 4,
+        draws: int = 64,
+        evaluation_draws: int = 256,
+        seed: int = 0,
+        pending: Tensor | None = None,
+    ) -> None:
+        super().__init__(surrogate, case, draws, evaluation_draws, seed)
+        if min(fantasies, alternatives, screening_fantasies) < 1 or not len(self.visited):
+            raise ValueError(
+                "expected positive numbers and at least one visited action; got "
+                f"fantasies={fantasies}, alternatives={alternatives}, "
+                f"screening_fantasies={screening_fantasies} and {len(self.visited)} actions"
+            )
+        with torch.no_grad():
+            means = self.expected(self.visited, self._screened_points)
+        centre, scale = incumbent(means, case.identity)
+        self._frame = RewardFrame(float(centre), float(scale))
+        self.pending = pending.to(self.visited) if pending is not None and len(pending) else None
+        model = NetworkModel(
+            surrogate, members=members, draws=member_draws, fantasy_members=members, seed=self.seed + 2
+        )
+        chosen = self._alternatives(alternatives)
+        self._fine, self._screening = (
+            FiniteKnowledgeGradient(
+                model,
+                chosen,
+                SobolQMCNormalSampler(torch.Size([count]), seed=round_seed(self.seed, "fantasies")),
+                self.pending,
+            )
+            for count in (fantasies, min(fantasies, screening_fantasies))
+        )
+
+    @classmethod
+    def check(cls, surrogate: Surrogate, **settings: Any) -> None:  # noqa: ARG003
+        """Rejects surrogates whose mechanisms cannot be conditioned on an outcome.
+
+        Raises:
+            ValueError: if the decoder is a second process.
+        """
+        decoder = getattr(surrogate, "decoder", "closed_form")
+        if decoder != "closed_form":
+            raise ValueError(
+                "the knowledge gradient conditions on outcomes: expected surrogate.decoder=closed_form; got "
+                f"{decoder}"
+            )
+
+    @torch.no_grad()
+    def _alternatives(self, count: int) -> Tensor:
+        """The visited and the space-filling actions with the largest posterior mean, (<= count, k)."""
+        region = self.region()
+        spread = region.units(region.spread(SPREAD, self.seed + 3))
+        order = ranked(self.expected(spread, self._screened_points)).argsort(descending=True, stable=True)
+        visited = self.starts(count // 2)
+        return torch.cat([visited, spread[order[: count - len(visited)]]])
+
+    @property
+    def acquisition(self) -> FiniteKnowledgeGradient:
+        """BoTorch's acquisition function, of (b, 1, k) in the actions' units."""
+        return self._fine
+
+    @property
+    def frame(self) -> RewardFrame:
+        """In standard deviations of the posterior means at the visited actions."""
+        return self._frame
+
+    def value_with(self, points: Tensor, draws: int) -> Tensor:
+        """The value of single candidates, (..., k) -> (...); with fewer draws that of the screening."""
+        made = self._fine if draws == len(self.noise) else self._screening
+        flat = points.reshape(-1, 1, points.shape[-1])
+        values = torch.cat([made(part) for part in flat.split(PART)])
+        return values.reshape(points.shape[:-1])

@@ -1,0 +1,121 @@
+import pytest
+import torch
+from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
+from botorch.sampling.normal import SobolQMCNormalSampler
+
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.knowledge_gradient import FiniteKnowledgeGradient, KnowledgeGradient
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
+from rehearsal_torch.training.fit import fit
+from tests.toys.causal_toys import linear_chain, one_case
+from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair, pair_table
+
+POINTS = torch.tensor([[0.2, 0.1], [1.0, -0.3], [1.9, 0.9]], dtype=DOUBLE)
+PENDING = torch.tensor([[0.7, 0.2], [1.5, -0.6]], dtype=DOUBLE)
+QUICK = {"fantasies": 4, "alternatives": 4, "members": 4, "member_draws": 4, "screening_fantasies": 2}
+SEARCH = {"screened": 32, "starts": 6, "incumbents": 2, "screening_steps": 3, "kept": 2, "steps": 20}
+
+
+def limited():
+    plain = PAIR.to_plain() | {"limits": {"normals": [[1.0, 1.0]], "offsets": [0.4]}}
+    return fit(ExogenousModel(plain, phi="heteroskedastic"), pair_table(16))
+
+
+@pytest.mark.parametrize("pending", [None, PENDING])
+def test_the_value_is_the_best_posterior_mean_after_the_experiment(pending):
+    objective = KnowledgeGradient(fitted_pair(), one_case(PAIR), pending=pending)
+    function = objective.acquisition
+    assert isinstance(function, qKnowledgeGradient)
+    values = objective(POINTS)
+    for point, value in zip(POINTS, values, strict=True):
+        tried = point.unsqueeze(0) if pending is None else torch.cat([point.unsqueeze(0), pending])
+        after = function.model.fantasize(tried, function.sampler)
+        among = torch.cat([function.alternatives, point.unsqueeze(0)])
+        best = after.posterior(among.unsqueeze(-2).unsqueeze(-3)).mean.flatten(1).flatten()
+        best = best.reshape(len(among), -1).amax(0)
+        torch.testing.assert_close(value, best.mean())
+    # As BoTorch's function of the same fantasy points, and with the gradient of the maximum.
+    at = POINTS.clone().requires_grad_()
+    found = objective(at)
+    torch.testing.assert_close(found.detach(), values)
+    (gradient,) = torch.autograd.grad(found.sum(), at)
+    step = 1e-6 * torch.eye(2, dtype=DOUBLE)
+    with torch.no_grad():
+        apart = torch.stack([objective(POINTS + each) - objective(POINTS - each) for each in step], -1)
+    torch.testing.assert_close(gradient, apart / 2e-6, rtol=1e-3, atol=1e-4)
+
+
+def test_an_experiment_promises_no_less_than_what_is_known():
+    # On average over outcomes a maximum is no lower than the maximum of the averages.
+    objective = KnowledgeGradient(fitted_pair(), one_case(PAIR), fantasies=64, members=16)
+    best = PosteriorMean(fitted_pair(), one_case(PAIR)).expected(objective.acquisition.alternatives).max()
+    assert bool((objective(POINTS) > best - 0.02).all())
+    assert float(objective(POINTS).max()) > float(objective(POINTS).min()) + 1e-3
+
+
+def test_the_alternatives_are_the_visited_and_spread_actions_with_the_largest_posterior_mean():
+    model = fitted_pair()
+    chosen = KnowledgeGradient(model, one_case(PAIR)).acquisition.alternatives
+    assert chosen.shape == (8, 2)
+    mean = PosteriorMean(model, one_case(PAIR))
+    visited = model.visited()
+    assert {tuple(each) for each in chosen[:4].tolist()} <= {tuple(each) for each in visited.tolist()}
+    assert float(mean(chosen[4:]).min()) > float(mean(POINTS).max())
+    few = limited()
+    inside = KnowledgeGradient(few, one_case(few.task)).acquisition.alternatives
+    assert bool((inside.sum(-1) <= 0.4 + 1e-6).all())
+
+
+def test_the_best_of_a_dense_grid_is_found():
+    objective = KnowledgeGradient(fitted_pair(), one_case(PAIR), **QUICK)
+    lower, upper = objective.bounds
+    axes = [torch.linspace(float(a), float(b), 25, dtype=DOUBLE) for a, b in zip(lower, upper, strict=True)]
+    with torch.no_grad():
+        best = float(objective(torch.cartesian_prod(*axes)).max())
+    decision = AcquisitionSearch(**SEARCH)(objective)
+    assert decision.value >= best - 1e-3
+    PAIR.check_action(decision.alteration.values)
+    assert (
+        AcquisitionSearch(**SEARCH)(KnowledgeGradient(fitted_pair(), one_case(PAIR), **QUICK)).to_dict()[
+            "alteration"
+        ]
+        == (decision.to_dict()["alteration"])
+    )
+
+
+def test_limits_are_kept():
+    model = limited()
+    decision = AcquisitionSearch(**SEARCH)(KnowledgeGradient(model, one_case(model.task), **QUICK))
+    model.task.check_action(decision.alteration.values)
+
+
+def test_a_budget_ends_the_search():
+    objective = KnowledgeGradient(fitted_pair(), one_case(PAIR), **QUICK)
+    decision = AcquisitionSearch(**SEARCH, budget_s=1e-9)(objective)
+    assert decision.trace["stopped"].startswith("stopped after budget_s=")
+    PAIR.check_action(decision.alteration.values)
+
+
+def test_fantasy_points_need_no_coordinates_of_their_own():
+    model = NetworkModel(fitted_pair(), members=4, draws=4, fantasy_members=4)
+    sampler = SobolQMCNormalSampler(torch.Size([3]), seed=0)
+    function = FiniteKnowledgeGradient(model, POINTS, sampler)
+    assert function(POINTS.unsqueeze(-2)).shape == (3,)
+    torch.testing.assert_close(function(POINTS[1:2].unsqueeze(-2)), function(POINTS.unsqueeze(-2))[1:2])
+
+
+@pytest.mark.parametrize("given", [{"fantasies": 0}, {"alternatives": 0}, {"screening_fantasies": 0}])
+def test_bad_settings_are_refused(given):
+    with pytest.raises(ValueError, match="expected positive numbers and at least one visited action"):
+        KnowledgeGradient(fitted_pair(), one_case(PAIR), **given)
+
+
+def test_nothing_visited_and_mechanisms_that_cannot_be_conditioned_are_refused():
+    model = linear_chain(visited=())
+    with pytest.raises(ValueError, match=r"at least one visited action; got .* 0 actions"):
+        KnowledgeGradient(model, one_case(model.task))
+    KnowledgeGradient.check(fitted_pair())
+    with pytest.raises(ValueError, match=r"expected surrogate\.decoder=closed_form; got gp"):
+        KnowledgeGradient.check(ExogenousModel(PAIR, decoder="gp"))
