@@ -7,13 +7,13 @@ from tests.golden.names import RENAMED, Names
 from tests.golden.runs import RUNS, Run
 from tests.places import CONF
 
-# The table of mimic comes from a hospital's database; outcome regressions and worlds of yes/no variables,
-# counts and classes did not exist when the old code was recorded. An experiment's own method counts as taken:
-# every run of it types another.
+# The table of mimic comes from a hospital's database; outcome regressions, BoTorch's acquisition functions
+# and worlds of yes/no variables, counts and classes did not exist when the old code was recorded. The own
+# method of an experiment counts as taken: every run of it types another.
 ELSEWHERE = {
     "dataset": {"mimic", "yes_no", "visits", "classes"},
     "experiment": {"mimic"},
-    "decision": {"outcome_regression"},
+    "decision": {"outcome_regression", "qkg", "qlogei", "qlognei", "qucb"},
     "surrogate": {"outcome_regression"},
 }
 
