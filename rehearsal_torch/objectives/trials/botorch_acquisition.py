@@ -125,7 +125,6 @@ class _Scaled:
 
 
 @final
-@final
 class BotorchAcquisition(CausalObjective):
     """The value of a class of BoTorch; of a bound in the reward's unit, of an improvement its logarithm, in
     standard deviations of the posterior means at the visited actions.
