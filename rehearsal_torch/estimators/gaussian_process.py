@@ -29,7 +29,6 @@ from rehearsal_torch.estimators.gp_posterior import (
     Posterior,
     log_posterior,
     maximise,
-    searched,
     standing,
     starts,
 )
@@ -244,7 +243,7 @@ class SolvedProcesses(GaussianProcesses, Solved):
         made = []
         for kind in self.choice:
             rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places)
-            found = searched(rows, starts(rows, before), penalty=self.penalty)
+            found = maximise(rows, starts(rows, before), penalty=self.penalty)
             made.append((kind, self.hyper.filled(places, found)))
         self._choose(made)
 

@@ -50,10 +50,8 @@ LONGEST, NOISIEST = 1e4, 1e2
 # Starting points: length-scales for one input, and noise variances.
 SHORT, LONG, NOISES = (0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5)
 TOLERANCE = 1e-9
-# The largest number of rows by which starting points are compared.
-SCREENED = 128
-# The largest difference of hyper-parameters (`_distance`) that count as the same maximum.
-SAME = 0.1
+# The largest number of rows by which starting points are compared: which is the best shows in few of them.
+SCREENED = 256
 
 
 @dataclass(frozen=True)
@@ -156,59 +154,6 @@ def maximise(
         ValueError: if a covariance matrix remains indefinite, or a penalty is combined with a noise that is
             not optimised.
     """
-    found, values = ascents(rows, begin, free_noise, penalty, iterations)
-    best = values.argmax(0)
-    place = torch.arange(len(best), device=best.device)
-    lengths = torch.stack([each.log_lengths for each in found])[best, place]
-    noises = torch.stack([each.log_noises for each in found])[best, place]
-    return HyperParameters(lengths, noises)
-
-
-def searched(rows: Rows, begin: list[HyperParameters], penalty: Penalty | None = None) -> HyperParameters:
-    """As `maximise`, with fewer evaluations on many rows: the starts are followed on at most `SCREENED` of
-    them, and from there, on all rows, only where they have led to different places.
-    """
-    few = rows.thinned(SCREENED)
-    if few is rows:
-        return maximise(rows, begin, penalty=penalty)
-    found, _ = ascents(few, begin, penalty=penalty)
-    (best,), values = ascents(rows, found[:1], penalty=penalty)
-    for place, other in enumerate(found[1:], 1):
-        new = torch.stack([_distance(other, each) > SAME for each in found[:place]]).all(0).nonzero()[:, 0]
-        if not len(new):
-            continue
-        (ends,), theirs = ascents(rows.only(new), [other.only(new)], penalty=penalty)
-        better = theirs[0] > values[0, new]
-        best = best.filled(new[better], ends.only(better))
-        values[0, new] = torch.maximum(values[0, new], theirs[0])
-    return best
-
-
-def _distance(one: HyperParameters, other: HyperParameters) -> Tensor:
-    """The largest difference in correlation decay 1 / l per input, or in log v, of each regression, (N,)."""
-    decays = (-one.log_lengths).exp() - (-other.log_lengths).exp()
-    return torch.maximum(decays.abs().amax(-1), (one.log_noises - other.log_noises).abs())
-
-
-def ascents(
-    rows: Rows,
-    begin: list[HyperParameters],
-    free_noise: bool = True,
-    penalty: Penalty | None = None,
-    iterations: int = 200,
-) -> tuple[list[HyperParameters], Tensor]:
-    """The local maximum from each start, and its log posterior per row, less the penalty, (S, N).
-
-    Args:
-        rows: As for `maximise`.
-        begin: As for `maximise`.
-        free_noise: As for `maximise`.
-        penalty: As for `maximise`.
-        iterations: As for `maximise`.
-
-    Raises:
-        ValueError: as `maximise`.
-    """
     count, width = rows.used.shape
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     if penalty is not None and not free_noise:
@@ -257,13 +202,18 @@ def ascents(
         maxiter=iterations,
         pass_batch_indices=True,
     )
-    chosen = torch.from_numpy(results).to(rows.inputs).unflatten(0, (len(begin), count))
-    level = chosen[..., width] if free_noise else given.unflatten(0, (len(begin), count))
+    best = values.reshape(len(begin), count).argmin(0)
+    chosen = torch.from_numpy(results.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(
+        rows.inputs
+    )
+    level = (
+        chosen[:, width]
+        if free_noise
+        else given.reshape(len(begin), count)[torch.from_numpy(best).to(given.device), torch.arange(count)]
+    )
     # Without inputs a regression is a mean and a variance, and the targets are standardised.
-    lengths = torch.where(rows.used, chosen[..., :width], 0.0)
-    level = torch.where(rows.used.any(-1), level, 0.0)
-    ends = [HyperParameters(*each) for each in zip(lengths, level, strict=True)]
-    return ends, -torch.from_numpy(values).to(rows.inputs).unflatten(0, (len(begin), count))
+    varying = rows.used.any(-1)
+    return HyperParameters(torch.where(rows.used, chosen[:, :width], 0.0), torch.where(varying, level, 0.0))
 
 
 def _penalised(penalty: Penalty, rows: Rows, at: HyperParameters) -> tuple[Tensor, Tensor]:

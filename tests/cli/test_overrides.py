@@ -76,7 +76,7 @@ def test_what_is_right_passes(override):
         ),
         (["dataset=bank", "dataset.rows=100"], "dataset.rows is called dataset.size.rows now"),
         (["dataset=bank", "dataset.noise=std"], "dataset.noise is called dataset.reading now"),
-        (["dataset=dropwave", "dataset.noise.means=[0,1]"], "there is no key 'dataset.noise.means'"),
+        (["dataset=dropwave", "dataset.noise.mean=[0,1]"], "there is no key 'dataset.noise.mean'"),
         (["dataset=dropwave", "dataset.noise=0.2"], "dataset.noise: expected a mapping, such as"),
         (["dataset=table", "dataset.size.rows=5"], "there is no key 'dataset.size.rows'"),
     ],

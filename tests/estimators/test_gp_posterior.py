@@ -20,7 +20,6 @@ from rehearsal_torch.estimators.gp_posterior import (
     Posterior,
     log_posterior,
     maximise,
-    searched,
     standing,
     starts,
 )
@@ -69,25 +68,18 @@ def test_the_maximum_is_no_worse_than_botorchs():
         assert float(own[place]) >= float(told) - 1e-4
 
 
-def test_many_rows_are_searched_with_few_and_reach_the_same_evidence():
+def test_starts_are_compared_by_few_of_many_rows_and_lead_to_the_same_maximum():
     many = rows_of(data(300, 2), data(300, 1, seed=1), data(260, 2, seed=2))
-    plain, own = maximise(many, starts(many)), searched(many, starts(many))
-    assert torch.allclose(value(many, own), value(many, plain), atol=1e-3)
+    assert len(starts(many)) == 2
+    whole = [starts(many.only(torch.tensor([place])))[0] for place in range(3)]
+    torch.testing.assert_close(
+        torch.cat([each.log_lengths for each in whole]), starts(many)[0].log_lengths, rtol=0, atol=1e-12
+    )
+    fine = [HyperParameters(at.log_lengths + 0.2 * many.used, at.log_noises - 0.1) for at in starts(many)]
+    own, other = maximise(many, starts(many)), maximise(many, fine)
+    assert torch.allclose(value(many, own), value(many, other), atol=1e-3)
     few = rows_of(data(SCREENED, 2))
-    plain, own = maximise(few, starts(few)), searched(few, starts(few))
-    assert torch.equal(plain.log_lengths, own.log_lengths)
-
-
-def test_a_second_maximum_on_few_rows_is_followed_on_all():
-    stream = torch.Generator().manual_seed(5)
-    inputs = torch.rand(400, 1, generator=stream, dtype=DOUBLE)
-    wave = (60 * inputs[:, 0]).sin() + 2 * inputs[:, 0]
-    noisy = wave + 0.5 * torch.randn(400, generator=stream, dtype=DOUBLE)
-    rows = rows_of((inputs, (noisy - noisy.mean()) / noisy.std()), data(400, 1))
-    short, long = starts(rows)
-    own = value(rows, searched(rows, [long, short]))
-    assert torch.all(own >= value(rows, maximise(rows, [long])) - 1e-3)
-    assert torch.all(own >= value(rows, maximise(rows, [short])) - 1e-3)
+    assert few.thinned(SCREENED) is few
 
 
 def test_rows_left_out_and_inputs_not_used_change_nothing():

@@ -244,7 +244,7 @@ def test_what_is_committed_is_not_done_again(tmp_path):
     unpack(out)
     online, record = study("online"), record_in(out)
     record.mend()
-    assert len(record.lines) == 193
+    assert len(record.lines) == 235
     assert record.todo(jobs(online, "rounds", methods=["qwz23"], seeds=range(10))) == []
     agents = agents_in(out, 100)
     assert agents.todo(jobs(online, "rl", methods=["ddpg", "uniform_joint"])) == []
