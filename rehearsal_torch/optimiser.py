@@ -54,7 +54,7 @@ from rehearsal_torch.search.trials.proposal import (
     lacking_for_model,
     searched_action,
 )
-from rehearsal_torch.search.trials.recommendation import recommend
+from rehearsal_torch.search.trials.recommendation import recommend, sureness
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.kept_fit import KeptFit
@@ -301,19 +301,22 @@ class CausalOptimiser:
         log = self._store.fresh()
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
-            found = recommend(PosteriorMean(model, self._case(log), seed=self.seed), self.seed)
+            objective = PosteriorMean(model, self._case(log), seed=self.seed)
+            found = recommend(objective, self.seed)
         check_settable(self.task, found.action, "recommended")
         if finite(found.predicted) is None:
             raise ValueError(
                 f"nothing is recommended: its expected reward is {found.predicted}; are there values of very "
                 "different size in the table?"
             )
+        with in_numbers(EXPERIMENTS):
+            sure = sureness(objective, found)
         action = dict(zip(self.task.actions, found.action.tolist(), strict=True))
-        if found.runner_up is None:
-            return Recommended(action, found.predicted, found.std, tried=found.tried)
-        other = dict(zip(self.task.actions, found.runner_up.tolist(), strict=True))
-        beside = other, found.runner_up_predicted, found.chance
-        return Recommended(action, found.predicted, found.std, *beside, found.tried)
+        if sure.runner_up is None:
+            return Recommended(action, found.predicted, sure.std, tried=sure.tried)
+        other = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
+        beside = other, sure.runner_up_predicted, sure.chance
+        return Recommended(action, found.predicted, sure.std, *beside, sure.tried)
 
     def read(self, path: str | Path) -> None:
         """Adds the experiments of a comma-separated file, one per row; the columns are actions, nodes, and

@@ -139,6 +139,8 @@ class CausalObjective(Objective, ABC):
         draws: S, number of fixed noise draws.
         evaluation_draws: Number of other draws, with which a recommendation is evaluated.
         seed: Together with the identity of the round, determines the draws.
+        pending: Actions that are under way or have failed, (p, k), for objectives that take them; None if
+            there are none.
 
     Raises:
         ValueError: if an action may not be set, or there is no draw.
@@ -155,6 +157,7 @@ class CausalObjective(Objective, ABC):
         draws: int = 64,
         evaluation_draws: int = 256,
         seed: int = 0,
+        pending: Tensor | None = None,
     ) -> None:
         if min(draws, evaluation_draws) < 1:
             raise ValueError(
@@ -175,6 +178,7 @@ class CausalObjective(Objective, ABC):
             surrogate.draws(evaluation_draws, self.seed + 1),
         )
         self.visited = surrogate.visited()
+        self.pending = pending.to(self.visited) if pending is not None and len(pending) else None
 
     @property
     def further(self) -> int:

@@ -165,14 +165,13 @@ class BotorchAcquisition(CausalObjective):
         seed: int = 0,
         pending: Tensor | None = None,
     ) -> None:
-        super().__init__(surrogate, case, draws, evaluation_draws, seed)
+        super().__init__(surrogate, case, draws, evaluation_draws, seed, pending)
         if function not in FUNCTIONS or not 0 <= beta < float("inf") or not len(self.visited):
             raise ValueError(
                 f"expected a function of {list(FUNCTIONS)}, beta >= 0 and at least one visited action; got "
                 f"function={function!r}, beta={beta} and {len(self.visited)} actions"
             )
         self.function, self.beta = function, beta
-        self.pending = pending.to(self.visited) if pending is not None and len(pending) else None
         model = NetworkModel(surrogate, members=members, draws=member_draws, seed=self.seed + 2)
         # An action that is no longer allowed does not count as the incumbent.
         inside = self.visited[self.allowed(self.visited)]

@@ -117,7 +117,7 @@ class KnowledgeGradient(CausalObjective):
         seed: int = 0,
         pending: Tensor | None = None,
     ) -> None:
-        super().__init__(surrogate, case, draws, evaluation_draws, seed)
+        super().__init__(surrogate, case, draws, evaluation_draws, seed, pending)
         if min(fantasies, alternatives, screening_fantasies) < 1 or not len(self.visited):
             raise ValueError(
                 "expected positive numbers and at least one visited action; got "
@@ -128,7 +128,6 @@ class KnowledgeGradient(CausalObjective):
             means = self.expected(self.visited, self._screened_points)
         centre, scale = incumbent(means, case.identity)
         self._frame = RewardFrame(float(centre), float(scale))
-        self.pending = pending.to(self.visited) if pending is not None and len(pending) else None
         model = NetworkModel(
             surrogate, members=members, draws=member_draws, fantasy_members=members, seed=self.seed + 2
         )

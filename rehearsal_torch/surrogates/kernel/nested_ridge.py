@@ -172,7 +172,12 @@ class AlterationValue(Solved, ABC):
         """Both, which may share work, (..., B, k) -> (..., B) each."""
         return self.value(prepared, actions, target), self.std(prepared, actions, target)
 
-    def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:  # noqa: ARG002
+    def tabulated(
+        self,
+        prepared: Prepared,  # noqa: ARG002
+        lower: Tensor,  # noqa: ARG002
+        upper: Tensor,  # noqa: ARG002
+    ) -> TabulatedValue | None:
         """J of the smoothed desirability and its deviation in intervals of a single action, for many
         evaluations; None if the estimator has no cheaper form, or there are several actions.
 

@@ -6,76 +6,81 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.search.trials.recommendation import recommend
+from rehearsal_torch.search.trials.recommendation import Recommendation, recommend, sureness
 from tests.toys.causal_toys import hills, linear_chain, one_case
 
 VISITED = [[0.5, 0.5], [1.0, 0.0], [0.2, 1.5]]
 
 
-def asked(model, **settings):
-    return recommend(PosteriorMean(model, one_case(model.task)), 0, **settings)
+def asked(model):
+    return recommend(PosteriorMean(model, one_case(model.task)), 0)
 
 
-def test_without_caution_it_is_the_maximiser_of_the_posterior_mean():
+def both(model):
+    objective = PosteriorMean(model, one_case(model.task))
+    found = recommend(objective, 0)
+    return found, sureness(objective, found)
+
+
+def test_it_is_the_maximiser_of_the_posterior_mean():
     # The highest of the three hills stands at (2.5, 8.5), 1.6 high, on the tail of another one.
-    found = asked(hills(), caution=0.0)
+    found = asked(hills())
     assert found.action.tolist() == pytest.approx([2.5, 8.5], abs=0.05)
     assert found.predicted == pytest.approx(1.645, abs=0.03)
 
 
-def test_with_caution_a_surer_hill_is_recommended():
-    plain, sure = asked(hills(), caution=0.0), asked(hills(), caution=5.0)
-    assert sure.predicted < plain.predicted
-    assert sure.std < plain.std
-    assert sure.predicted - 5 * sure.std > plain.predicted - 5 * plain.std
-
-
 def test_mean_and_standard_deviation_are_those_of_the_chain():
     # Y = 1.5 X - b, X = 2 a: E[Y] = 3 a - b, sd^2 = (1.5 .3 (1 + a))^2 + (.2 (1 + b))^2, largest at (1, 0).
-    found = asked(linear_chain(VISITED), caution=0.0)
+    found, sure = both(linear_chain(VISITED))
     assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
     assert found.predicted == pytest.approx(3.0, abs=0.05)
-    assert found.std == pytest.approx(math.hypot(0.9, 0.2), rel=0.1)
+    assert sure.std == pytest.approx(math.hypot(0.9, 0.2), rel=0.1)
 
 
-def test_the_runner_up_was_visited_and_is_another_action():
-    found = asked(linear_chain(VISITED), caution=0.0)
-    assert found.runner_up.tolist() in VISITED
-    assert found.runner_up.tolist() != found.action.tolist()
-    assert found.runner_up_predicted == pytest.approx(
-        3 * float(found.runner_up[0]) - float(found.runner_up[1]), abs=0.1
-    )
+def test_the_runner_up_is_the_best_other_visited_action():
+    found, sure = both(linear_chain([[0.9, 0.0], [0.1, 2.0], [0.2, 1.5]]))
+    assert found.visited.tolist()[0] == [0.9, 0.0]
+    assert sure.runner_up.tolist() == [0.9, 0.0]
+    assert sure.runner_up_predicted == pytest.approx(2.7, abs=0.1)
+    assert not sure.tried
 
 
 def test_the_chance_is_that_of_the_difference_in_the_same_networks():
     # f_e(1, 0) - f_e(.9, 0) = .3 + .045 e_X: negative only for e_X < -6.7, however little is known of each.
-    found = asked(linear_chain([[0.9, 0.0], [0.1, 2.0]]), caution=0.0)
-    assert found.runner_up.tolist() == [0.9, 0.0]
-    assert found.std > 0.5
-    assert found.chance > 0.999
-    # f_e(1, 0) - f_e(1, .1) = .1 - .02 e_Y.
-    close = asked(linear_chain([[1.0, 0.1]]), caution=0.0)
-    assert close.chance == pytest.approx(1.0, abs=1e-4)
+    _, sure = both(linear_chain([[0.9, 0.0]]))
+    assert sure.std > 0.5
+    assert sure.chance > 0.999
+
+
+def test_a_chance_is_even_where_the_two_are_equally_good():
+    objective = PosteriorMean(linear_chain([[0.5, 1.5]]), one_case(linear_chain().task))
+    # 3 a - b is 0 at both; their difference in a network is .075 e_X - .1 e_Y.
+    even = Recommendation(torch.tensor([1 / 3, 1.0]).double(), 0.0, torch.tensor([[0.5, 1.5]]).double(), 0)
+    assert sureness(objective, even).chance == pytest.approx(0.5, abs=0.15)
 
 
 def test_a_recommended_visited_action_is_compared_with_another_one():
-    found = asked(linear_chain([[1.0, 0.0], [0.9999, 0.0], [0.5, 0.5]]), caution=0.0)
+    found, sure = both(linear_chain([[1.0, 0.0], [0.9999, 0.0], [0.5, 0.5]]))
     assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
-    assert found.tried
-    assert found.runner_up.tolist() == [0.5, 0.5]
-    alone = asked(linear_chain([[1.0, 0.0]]), caution=0.0)
+    assert sure.tried
+    assert sure.runner_up.tolist() == [0.5, 0.5]
+    _, alone = both(linear_chain([[1.0, 0.0]]))
     assert alone.tried
     assert alone.runner_up is None
-    assert not asked(linear_chain(VISITED[:1]), caution=0.0).tried
 
 
 def test_without_visited_actions_there_is_no_runner_up():
-    found = asked(linear_chain([]), caution=0.0)
-    assert found.runner_up is None
-    assert math.isnan(found.chance)
+    _, sure = both(linear_chain([]))
+    assert sure.runner_up is None
+    assert math.isnan(sure.chance)
+    assert not sure.tried
 
 
 def test_the_same_seed_recommends_the_same():
-    one, other = asked(hills()), asked(hills())
-    assert torch.equal(one.action, other.action)
-    assert (one.predicted, one.std, one.chance) == (other.predicted, other.std, other.chance)
+    one, other = both(hills()), both(hills())
+    assert torch.equal(one[0].action, other[0].action)
+    assert (one[0].predicted, one[1].std, one[1].chance) == (
+        other[0].predicted,
+        other[1].std,
+        other[1].chance,
+    )
