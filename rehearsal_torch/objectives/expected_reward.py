@@ -50,6 +50,7 @@ from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, Perturbation
+from rehearsal_torch.surrogates.network.network_posterior import plausible_values
 
 
 def standard_draws(count: int, width: int, seed: int) -> Tensor:
@@ -90,10 +91,11 @@ def mean_reward(
 
 def plausible_rewards(network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor) -> Tensor:
     """f_e(a) for every draw e, (..., k), (S, N), (E, N) -> (..., E)."""
-    networks, draws = len(epistemic), len(noise)
-    perturbed = epistemic.repeat_interleave(draws, 0)
-    values, _ = network.propagate(actions, noise.repeat(networks, 1), lambda place, _: perturbed[:, place])
-    return network.reward(values).unflatten(-1, (networks, draws)).mean(-1)
+
+    def read(values: Tensor) -> Tensor:
+        return network.reward(values).unsqueeze(-1)
+
+    return plausible_values(network, actions.unsqueeze(-2), noise, epistemic, read)[..., 0, 0].movedim(0, -1)
 
 
 def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: Tensor) -> Tensor:
