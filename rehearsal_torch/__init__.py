@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from rehearsal_torch.graphs.separation import c_separated
     from rehearsal_torch.loop import rounds
     from rehearsal_torch.mechanisms.mechanism import Mechanism
-    from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
     from rehearsal_torch.objectives.kernel_value import KernelValue
     from rehearsal_torch.objectives.objective import Objective
     from rehearsal_torch.objectives.reward import LinearReward
     from rehearsal_torch.objectives.success_probability import SuccessProbability
+    from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
     from rehearsal_torch.optimiser import CausalOptimiser
     from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
     from rehearsal_torch.problems.problem import Problem, World
@@ -72,7 +72,7 @@ _HOME = {
     "c_separated": "graphs.separation",
     "rounds": "loop",
     "Mechanism": "mechanisms.mechanism",
-    "ConfidenceBound": "objectives.confidence_bound",
+    "ConfidenceBound": "objectives.trials.confidence_bound",
     "CounterfactualReturn": "objectives.counterfactual_return",
     "LinearReward": "objectives.reward",
     "KernelValue": "objectives.kernel_value",

@@ -44,7 +44,7 @@ from rehearsal_torch.data.trials.store import TrialStore
 from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import SET, causal_task, experiments_of
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.pending import aware_of_pending

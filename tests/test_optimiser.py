@@ -18,9 +18,9 @@ from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.trials.file import TrialFileError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.knowledge_gradient import KnowledgeGradient
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.surrogates.network.causal_model import CausalModel

@@ -9,11 +9,11 @@ import pytest
 from hydra.utils import instantiate
 
 import rehearsal_torch.search
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.objectives.trials.botorch_acquisition import BotorchAcquisition
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.optimism import Optimism
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK

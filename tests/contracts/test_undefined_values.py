@@ -12,16 +12,16 @@ from rehearsal_torch.data.decision import EpisodeCase, RehearsalCase
 from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, objective_for
-from rehearsal_torch.objectives.optimism import Optimism
 from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.optimism import Optimism
 from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import yaml
 
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.optimiser import CausalOptimiser
 from tests.fuzz.commanded import LIMITS, PROCESSES, deciding, typed_in
 from tests.fuzz.decisions import TRIALS, bound, experiments, quick, rows_of, search

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from rehearsal_torch import objectives
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.objective import (
     CHANCE,
     AlterationObjective,
@@ -23,6 +22,7 @@ from rehearsal_torch.objectives.objective import (
     no_improvement,
 )
 from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.spaces.box import Alteration
 
 DOUBLE = torch.float64

@@ -7,7 +7,7 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.verbs.trial_method import METHOD, configured_method, trial_method
 

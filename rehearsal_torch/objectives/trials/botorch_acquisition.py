@@ -38,9 +38,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.objectives.expected_reward import CausalObjective
-from rehearsal_torch.objectives.improvement import incumbent
-from rehearsal_torch.objectives.reward_frame import RewardFrame
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
+from rehearsal_torch.objectives.trials.improvement import incumbent
+from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.surrogates.network.network_posterior import MemberSampler

@@ -23,13 +23,13 @@ import torch
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults, table_file
-from rehearsal_torch.data.region_check import one_sided
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.problems.problem import RehearsalProblem
+from rehearsal_torch.problems.rehearsal.region_check import one_sided
 from rehearsal_torch.seeding import world_generator
 
 CAUTION = (

@@ -24,7 +24,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.box_ascent import ascend

@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.data.question import Kind
-from rehearsal_torch.objectives.optimism import Optimism
+from rehearsal_torch.objectives.trials.optimism import Optimism
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import decided

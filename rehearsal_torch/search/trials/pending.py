@@ -18,8 +18,8 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.objective import class_of
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 

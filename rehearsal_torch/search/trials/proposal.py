@@ -14,7 +14,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.problems.causal.start_design import start_point
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.seeding import round_seed

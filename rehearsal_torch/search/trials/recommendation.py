@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.finite import best_of_all, ranked
-from rehearsal_torch.objectives.expected_reward import CHUNK, SCREEN, CausalObjective
+from rehearsal_torch.objectives.trials.expected_reward import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.trials.box_ascent import ascend
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.estimators.chebyshev import ChebyshevNodes, nodes_for
+from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, nodes_for
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue

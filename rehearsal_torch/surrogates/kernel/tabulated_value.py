@@ -3,7 +3,7 @@
 For a context x and one action a in an interval, everything that the joint-metric estimator (`spectral_ridge`)
 says of J is made of waves cos(w_m a) and sin(w_m a): the value is a linear function of them, and the variance
 a sum of squares of linear functions. A linear function of the waves is known to rounding from its values at n
-nodes (`estimators.chebyshev`), n a few dozen. With those of member e
+nodes (`surrogates.chebyshev`), n a few dozen. With those of member e
 
     J_e(a) = sum_j l_j(a) J_e(a_j),    var_e(a) = sum_jk l_j(a) l_k(a) C_e(a_j, a_k),
 
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.chebyshev import ChebyshevNodes
+from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes
 
 
 class TabulatedValue:

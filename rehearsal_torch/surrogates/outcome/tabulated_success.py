@@ -2,7 +2,7 @@
 
 For a context and one action a in an interval, the outcome t_di(a) of function d with residual i is a sum of
 waves in a and of a polynomial of degree two (`estimators.feature_regression`), as long as no covariate lies
-between alterations. It is known to rounding from its values at n nodes (`estimators.chebyshev`), n a few
+between alterations. It is known to rounding from its values at n nodes (`surrogates.chebyshev`), n a few
 dozen: the drawn functions are evaluated there once, and every further action costs n products a point.
 
 The widest interval of a batch of contexts decides on n, so that the last bits of a share depend on the batch.
@@ -16,7 +16,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.chebyshev import ChebyshevNodes, nodes_for
+from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, nodes_for
 from rehearsal_torch.surrogates.outcome.posterior_success import CHUNK, PosteriorSuccess, SuccessOfMany
 
 MOST_NODES = 96

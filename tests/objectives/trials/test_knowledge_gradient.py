@@ -3,7 +3,7 @@ import torch
 from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
 from botorch.sampling.normal import SobolQMCNormalSampler
 
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.knowledge_gradient import FiniteKnowledgeGradient, KnowledgeGradient
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel

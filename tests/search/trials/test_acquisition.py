@@ -2,10 +2,10 @@ import pytest
 import torch
 
 from rehearsal_torch.data.finite import NoFiniteValueError
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.improvement import Improvement
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.improvement import Improvement
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.box_ascent import ascend
 from tests.toys.causal_toys import hills, linear_chain, one_case

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.optimism import Optimism
+from rehearsal_torch.objectives.trials.optimism import Optimism
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks, PerturbedNetworks
 from rehearsal_torch.seeding import stream
 from tests.toys.causal_toys import hills, linear_chain, one_case

@@ -8,7 +8,7 @@ import torch
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.search.trials.pending import aware_of_pending, expected_rows, impute_pending
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit

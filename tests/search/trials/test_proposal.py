@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.problems.causal.start_design import start_point
 from rehearsal_torch.search.trials import proposal
 from rehearsal_torch.search.trials.proposal import (

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.search.trials.recommendation import Recommendation, recommend, sureness
 from tests.toys.causal_toys import hills, linear_chain, one_case
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from scipy.stats import kstest, qmc
 
-from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.search.trials.space_filling import SAMPLINGS, SpaceFilling
 from rehearsal_torch.seeding import round_seed

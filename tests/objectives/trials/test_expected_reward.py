@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import FunctionReward, WeightedSum
-from rehearsal_torch.objectives import expected_reward
-from rehearsal_torch.objectives.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.expected_reward import (
+from rehearsal_torch.objectives.trials import expected_reward
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.expected_reward import (
     PosteriorMean,
     mean_reward,
     plausible_rewards,
@@ -19,7 +19,7 @@ from rehearsal_torch.objectives.expected_reward import (
     safe_root,
     standard_draws,
 )
-from rehearsal_torch.objectives.reward_frame import RewardFrame
+from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 
 DOUBLE = torch.float64

@@ -45,7 +45,7 @@ from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.objective import Objective
-from rehearsal_torch.objectives.reward_frame import RewardFrame
+from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.candidate_region import CandidateRegion

@@ -21,8 +21,8 @@ from typing import final
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.expected_reward import CausalObjective, mean_reward
-from rehearsal_torch.objectives.propagation import monotone_perturbations
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective, mean_reward
+from rehearsal_torch.objectives.trials.propagation import monotone_perturbations
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, Perturbation
 
 

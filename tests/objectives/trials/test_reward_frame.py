@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.objectives.reward_frame import RewardFrame
+from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 
 
 def of(*rewards):

@@ -5,9 +5,9 @@ import torch
 import yaml
 
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.objectives import propagation
-from rehearsal_torch.objectives.expected_reward import mean_reward, standard_draws
-from rehearsal_torch.objectives.propagation import (
+from rehearsal_torch.objectives.trials import propagation
+from rehearsal_torch.objectives.trials.expected_reward import mean_reward, standard_draws
+from rehearsal_torch.objectives.trials.propagation import (
     PROPAGATE,
     Linear,
     Optimistic,

@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.objectives.expected_reward import (
+from rehearsal_torch.objectives.trials.expected_reward import (
     SCREEN,
     mean_reward,
     plausible_rewards,

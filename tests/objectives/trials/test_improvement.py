@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.objectives.improvement import Improvement
+from rehearsal_torch.objectives.trials.improvement import Improvement
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 

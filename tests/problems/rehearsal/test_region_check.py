@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.region_check import MOST, one_sided
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.rehearsal.region_check import MOST, one_sided
 from rehearsal_torch.spaces.polytope import Polytope
 
 ROWS = Table.observed(("x", "y", "z"), torch.tensor([[0.0, 1.0, 9.0], [0.0, 2.0, 7.0], [0.0, 3.0, 5.0]]))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.estimators.chebyshev import EXACT, ChebyshevNodes, nodes_for
+from rehearsal_torch.surrogates.chebyshev import EXACT, ChebyshevNodes, nodes_for
 
 LOWER = torch.tensor([-2.0, 5.0, 1.0], dtype=torch.float64)
 UPPER = torch.tensor([3.0, 5.5, 1.0], dtype=torch.float64)

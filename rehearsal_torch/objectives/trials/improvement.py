@@ -28,13 +28,13 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import UNDEFINED, NoFiniteValueError
-from rehearsal_torch.objectives.expected_reward import (
+from rehearsal_torch.objectives.trials.expected_reward import (
     SCREEN,
     CausalObjective,
     plausible_rewards,
     standard_draws,
 )
-from rehearsal_torch.objectives.reward_frame import RewardFrame
+from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 # The temperature of the positive part, in standard deviations of the reward among the visited actions.

@@ -20,8 +20,8 @@ from typing import final
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.expected_reward import CausalObjective, standard_draws
-from rehearsal_torch.objectives.propagation import PROPAGATE
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective, standard_draws
+from rehearsal_torch.objectives.trials.propagation import PROPAGATE
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 
