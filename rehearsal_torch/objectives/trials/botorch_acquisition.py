@@ -183,11 +183,11 @@ class BotorchAcquisition(CausalObjective):
         # Those that are the best in some plausible network, or on average: no other can be an incumbent.
         first = ranked(torch.cat([rewards, means.unsqueeze(0)])).argmax(-1)
         best = visited[first.unique()]
-        self._fine = self._built(model, best)
+        self._fine = self._scaled(model, best)
         few = model.fewer(min(screening_members, members), min(screening_draws, member_draws))
-        self._screening = self._built(few, best)
+        self._screening = self._scaled(few, best)
 
-    def _built(self, model: NetworkModel, best: Tensor) -> _Scaled:
+    def _scaled(self, model: NetworkModel, best: Tensor) -> _Scaled:
         """The function on a model, with the possible incumbents (n, k)."""
         with torch.no_grad():
             centre = model.posterior(best.unsqueeze(-2)).mean.max()
@@ -201,18 +201,19 @@ class BotorchAcquisition(CausalObjective):
         made = FUNCTIONS[self.function](Ingredients(model, sampler, objective, best, self.pending, self.beta))
         return _Scaled(made, frame if self.function in BOUNDS else RewardFrame())
 
-    @property
-    def acquisition(self) -> AcquisitionFunction:
+    def built(self, screening: bool) -> AcquisitionFunction:
         """BoTorch's acquisition function, of (..., q, k) in the actions' units."""
-        return self._fine.function
+        return (self._screening if screening else self._fine).function
 
     @property
     def frame(self) -> RewardFrame:
         """The frame of the bound; the identity for logarithms of improvements."""
         return self._fine.frame
 
-    def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """The value of single candidates, (..., k) -> (...); with fewer draws that of the screening."""
-        made = self._fine if draws == len(self.noise) else self._screening
-        values: Tensor = made.function(points.reshape(-1, 1, points.shape[-1]))
-        return (made.frame.centre + made.frame.unit * values).reshape(points.shape[:-1])
+    def __call__(self, points: Tensor) -> Tensor:
+        """The value of single candidates, (..., k) -> (...)."""
+        return self._fine.frame.centre + self._fine.frame.unit * super().__call__(points)
+
+    def rough(self, points: Tensor) -> Tensor:
+        """The value under fewer members and noise draws, (..., k) -> (...)."""
+        return self._screening.frame.centre + self._screening.frame.unit * super().rough(points)

@@ -5,8 +5,8 @@ With fixed draws u_s of the learnt noise,
     alpha(a) = 1/S sum_s mu(a, u_s) + beta 1/S sum_s sigma(a, u_s),
 
 where mu and sigma are the posterior mean and standard deviation of the reward node's mechanism at the inputs
-to which draw s leads. How the uncertainty of upstream nodes counts is a strategy of its own, selected by
-`propagate` (see `propagation`).
+to which draw s leads. How the uncertainty of upstream nodes counts is chosen by `propagate`: the acquisition
+functions are in `upper_bounds`.
 
 beta multiplies the standard deviation in all objectives. With `growing`, beta_t = beta (0.2 k log 2n)^(1/2)
 after n experiments with k actions.
@@ -17,11 +17,10 @@ Source: Ren et al. (2025), Eq. 5; Kandasamy et al. (2015), Sec. 4 (growth).
 import math
 from typing import final
 
-from torch import Tensor
-
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.trials.expected_reward import CausalObjective, standard_draws
-from rehearsal_torch.objectives.trials.propagation import PROPAGATE
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
+from rehearsal_torch.objectives.trials.network_acquisition import standard_draws
+from rehearsal_torch.objectives.trials.upper_bounds import PROPAGATE, UpperBound, checked_beta
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 
@@ -59,28 +58,26 @@ class ConfidenceBound(CausalObjective):
         seed: int = 0,
     ) -> None:
         super().__init__(surrogate, case, draws, evaluation_draws, seed)
-        if not 0 <= beta < math.inf or propagate not in list(PROPAGATE):
-            raise ValueError(
-                f"expected beta >= 0 and propagate in {list(PROPAGATE)}; got beta={beta} and "
-                f"propagate={propagate!r}"
-            )
+        if propagate not in list(PROPAGATE):
+            raise ValueError(f"expected propagate in {list(PROPAGATE)}; got {propagate!r}")
         growth = (
             math.sqrt(0.2 * len(self.task.actions) * math.log(2 * max(len(self.visited), 1)))
             if growing
             else 1.0
         )
-        self.beta = beta * growth
+        self.beta = checked_beta(beta) * growth
         # The seed differs from those of the noise: epistemic draws must not be correlated with noise draws.
         epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
             self.noise
         )
-        self.propagation = PROPAGATE[propagate](self.network, self.beta, epistemic)
+        self.propagate, self.epistemic = propagate, epistemic
 
     @property
     def further(self) -> int:
         """The number of perturbations that the search optimises jointly with the action."""
-        return self.propagation.further
+        assert isinstance(self.acquisition, UpperBound)
+        return self.acquisition.further
 
-    def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """The bound under the first `draws` draws, (..., k + further) -> (...)."""
-        return self.propagation.bound(points, self.noise[:draws])
+    def built(self, screening: bool) -> UpperBound:
+        """The bound, of (..., 1, k + further): perturbations that the search optimises follow the action."""
+        return PROPAGATE[self.propagate](self.drawn(screening, self.epistemic), self.beta)

@@ -1,35 +1,14 @@
-"""Expected reward of actions in a causal network that is not fully known.
+"""Objectives of causal Bayesian optimisation: what they share, and the posterior mean.
 
-Objectives of causal Bayesian optimisation use fixed draws u_1 ... u_S of the noise of the learnt network,
-common to all candidates of a round (common random numbers), so that candidates are comparable and the
-objective is smooth. The posterior mean of the reward,
+In every round an objective holds an acquisition function of BoTorch (`network_acquisition`), with fixed draws
+of the learnt noise that are common to all candidates, and a cheaper approximation of it with which many
+candidates are screened. The maximiser of the posterior mean of the reward, E[r | a], is the action that every
+method recommends at the end of a round; random and Sobol actions use it only for this. Which action to *try*
+is decided by the acquisition function. A candidate is an action, followed by further coordinates in [-1, 1]
+if the function optimises some jointly.
 
-    E[r | a] = 1/S sum_s r(x(a, u_s)),     x_i = m_i(w_i, u_i)  in topological order,
-
-is the predicted reward of an action. Its maximiser is the action that every method recommends at the end of a
-round; random and Sobol actions use it only for this. Which action to *try* is decided by each objective. A
-candidate is an action, followed by further coordinates in [-1, 1] if an objective optimises some jointly.
-
-Epistemic draws. A mechanism is known up to a posterior standard deviation: x_i = m_i + e_i s_i with e_i ~
-N(0, 1). One draw e of all nodes, the same for every input, noise draw and candidate, is one plausible
-network, and
-
-    f_e(a) = E_u[r(x(a, u, e))]
-
-its expected reward. Mean and standard deviation of f_e over e are the posterior mean and the epistemic
-uncertainty of E[r | a]; the noise of a single experiment (the spread over u) is averaged out.
-
-A known reward inherits uncertainty from the nodes that it reads. With x_i = m_i + e_i s_i, e_i ~ N(0, 1)
-independent, a weighted sum has the standard deviation
-
-    (sum_i w_i^2 s_i^2)^(1/2)
-
-exactly, |w| s for a single node. For any other reward it is the standard deviation over fixed normal draws e.
-
-Source: Ren et al. (2025), Sec. 5.1, Eq. 5 (one node; with beta = 0 the posterior mean) and Alg. 1; Balandat
-et al. (2020), Sec. 3 (common random numbers, normal Sobol draws); Astudillo and Frazier (2021), Sec. 4.2 (one
-fixed draw per node and sample); Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean).
-The extension to known functions of several nodes is ours.
+Source: Ren et al. (2025), Alg. 1; Balandat et al. (2020), Sec. 3 (common random numbers); Frazier (2018),
+Sec. 4.2 (recommending the maximiser of the posterior mean).
 """
 
 from abc import ABC, abstractmethod
@@ -37,92 +16,26 @@ from functools import cached_property
 from typing import ClassVar, final
 
 import torch
-from botorch.utils.sampling import draw_sobol_normal_samples
+from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.objective import Objective
+from rehearsal_torch.objectives.trials.network_acquisition import (
+    DrawnNetwork,
+    ExpectedReward,
+    candidate_bounds,
+    mean_reward,
+    plausible_rewards,
+    standard_draws,
+)
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, Perturbation
-from rehearsal_torch.surrogates.network.network_posterior import plausible_values
-
-
-def standard_draws(count: int, width: int, seed: int) -> Tensor:
-    """Normal draws (count, width) with mean 0 and variance 1 in every column: scrambled Sobol points, each
-    followed by its antithetic counterpart.
-
-    Raises:
-        ValueError: if `count` is odd or below 2.
-    """
-    if count < 2 or count % 2:
-        raise ValueError(
-            f"expected an even number of draws, since they come in antithetic pairs; got {count}"
-        )
-    half = (
-        draw_sobol_normal_samples(width, count // 2, seed=seed, dtype=torch.float64)
-        if width
-        else torch.zeros(count // 2, 0, dtype=torch.float64)
-    )
-    both = torch.stack([half, -half], 1).flatten(0, 1)
-    return both / both.square().mean(0).sqrt().clamp_min(1e-12)
-
-
-def mean_reward(
-    network: CausalNetwork, actions: Tensor, noise: Tensor, perturbation: Perturbation | None = None
-) -> Tensor:
-    """E[r] over draws of the noise, (..., k), (S, N) -> (...), in the reward's unit.
-
-    Args:
-        network: The fitted network.
-        actions: (..., k), in their units.
-        noise: (S, N), draws of the noise.
-        perturbation: Perturbation of each node from its posterior mean, in posterior standard deviations;
-            None for the posterior mean itself.
-    """
-    values, _ = network.propagate(actions, noise, perturbation)
-    return network.reward(values).mean(-1)
-
-
-def plausible_rewards(network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor) -> Tensor:
-    """f_e(a) for every draw e, (..., k), (S, N), (E, N) -> (..., E)."""
-
-    def read(values: Tensor) -> Tensor:
-        return network.reward(values).unsqueeze(-1)
-
-    return plausible_values(network, actions.unsqueeze(-2), noise, epistemic, read)[..., 0, 0].movedim(0, -1)
-
-
-def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: Tensor) -> Tensor:
-    """The standard deviation of the reward.
-
-    Args:
-        reward: A function of m nodes.
-        means: (..., m), their posterior means.
-        stds: (..., m), their posterior standard deviations.
-        epistemic: (E, m), normal draws with mean 0 and variance 1, for rewards without a closed form.
-
-    Returns:
-        (...), in the reward's unit.
-    """
-    if isinstance(reward, WeightedSum):
-        weights = torch.tensor(list(reward.weights.values()), dtype=stds.dtype, device=stds.device)
-        if len(weights) == 1:
-            return weights.abs() * stds[..., 0]
-        return safe_root((weights.square() * stds.square()).sum(-1))
-    rewards = reward(means.unsqueeze(-2) + epistemic * stds.unsqueeze(-2))
-    return safe_root((rewards - rewards.mean(-1, keepdim=True)).square().mean(-1))
-
-
-def safe_root(squares: Tensor) -> Tensor:
-    """The square root, with a finite gradient at zero."""
-    return squares.clamp_min(1e-30).sqrt()
-
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 # Candidates are screened with one in SCREEN draws.
 SCREEN = 4
@@ -182,6 +95,22 @@ class CausalObjective(Objective, ABC):
         self.visited = surrogate.visited()
         self.pending = pending.to(self.visited) if pending is not None and len(pending) else None
 
+    @abstractmethod
+    def built(self, screening: bool) -> AcquisitionFunction:
+        """The acquisition function of candidates (..., 1, k + further); for `screening`, a cheaper
+        approximation of it.
+        """
+
+    @cached_property
+    def acquisition(self) -> AcquisitionFunction:
+        """BoTorch's acquisition function, of (..., 1, k + further)."""
+        return self.built(screening=False)
+
+    @cached_property
+    def screening(self) -> AcquisitionFunction:
+        """The approximation of it with which many candidates are screened."""
+        return self.built(screening=True)
+
     @property
     def further(self) -> int:
         """Number of coordinates in [-1, 1] of a candidate besides its action; 0 by default."""
@@ -210,10 +139,7 @@ class CausalObjective(Objective, ABC):
     @property
     def bounds(self) -> Tensor:
         """(2, k + further), lower and upper bounds of a candidate."""
-        wide = torch.ones(self.further, dtype=torch.float64)
-        return torch.stack([torch.cat([self.box.lower, -wide]), torch.cat([self.box.upper, wide])]).to(
-            self.noise.device
-        )
+        return candidate_bounds(self.box, self.further).to(self.noise.device)
 
     def region(self, further: bool = True) -> CandidateRegion:
         """The feasible region of candidates; without `further`, that of actions."""
@@ -221,17 +147,24 @@ class CausalObjective(Objective, ABC):
         lower, upper = self.bounds[:, :size]
         return CandidateRegion.within(lower, upper, self.task.limits)
 
-    @abstractmethod
-    def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """The value of candidates under the first `draws` draws, (..., k + further) -> (...)."""
+    def drawn(self, screening: bool, epistemic: Tensor | None = None) -> DrawnNetwork:
+        """The network with the draws of the noise, or with those of the screening.
+
+        Args:
+            screening: Whether candidates are screened with it.
+            epistemic: Draws e, (E, N); None for the network of posterior means.
+        """
+        noise = self._screened_points if screening else self.noise
+        means = noise.new_zeros(1, noise.shape[-1])
+        return DrawnNetwork(self.network, noise, means if epistemic is None else epistemic)
 
     def __call__(self, points: Tensor) -> Tensor:
         """The value of trying candidates, (..., k + further) -> (...)."""
-        return self.value_with(points, len(self.noise))
+        return _of_points(self.acquisition, points)
 
     def rough(self, points: Tensor) -> Tensor:
         """An approximation at a quarter of the cost, with some of the draws, (..., k + further) -> (...)."""
-        return self.value_with(points, max(1, len(self.noise) // SCREEN))
+        return _of_points(self.screening, points)
 
     @torch.no_grad()
     def screened(self, points: Tensor) -> Tensor:
@@ -291,10 +224,16 @@ class CausalObjective(Objective, ABC):
         return torch.nn.functional.pad(inside[order], (0, self.further))
 
 
+def _of_points(function: AcquisitionFunction, points: Tensor) -> Tensor:
+    """The values of an acquisition function at single candidates, (..., k + further) -> (...)."""
+    values: Tensor = function(points.unsqueeze(-2))
+    return values.reshape(points.shape[:-1])
+
+
 @final
 class PosteriorMean(CausalObjective):
     """The posterior mean of E[r | a]."""
 
-    def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """The posterior mean under the first `draws` draws, (..., k) -> (...)."""
-        return self.expected(points, self.noise[:draws])
+    def built(self, screening: bool) -> ExpectedReward:
+        """The posterior mean, of (..., 1, k)."""
+        return ExpectedReward(self.drawn(screening))

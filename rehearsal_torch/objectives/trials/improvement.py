@@ -16,6 +16,8 @@ ignores the structure, and the reward is a node.
 With `noise_draws` = 1, every draw e is paired with one noise draw u of its own, and the improvement is that
 of a single, noisy experiment.
 
+The acquisition function takes f* and a scale; the objective finds both from the visited actions.
+
 Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Eq. 6 and
 10 (logarithm, fat tail).
 """
@@ -28,14 +30,16 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import UNDEFINED, NoFiniteValueError
-from rehearsal_torch.objectives.trials.expected_reward import (
-    SCREEN,
-    CausalObjective,
+from rehearsal_torch.objectives.trials.expected_reward import SCREEN, CausalObjective
+from rehearsal_torch.objectives.trials.network_acquisition import (
+    DrawnNetwork,
+    NetworkAcquisition,
     plausible_rewards,
     standard_draws,
 )
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
 
 # The temperature of the positive part, in standard deviations of the reward among the visited actions.
 TEMPERATURE = 1e-6
@@ -61,6 +65,55 @@ def incumbent(means: Tensor, identity: str) -> tuple[Tensor, Tensor]:
     spread = known.std() if len(known) > 1 else known.abs().max()
     # A spread of any size counts, unless it is only rounding.
     return known.max(), torch.where(spread > 1e-14 * known.abs().max(), spread, spread.clamp_min(1e-12))
+
+
+def improvable_rewards(drawn: DrawnNetwork, actions: Tensor, paired: bool) -> Tensor:
+    """f_e(a) for every draw e, (..., k) -> (..., E): averaged over all noise draws, or if `paired`, each
+    under a noise draw of its own.
+    """
+    if not paired:
+        return plausible_rewards(drawn.network, actions, drawn.noise, drawn.epistemic)
+    values, _ = drawn.network.propagate(actions, drawn.noise, lambda place, _: drawn.epistemic[:, place])
+    return drawn.network.reward(values)
+
+
+@final
+class NetworkLogExpectedImprovement(NetworkAcquisition):
+    """Log expected improvement over plausible networks.
+
+    Args:
+        model: The fitted network with its draws.
+        best_f: f*, the reward to improve on, in its unit.
+        scale: The reward that counts as one: values are logarithms of improvements in multiples of it, > 0.
+        paired: Whether every epistemic draw has one noise draw of its own, as many as there are.
+
+    Raises:
+        ValueError: if the scale is not positive, the numbers of paired draws differ, or the model is not one
+            of the reward alone.
+    """
+
+    _log = True
+
+    def __init__(
+        self,
+        model: NetworkModel | DrawnNetwork,
+        best_f: float | Tensor,
+        scale: float | Tensor = 1.0,
+        paired: bool = False,
+    ) -> None:
+        super().__init__(model)
+        noise, epistemic = len(self.noise), len(self.drawn.epistemic)
+        if not scale > 0 or (paired and noise != epistemic):
+            raise ValueError(
+                "expected scale > 0, and if paired as many noise draws as epistemic ones; got "
+                f"scale={scale}, paired={paired}, {noise} noise draws and {epistemic} epistemic ones"
+            )
+        self.best_f, self.scale, self.paired = best_f, scale, paired
+
+    def value(self, points: Tensor) -> Tensor:
+        """(..., k) -> (...)."""
+        gain = (improvable_rewards(self.drawn, points, self.paired) - self.best_f) / self.scale
+        return logmeanexp(log_fatplus(gain, tau=TEMPERATURE), dim=-1)
 
 
 @final
@@ -100,14 +153,15 @@ class Improvement(CausalObjective):
         self.epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
             self.noise
         )
-        self.noise_draws = noise_draws
-        self.common = surrogate.draws(epistemic_draws if noise_draws == 1 else noise_draws, self.seed + 3)
+        self.paired = noise_draws == 1
+        self.common = surrogate.draws(epistemic_draws if self.paired else noise_draws, self.seed + 3)
         # An action that is no longer allowed does not count as the incumbent.
         inside = self.visited[self.allowed(self.visited)]
+        every = self._drawn(epistemic_draws)
         with torch.no_grad():
             middle = torch.cat(
                 [
-                    self.rewards(part, epistemic_draws).mean(-1)
+                    improvable_rewards(every, part, self.paired).mean(-1)
                     for part in (inside if len(inside) else self.visited).split(64)
                 ]
             )
@@ -118,23 +172,18 @@ class Improvement(CausalObjective):
         """The identity: values are logarithms of improvements in standard deviations."""
         return RewardFrame()
 
-    def rewards(self, actions: Tensor, count: int) -> Tensor:
-        """f_e(a) of the first `count` draws e, (..., k) -> (..., count)."""
-        if self.noise_draws > 1:
-            return plausible_rewards(self.network, actions, self.common, self.epistemic[:count])
-        perturbed = self.epistemic[:count]
-        values, _ = self.network.propagate(actions, self.common[:count], lambda place, _: perturbed[:, place])
-        return self.network.reward(values)
-
-    def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """(..., k) -> (...), the log expected improvement, in standard deviations of the reward among the
-        visited actions.
+    def built(self, screening: bool) -> NetworkLogExpectedImprovement:
+        """The log expected improvement, in standard deviations of the reward among the visited actions, of
+        (..., 1, k).
         """
+        count = len(self.epistemic)
         # An even number, so that each draw keeps its antithetic counterpart.
-        count = (
-            len(self.epistemic)
-            if draws == len(self.noise)
-            else max(2, 2 * (len(self.epistemic) // (2 * SCREEN)))
+        few = max(2, 2 * (count // (2 * SCREEN)))
+        return NetworkLogExpectedImprovement(
+            self._drawn(few if screening else count), self.best, self.scale, self.paired
         )
-        gain = (self.rewards(points, count) - self.best) / self.scale
-        return logmeanexp(log_fatplus(gain, tau=TEMPERATURE), dim=-1)
+
+    def _drawn(self, count: int) -> DrawnNetwork:
+        """The network with the first `count` epistemic draws."""
+        noise = self.common[:count] if self.paired else self.common
+        return DrawnNetwork(self.network, noise, self.epistemic[:count])

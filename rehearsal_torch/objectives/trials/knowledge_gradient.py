@@ -42,7 +42,7 @@ PART = 32
 
 
 class FiniteKnowledgeGradient(qKnowledgeGradient):
-    """qKG with the fantasy points chosen among given ones and the candidate, (b, 1, k) -> (b,).
+    """qKG with the fantasy points chosen among given ones and the candidate, (..., 1, k) -> (...).
 
     Args:
         model: The network.
@@ -62,7 +62,12 @@ class FiniteKnowledgeGradient(qKnowledgeGradient):
         self.alternatives = alternatives
 
     def forward(self, X: Tensor) -> Tensor:
-        """The value of candidates (b, 1, k), without fantasy points, (b,)."""
+        """The value of candidates (..., 1, k), without fantasy points, (...); a part of them at a time."""
+        flat = X.reshape(-1, 1, X.shape[-1])
+        return torch.cat([self._part(part) for part in flat.split(PART)]).reshape(X.shape[:-2])
+
+    def _part(self, X: Tensor) -> Tensor:
+        """(b, 1, k) -> (b,)."""
         points = torch.cat([self.alternatives.expand(len(X), -1, -1), X], -2)
         with torch.no_grad():
             tried = X if self.X_pending is None else torch.cat([X, self.X_pending.expand(len(X), -1, -1)], -2)
@@ -165,19 +170,11 @@ class KnowledgeGradient(CausalObjective):
         visited = self.starts(count // 2)
         return torch.cat([visited, spread[order[: count - len(visited)]]])
 
-    @property
-    def acquisition(self) -> FiniteKnowledgeGradient:
-        """BoTorch's acquisition function, of (b, 1, k) in the actions' units."""
-        return self._fine
+    def built(self, screening: bool) -> FiniteKnowledgeGradient:
+        """BoTorch's acquisition function, of (..., 1, k) in the actions' units."""
+        return self._screening if screening else self._fine
 
     @property
     def frame(self) -> RewardFrame:
         """In standard deviations of the posterior means at the visited actions."""
         return self._frame
-
-    def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """The value of single candidates, (..., k) -> (...); with fewer draws that of the screening."""
-        made = self._fine if draws == len(self.noise) else self._screening
-        flat = points.reshape(-1, 1, points.shape[-1])
-        values = torch.cat([made(part) for part in flat.split(PART)])
-        return values.reshape(points.shape[:-1])

@@ -15,20 +15,61 @@ objective of actions only, every other node stays at its posterior mean: a lower
 Source: Sussex et al. (2023), Eq. 7-8 and Alg. 1.
 """
 
-import math
 from typing import final
 
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.trials.expected_reward import CausalObjective, mean_reward
-from rehearsal_torch.objectives.trials.propagation import monotone_perturbations
+from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
+from rehearsal_torch.objectives.trials.network_acquisition import (
+    DrawnNetwork,
+    NetworkAcquisition,
+    mean_reward,
+)
+from rehearsal_torch.objectives.trials.upper_bounds import checked_beta, monotone_perturbations
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, Perturbation
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
+
+
+@final
+class OptimisticReward(NetworkAcquisition):
+    """E[r | a] of a network within beta standard deviations of the posterior mean; as a function of actions,
+    nodes without an extreme perturbation are at their posterior means.
+
+    Args:
+        model: The fitted network with its draws of the noise.
+        beta: Maximum perturbation of a node, in posterior standard deviations.
+
+    Attributes:
+        fixed: The extreme perturbation of each node; None where it is free.
+
+    Raises:
+        ValueError: if beta is negative or infinite, or the model is not one of the reward alone.
+    """
+
+    def __init__(self, model: NetworkModel | DrawnNetwork, beta: float = 5.0) -> None:
+        super().__init__(model)
+        self.beta, self.fixed = checked_beta(beta), monotone_perturbations(self.network)
+
+    def value(self, points: Tensor) -> Tensor:
+        """E[r] at posterior means, (..., k) -> (...)."""
+        return self.perturbed(points, lambda _, scaled: scaled.new_zeros(()), self.noise)
+
+    def perturbed(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
+        """E[r] of actions (..., k) under noise (S, N); nodes without an extreme perturbation are perturbed by
+        `perturbation` in [-1, 1]; (...).
+        """
+
+        def perturbed(place: int, scaled: Tensor) -> Tensor:
+            fixed = self.fixed[place]
+            return self.beta * (perturbation(place, scaled) if fixed is None else scaled.new_full((), fixed))
+
+        return mean_reward(self.network, actions, noise, perturbed)
 
 
 @final
 class Optimism(CausalObjective):
-    """E[r | a] of a network within beta standard deviations of the posterior mean.
+    """The value of an action under the best of the networks that a search tries.
 
     Args:
         surrogate: A fitted causal model.
@@ -52,21 +93,13 @@ class Optimism(CausalObjective):
         seed: int = 0,
     ) -> None:
         super().__init__(surrogate, case, draws, evaluation_draws, seed)
-        if not 0 <= beta < math.inf:
-            raise ValueError(f"expected beta >= 0; got {beta}")
-        self.beta, self.perturbations = beta, monotone_perturbations(self.network)
+        self._reward = OptimisticReward(self.drawn(screening=False), beta)
+        self.beta, self.perturbations = beta, self._reward.fixed
 
     def optimistic(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
-        """E[r] of actions (..., k) under noise (S, N); nodes without an extreme perturbation are perturbed by
-        `perturbation` in [-1, 1]; (...).
-        """
+        """E[r] of actions (..., k) under noise (S, N) and perturbations (`OptimisticReward.perturbed`)."""
+        return self._reward.perturbed(actions, perturbation, noise)
 
-        def perturbed(place: int, scaled: Tensor) -> Tensor:
-            fixed = self.perturbations[place]
-            return self.beta * (perturbation(place, scaled) if fixed is None else scaled.new_full((), fixed))
-
-        return mean_reward(self.network, actions, noise, perturbed)
-
-    def value_with(self, points: Tensor, draws: int) -> Tensor:
-        """E[r] at posterior means, (..., k) -> (...)."""
-        return self.optimistic(points, lambda _, scaled: scaled.new_zeros(()), self.noise[:draws])
+    def built(self, screening: bool) -> OptimisticReward:
+        """E[r] at posterior means, of (..., 1, k)."""
+        return OptimisticReward(self.drawn(screening), self.beta)

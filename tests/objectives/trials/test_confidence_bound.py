@@ -6,7 +6,7 @@ import torch
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.trials.propagation import PROPAGATE
+from rehearsal_torch.objectives.trials.upper_bounds import PROPAGATE
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 POINTS = torch.tensor([[0.1, 0.2], [0.7, 1.9], [1.0, 0.0]], dtype=torch.float64)

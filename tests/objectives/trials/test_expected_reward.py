@@ -1,6 +1,4 @@
-"""Expected rewards of written networks against sums that are done by hand, draw by draw."""
-
-import math
+"""Objectives of written networks: draws, candidates, starts, and the posterior mean."""
 
 import pytest
 import torch
@@ -8,130 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.known_reward import FunctionReward, WeightedSum
 from rehearsal_torch.objectives.trials import expected_reward
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
-from rehearsal_torch.objectives.trials.expected_reward import (
-    PosteriorMean,
-    mean_reward,
-    plausible_rewards,
-    reward_spread,
-    safe_root,
-    standard_draws,
-)
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
+from tests.objectives.trials.test_network_acquisition import bent_chain, by_hand
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 
 DOUBLE = torch.float64
 POINTS = torch.tensor([[0.1, 0.2], [0.7, 1.9], [1.0, 0.0]], dtype=DOUBLE)
 LIMITS = {"normals": [[1.0, 0.1]], "offsets": [1.0]}
-
-
-def bent_chain():
-    """X = a^2 + .1 u, s = .3 (1 + a); Y = X^2 - b + .1 u, s = .2: bent, so that draws do not average out."""
-    task = plain({"X": ["a"], "Y": ["X", "b"]}, {"a": [0, 1], "b": [0, 2]}, "Y")
-    place = task.inputs("Y").index
-    return WrittenModel(
-        task,
-        {
-            "X": WrittenLaw(lambda w: w[..., 0] ** 2, lambda w: 0.3 * (1 + w[..., 0])),
-            "Y": WrittenLaw(
-                lambda w: w[..., place("X")] ** 2 - w[..., place("b")], lambda w: 0.2 + 0 * w[..., 0]
-            ),
-        },
-    )
-
-
-def by_hand(action, noise, perturbation=(0.0, 0.0)):
-    """The mean reward of `bent_chain` by plain numbers."""
-    (a, b), total = action.tolist(), 0.0
-    for first, second in noise.tolist():
-        x = a**2 + 0.1 * first + perturbation[0] * 0.3 * (1 + a)
-        total += x**2 - b + 0.1 * second + perturbation[1] * 0.2
-    return total / len(noise)
-
-
-@pytest.mark.parametrize("count", [2, 16, 64])
-@pytest.mark.parametrize("width", [0, 1, 3])
-def test_standard_draws_are_mirrored_and_exactly_standard(count, width):
-    draws = standard_draws(count, width, 0)
-    assert draws.shape == (count, width)
-    assert draws.dtype == DOUBLE
-    torch.testing.assert_close(draws[0::2], -draws[1::2])
-    torch.testing.assert_close(draws.mean(0), torch.zeros(width, dtype=DOUBLE))
-    torch.testing.assert_close(draws.square().mean(0), torch.ones(width, dtype=DOUBLE))
-    assert torch.equal(draws, standard_draws(count, width, 0))
-    if width and count > 2:
-        assert not torch.equal(draws, standard_draws(count, width, 1))
-
-
-@pytest.mark.parametrize("count", [-2, 0, 1, 7])
-def test_an_odd_number_of_draws_is_refused(count):
-    with pytest.raises(ValueError, match=f"even number of draws, since they come in .*; got {count}"):
-        standard_draws(count, 2, 0)
-
-
-def test_the_mean_reward_is_the_average_over_the_draws():
-    model = bent_chain()
-    noise = model.draws(8, 3)
-    found = mean_reward(model.network(), POINTS, noise)
-    assert found.tolist() == pytest.approx([by_hand(each, noise) for each in POINTS])
-    perturbed = mean_reward(model.network(), POINTS, noise, lambda place, _: torch.tensor((0.5, -2.0)[place]))
-    assert perturbed.tolist() == pytest.approx([by_hand(each, noise, (0.5, -2.0)) for each in POINTS])
-
-
-def test_one_draw_of_what_is_not_known_is_one_network():
-    model = bent_chain()
-    noise, epistemic = model.draws(8, 3), standard_draws(6, 2, 1)
-    found = plausible_rewards(model.network(), POINTS, noise, epistemic)
-    assert found.shape == (3, 6)
-    for row, action in zip(found, POINTS, strict=True):
-        assert row.tolist() == pytest.approx(
-            [by_hand(action, noise, perturbation) for perturbation in epistemic.tolist()]
-        )
-
-
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(
-    weights=st.lists(st.floats(-3, 3).filter(lambda w: abs(w) > 1e-3), min_size=1, max_size=4),
-    seed=st.integers(0, 100),
-)
-def test_the_spread_of_a_weighted_sum_is_that_of_independent_nodes(weights, seed):
-    stream = torch.Generator().manual_seed(seed)
-    width = len(weights)
-    means, stds = torch.randn(2, 5, width, generator=stream, dtype=DOUBLE).unbind(0)
-    names = tuple(f"x{place}" for place in range(width))
-    reward = WeightedSum(dict(zip(names, weights, strict=True)))
-    found = reward_spread(reward, means, stds.abs(), standard_draws(4, width, 0))
-    wanted = [
-        math.sqrt(sum((weight * std) ** 2 for weight, std in zip(weights, row, strict=True)))
-        for row in stds.tolist()
-    ]
-    assert found.tolist() == pytest.approx(wanted)
-    # The same sum as a function without a closed form: its spread over draws, which for one node is exact.
-    plainly = FunctionReward(names, lambda values: values @ values.new_tensor(weights))
-    by_draws = reward_spread(plainly, means, stds.abs(), standard_draws(4096, width, 0))
-    assert by_draws.tolist() == pytest.approx(wanted, rel=1e-9 if width == 1 else 0.1)
-
-
-def test_the_spread_of_a_bent_reward_is_the_standard_deviation_over_the_draws():
-    reward = FunctionReward(("X",), lambda x: x[..., 0] ** 2)
-    epistemic = standard_draws(4096, 1, 0)
-    found = reward_spread(
-        reward, torch.tensor([[0.5], [0.0]], dtype=DOUBLE), torch.full((2, 1), 0.3).double(), epistemic
-    )
-    # Var (m + s e)^2 = 4 m^2 s^2 + 2 s^4.
-    wanted = [math.sqrt(4 * m**2 * 0.09 + 2 * 0.3**4) for m in (0.5, 0.0)]
-    assert found.tolist() == pytest.approx(wanted, rel=0.01)
-
-
-def test_the_root_has_a_finite_gradient_at_zero():
-    squares = torch.tensor([0.0, 4.0], dtype=DOUBLE, requires_grad=True)
-    roots = safe_root(squares)
-    roots.sum().backward()
-    assert roots.tolist() == pytest.approx([0.0, 2.0], abs=1e-14)
-    assert squares.grad.isfinite().all()
-    assert float(squares.grad[1]) == pytest.approx(0.25)
 
 
 def test_the_posterior_mean_looks_at_the_first_draws():

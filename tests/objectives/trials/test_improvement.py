@@ -3,7 +3,12 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.objectives.trials.improvement import Improvement
+from rehearsal_torch.objectives.trials.improvement import (
+    Improvement,
+    NetworkLogExpectedImprovement,
+    improvable_rewards,
+)
+from rehearsal_torch.objectives.trials.network_acquisition import DrawnNetwork, standard_draws
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 
@@ -30,6 +35,32 @@ def test_one_node_has_the_closed_form(at):
     assert found == pytest.approx(closed_form(at, 0.5, 0.4), rel=0.02)
 
 
+@pytest.mark.parametrize("at", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_the_acquisition_function_has_the_closed_form_in_any_scale(at, scale):
+    model = one_node()
+    made = DrawnNetwork(model.network(), model.draws(4, 0), standard_draws(1024, 1, 1))
+    found = NetworkLogExpectedImprovement(made, 0.4, scale)(torch.tensor([[[at]]], dtype=torch.float64))
+    assert found.exp().item() * scale == pytest.approx(closed_form(at, 0.5, 0.4), rel=0.02)
+
+
+def test_paired_draws_are_single_experiments():
+    model = one_node(std=0.3, scale=0.4)
+    made = DrawnNetwork(model.network(), model.draws(2048, 0), standard_draws(2048, 1, 1))
+    rewards = improvable_rewards(made, torch.tensor([[0.4]], dtype=torch.float64), paired=True)
+    assert rewards.shape == (1, 2048)
+    assert rewards.std().item() == pytest.approx(0.5, rel=0.03)
+    torch.testing.assert_close(rewards[0], 0.4 + 0.4 * made.noise[:, 0] + 0.3 * made.epistemic[:, 0])
+
+
+@pytest.mark.parametrize("given", [{"scale": 0.0}, {"scale": math.nan}, {"paired": True}])
+def test_a_scale_of_zero_and_unequal_pairs_are_refused(given):
+    model = one_node()
+    made = DrawnNetwork(model.network(), model.draws(4, 0), standard_draws(8, 1, 1))
+    with pytest.raises(ValueError, match=r"expected scale > 0, and if paired .* 4 noise draws and 8 "):
+        NetworkLogExpectedImprovement(made, 0.4, **given)
+
+
 def test_there_is_a_slope_where_improvement_is_unlikely():
     model = one_node(std=1e-3)
     objective = Improvement(model, one_case(model.task))
@@ -54,7 +85,7 @@ def test_the_graph_carries_the_ignorance_of_the_nodes_before():
     objective = Improvement(model, one_case(model.task), epistemic_draws=1024, noise_draws=16)
     at = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
     std = math.hypot(1.5 * 0.3 * 1.5, 0.2 * 1.5)
-    mean = objective.rewards(at, 1024).mean().item()
+    mean = improvable_rewards(objective.acquisition.drawn, at, paired=False).mean().item()
     assert mean == pytest.approx(1.0, abs=0.02)
     assert objective(at).exp().item() * objective.scale.item() == pytest.approx(
         closed_form(mean, std, objective.best.item()), rel=0.05

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean, mean_reward
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.network_acquisition import mean_reward
 from rehearsal_torch.objectives.trials.optimism import Optimism
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
