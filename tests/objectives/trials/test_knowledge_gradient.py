@@ -3,6 +3,7 @@ import torch
 from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
 from botorch.sampling.normal import SobolQMCNormalSampler
 
+from rehearsal_torch.objectives.trials import knowledge_gradient
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.knowledge_gradient import FiniteKnowledgeGradient, KnowledgeGradient
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
@@ -98,12 +99,18 @@ def test_a_budget_ends_the_search():
     PAIR.check_action(decision.alteration.values)
 
 
-def test_fantasy_points_need_no_coordinates_of_their_own():
+def test_fantasy_points_need_no_coordinates_of_their_own(monkeypatch):
     model = NetworkModel(fitted_pair(), members=4, draws=4, fantasy_members=4)
     sampler = SobolQMCNormalSampler(torch.Size([3]), seed=0)
     function = FiniteKnowledgeGradient(model, POINTS, sampler)
     assert function(POINTS.unsqueeze(-2)).shape == (3,)
-    torch.testing.assert_close(function(POINTS[1:2].unsqueeze(-2)), function(POINTS.unsqueeze(-2))[1:2])
+    values = function(POINTS.unsqueeze(-2))
+    torch.testing.assert_close(function(POINTS[1:2].unsqueeze(-2)), values[1:2])
+    # In parts, and with leading dimensions.
+    monkeypatch.setattr(knowledge_gradient, "PART", 2)
+    several = function(POINTS.unsqueeze(-2).expand(2, 2, 3, 1, 2))
+    assert several.shape == (2, 2, 3)
+    torch.testing.assert_close(several[1, 0], values)
 
 
 @pytest.mark.parametrize("given", [{"fantasies": 0}, {"alternatives": 0}, {"screening_fantasies": 0}])
