@@ -14,6 +14,17 @@ fitted rows exactly.
 which is fitted to the abducted noise of the rows. Its epistemic standard deviation is that of g, and it
 reproduces a row from the encoder's noise only up to the fit of g.
 
+A process that was fitted under a mixture, or under a noise scale that depends on the inputs, takes that noise
+for known, and is too sure: which mode a row came from was decided with the very mean that is in doubt. With
+the process of the same rows under plain normal noise, mu_0 and tau_0, the closed form therefore has
+
+    tau(w)^2 = tau_0(w)^2 + (m(w) - mu_0(w))^2 / 2,      m = mu + s c,
+
+the mean squared deviation from m if either process is right with probability 1/2, each as uncertain as the
+second. At the best trials of 18 runs of nine problems (seeds 730 to 732), after 30 and after the last trial,
+intervals of two standard deviations hold the expected reward in .79 of the points with tau of the first
+process, and in .84 with this one; the largest gains are .68 to .87 (Alpine2 non-DGM) and .76 to .91 (Branin).
+
 Further observations (`conditioned`) update the process with all parameters as fitted. Under normal noise this
 is exact. Under a mixture, the mode of a further observation is uncertain: with r_c its probability given the
 process before, the observation counts as one of x / s - sum_c r_c m_c / v_c / g with noise variance s^2 / g,
@@ -34,6 +45,9 @@ from rehearsal_torch.estimators.gp_posterior import Posterior
 from rehearsal_torch.estimators.kernel import lower_root
 from rehearsal_torch.estimators.mixture import log_densities
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
+
+# How probable it is that the process under normal noise is right.
+EQUAL = 0.5
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,23 @@ class Modes:
 
 
 @dataclass(frozen=True)
+class NormalRegression:
+    """The regression of the same rows under normal noise of one standard deviation.
+
+    Attributes:
+        posterior: Its posterior, in standardised units.
+        level: Its noise variance, ().
+    """
+
+    posterior: Posterior | ConditionedPosterior
+    level: Tensor
+
+    def conditioned(self, parents: Tensor, targets: Tensor) -> "NormalRegression":
+        """After m further observations, (..., m, p), (..., m) in standardised units."""
+        return replace(self, posterior=conditioned(self.posterior, parents, targets, self.level))
+
+
+@dataclass(frozen=True)
 class ClosedForm(NodeMechanism):
     """x = mu(w) + sigma(w) (c + u).
 
@@ -99,6 +130,8 @@ class ClosedForm(NodeMechanism):
             conditional mean.
         predictive: Whether sigma includes the epistemic standard deviation tau.
         modes: The noise under which the process was fitted, if it is not normal.
+        plain: The regression under normal noise, if the process was fitted under another; None if tau is that
+            of the process.
     """
 
     offset: Tensor
@@ -110,6 +143,7 @@ class ClosedForm(NodeMechanism):
     shift: Tensor
     predictive: bool
     modes: Modes | None = None
+    plain: NormalRegression | None = None
 
     def scaled(self, inputs: Tensor) -> Tensor:
         """(..., p) -> (..., p)."""
@@ -128,14 +162,14 @@ class ClosedForm(NodeMechanism):
         """`forward` and tau(w), which does not depend on the noise: (..., p), (..., 1) -> (..., 1),
         (..., 1).
         """
-        mean, epistemic = self.posterior.belief(parents)
+        mean, epistemic = self._process(parents)
         value = mean + self._sigma(parents, epistemic) * (self.shift + noise.squeeze(-1))
         return (self.centre + self.scale * value).unsqueeze(-1), (self.scale * epistemic).unsqueeze(-1)
 
     def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
         """(x - mu(w)) / sigma(w) - c, (..., p), (..., 1) -> (..., 1)."""
         mean, epistemic = (
-            self.posterior.belief(parents)
+            self._process(parents)
             if self.predictive
             else (self.posterior.posterior_mean(parents), self.scale)
         )
@@ -143,16 +177,35 @@ class ClosedForm(NodeMechanism):
         return (residual / self._sigma(parents, epistemic) - self.shift).unsqueeze(-1)
 
     def joint_root(self, parents: Tensor, noise: Tensor) -> Tensor:  # noqa: ARG002
-        """The Cholesky factor of the process's covariance, (..., s, p), (..., s, 1) -> (..., s, s)."""
-        return self.scale * lower_root(covariance(self.posterior, parents))
+        """The Cholesky factor of the process's covariance, (..., s, p), (..., s, 1) -> (..., s, s); the two
+        processes differ at all inputs together.
+        """
+        if self.plain is None:
+            return self.scale * lower_root(covariance(self.posterior, parents))
+        mean, (other, _) = self.posterior.posterior_mean(parents), self.plain.posterior.belief(parents)
+        apart = self._apart(parents, mean, other)
+        both = EQUAL * apart.unsqueeze(-1) * apart.unsqueeze(-2)
+        return self.scale * lower_root(covariance(self.plain.posterior, parents) + both)
 
     def conditioned(self, parents: Tensor, values: Tensor) -> "ClosedForm":
         """The mechanism after m further observations, (..., m, p), (..., m, 1)."""
         targets, std = (values.squeeze(-1) - self.centre) / self.scale, self.noise.std(parents)
+        plain = None if self.plain is None else self.plain.conditioned(parents, targets)
         variances = std.square()
         if self.modes is not None:
             targets, variances = self.modes.attributed(targets, std, *self.posterior.belief(parents))
-        return replace(self, posterior=conditioned(self.posterior, parents, targets, variances))
+        return replace(self, posterior=conditioned(self.posterior, parents, targets, variances), plain=plain)
+
+    def _process(self, parents: Tensor) -> tuple[Tensor, Tensor]:
+        """mu(w) and tau(w), (..., p) -> (...), (...)."""
+        if self.plain is None:
+            return self.posterior.belief(parents)
+        mean, (other, std) = self.posterior.posterior_mean(parents), self.plain.posterior.belief(parents)
+        return mean, (std.square() + EQUAL * self._apart(parents, mean, other).square()).sqrt()
+
+    def _apart(self, parents: Tensor, mean: Tensor, other: Tensor) -> Tensor:
+        """The difference of the two processes' conditional means of the node, (...)."""
+        return mean + self.noise.std(parents) * self.shift - other
 
     def _sigma(self, parents: Tensor, epistemic: Tensor) -> Tensor:
         own = self.noise.std(parents)

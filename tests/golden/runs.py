@@ -51,7 +51,7 @@ TRIED = (
     "dropwave_unit",
     "epidemic",
 )
-TRIED = (*TRIED, "pooled_testing", "rosenbrock")
+TRIED = (*TRIED, "pooled_testing", "rosenbrock", "branin", "hartmann", "levy")
 
 
 @dataclass(frozen=True)

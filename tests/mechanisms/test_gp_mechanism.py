@@ -1,9 +1,18 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from rehearsal_torch.estimators.gaussian_process import GaussianProcesses
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, Posterior
-from rehearsal_torch.mechanisms.gp_mechanism import ClosedForm, Decoded, Modes, Noise, noise_input
+from rehearsal_torch.mechanisms.gp_mechanism import (
+    ClosedForm,
+    Decoded,
+    Modes,
+    Noise,
+    NormalRegression,
+    noise_input,
+)
 
 DOUBLE = torch.float64
 
@@ -126,3 +135,35 @@ def test_a_decoder_deviates_jointly_and_takes_no_observations():
     assert torch.allclose((root @ root.mT).diagonal(), std.square(), atol=1e-6)
     with pytest.raises(TypeError, match="decoder=closed_form"):
         made.conditioned(PARENTS, NOISE[:1])
+
+
+def doubted(shift=0.0):
+    """A process beside one under normal noise: 0.5 and 0.3 in standardised units, the second wider."""
+    return replace(closed(False, shift), plain=NormalRegression(constant(0.3, 0.6), number(0.25)))
+
+
+def test_a_process_beside_another_is_as_unsure_as_the_two_together():
+    mean, std = doubted().belief(PARENTS, NOISE)
+    assert torch.equal(mean, closed(False).belief(PARENTS, NOISE)[0])
+    assert torch.allclose(std, number([[2 * (0.36 + 0.5 * 0.04) ** 0.5]]))
+    # What differs is the conditional mean of the node: with noise of mean -2/3 the two agree.
+    assert torch.allclose(doubted(-2 / 3).belief(PARENTS, NOISE)[1], number([[1.2]]))
+    assert torch.equal(doubted().abduct(PARENTS, mean), closed(False).abduct(PARENTS, mean))
+
+
+def test_two_processes_differ_everywhere_at_once():
+    root = doubted().joint_root(PARENTS.expand(3, 0), NOISE)
+    assert torch.allclose(root @ root.mT, number(4 * (0.36 + 0.02)).expand(3, 3), atol=1e-3)
+
+
+def test_an_observation_moves_both_processes():
+    at, seen = number([[0.5]]), number([[14.0]])
+    plain = NormalRegression(smooth().posterior, number(0.36))
+    after = replace(smooth(), plain=plain).conditioned(at, seen)
+    assert after.plain is not None
+    alone = replace(smooth(), noise=Noise(number(0.36), number(0.0))).conditioned(at, seen)
+    own = after.plain.posterior.belief(at)
+    assert all(torch.equal(*pair) for pair in zip(own, alone.posterior.belief(at), strict=True))
+    apart = after.posterior.posterior_mean(at) - own[0]
+    expected = 2 * (own[1].square() + 0.5 * apart.square()).sqrt()
+    assert torch.allclose(after.belief(at, 0 * seen)[1].flatten(), expected.flatten())

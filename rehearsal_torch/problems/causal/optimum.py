@@ -65,9 +65,10 @@ def _local_maximum(
     width, scale = box.width, 1.0
 
     def loss(unit: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        point = torch.from_numpy(unit).requires_grad_()
-        negative = -value((box.lower + point * width)[None])[0] / scale
-        (derivative,) = torch.autograd.grad(negative, point)
+        with torch.enable_grad():
+            point = torch.from_numpy(unit).requires_grad_()
+            negative = -value((box.lower + point * width)[None])[0] / scale
+            (derivative,) = torch.autograd.grad(negative, point)
         return float(negative.detach()), derivative.numpy()
 
     unit = ((start - box.lower) / width).numpy()

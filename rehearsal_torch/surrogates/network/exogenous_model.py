@@ -35,7 +35,14 @@ from rehearsal_torch.estimators.hsic import Dependence, DependencePenalty, depen
 from rehearsal_torch.estimators.kernel import Kernel
 from rehearsal_torch.estimators.mixture import Components, GaussianMixtures, StandardNormals
 from rehearsal_torch.estimators.mixture_regression import MixtureRegression
-from rehearsal_torch.mechanisms.gp_mechanism import ClosedForm, Decoded, Modes, Noise, noise_input
+from rehearsal_torch.mechanisms.gp_mechanism import (
+    ClosedForm,
+    Decoded,
+    Modes,
+    Noise,
+    NormalRegression,
+    noise_input,
+)
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
@@ -45,6 +52,7 @@ Phi = Literal["mixture", "heteroskedastic", "homoskedastic"]
 Decoder = Literal["closed_form", "gp"]
 Fitting = Literal["solve", "train"]
 Scale = Literal["noise", "predictive"]
+Epistemic = Literal["averaged", "fitted"]
 
 
 class ExogenousModel(CausalModel):
@@ -67,6 +75,9 @@ class ExogenousModel(CausalModel):
             0 for no penalty.
         kernel: Kernel of encoders and decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
             selected per node.
+        epistemic: The epistemic standard deviation of a node whose noise is not plain normal: "fitted" takes
+            that noise for known, "averaged" also counts the process under normal noise
+            (`mechanisms.gp_mechanism`). With the predictive scale always "fitted", as published.
 
     Raises:
         ValueError: if an option is unknown, or a number is out of range.
@@ -83,15 +94,23 @@ class ExogenousModel(CausalModel):
         fitting: Fitting = "solve",
         independence: float = 0.0,
         kernel: Kernel = "learnt",
+        epistemic: Epistemic = "averaged",
     ) -> None:
         super().__init__(task)
         if not 0 <= independence < float("inf"):
             raise ValueError(f"expected independence >= 0; got {independence}")
-        for given, known in ((phi, Phi), (decoder, Decoder), (scale, Scale), (fitting, Fitting)):
+        for given, known in (
+            (phi, Phi),
+            (decoder, Decoder),
+            (scale, Scale),
+            (fitting, Fitting),
+            (epistemic, Epistemic),
+        ):
             if given not in get_args(known):
                 raise ValueError(f"expected one of {list(get_args(known))}; got {given!r}")
         self.rows = NodeRows(self.task, structure)
         self.phi, self.decoder, self.scale, self.fitting = phi, decoder, scale, fitting
+        self.epistemic: Epistemic = epistemic if scale == "noise" else "fitted"
         widths = [len(names) for names in self.rows.inputs]
         self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(len(self.task.actions))
         made = SolvedProcesses if fitting == "solve" else TrainedProcesses
@@ -256,6 +275,7 @@ class ExogenousModel(CausalModel):
             for each in (self.processes, self._shapes(), self.decoders)
         )
         assert means is not None
+        plain = self._plain()
         cube, mechanisms = self.cube, list[NodeMechanism]()
         for place, names in enumerate(self.rows.inputs):
             level = (
@@ -277,7 +297,13 @@ class ExogenousModel(CausalModel):
                 cube.scale[place],
             )
             encoder = ClosedForm(
-                *scales, means[place], noise, shift, self.scale == "predictive", self._modes(place)
+                *scales,
+                means[place],
+                noise,
+                shift,
+                self.scale == "predictive",
+                self._modes(place),
+                plain[place],
             )
             mechanisms.append(encoder if decoders is None else Decoded(encoder, decoders[place]))
         return CausalNetwork(self.rows.structured_task, tuple(mechanisms))
@@ -293,6 +319,24 @@ class ExogenousModel(CausalModel):
             self.mixed.means[place][own] / std,
             self.mixed.variances[place][own] / std.square(),
         )
+
+    def _plain(self) -> list[NormalRegression | None]:
+        """The regression under normal noise of each node that has another noise."""
+        count = len(self.rows.inputs)
+        other = torch.zeros(count, dtype=torch.bool)
+        if self.epistemic == "averaged":
+            for adopted in (
+                None if self.spread is None else self.spread.varies,
+                None if self.mixed is None else self.mixed.adopted,
+            ):
+                other = other if adopted is None else other | adopted.cpu()
+        if not bool(other.any()):
+            return [None] * count
+        levels = self.encoder.log_noises.exp()
+        return [
+            NormalRegression(posterior, levels[place]) if bool(other[place]) else None
+            for place, posterior in enumerate(self.encoder.posteriors())
+        ]
 
     def _shapes(self) -> GaussianProcesses | None:
         return None if self.spread is None else self.spread.processes
