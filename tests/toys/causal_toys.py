@@ -68,7 +68,7 @@ def plain(
 
 
 def one_case(task: CausalTask, identity: str = "0") -> RehearsalCase:
-    return RehearsalCase(identity, {}, task.box.bounds())
+    return RehearsalCase(identity, {}, task.box.bounds(), levels=task.box.levels)
 
 
 def linear_chain(
