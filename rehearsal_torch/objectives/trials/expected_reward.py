@@ -33,6 +33,7 @@ The extension to known functions of several nodes is ours.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, final
 
@@ -47,8 +48,9 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
-from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.box import Box, nearest
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
+from rehearsal_torch.spaces.mixed_region import with_levels
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, Perturbation
 from rehearsal_torch.surrogates.network.network_posterior import plausible_values
 
@@ -145,7 +147,7 @@ class CausalObjective(Objective, ABC):
             there are none.
 
     Raises:
-        ValueError: if an action may not be set, or there is no draw.
+        ValueError: if an action may not be set or has no level within its bounds, or there is no draw.
     """
 
     kind: Kind | None = "optimise"
@@ -173,6 +175,15 @@ class CausalObjective(Objective, ABC):
                 "round sets every action"
             )
         self.box = Box.of({name: case.feasible[name] for name in self.task.actions})
+        # An action that the case holds at a value has this value as its only level.
+        self.levels = {**self.task.box.levels, **case.levels}
+        for name, (lower, upper) in self.box.bounds().items():
+            if name in self.levels:
+                self.levels[name] = tuple(each for each in self.levels[name] if lower <= each <= upper)
+        if empty := [name for name, values in self.levels.items() if not values]:
+            raise ValueError(
+                f"{case.identity}: none of the levels of {empty} lies within the bounds of the round"
+            )
         self.seed = round_seed(seed, case.identity)
         self.draw = surrogate.draws
         self.noise, self.other = (
@@ -219,7 +230,12 @@ class CausalObjective(Objective, ABC):
         """The feasible region of candidates; without `further`, that of actions."""
         size = self.bounds.shape[-1] if further else len(self.task.actions)
         lower, upper = self.bounds[:, :size]
-        return CandidateRegion.within(lower, upper, self.task.limits)
+        plain = CandidateRegion.within(lower, upper, self.task.limits)
+        return with_levels(plain, dict(self._choices(self.levels)))
+
+    def _choices(self, levels: Mapping[str, tuple[float, ...]]) -> list[tuple[int, tuple[float, ...]]]:
+        """Index and levels of the actions that have some."""
+        return [(self.task.actions.index(name), values) for name, values in levels.items()]
 
     @abstractmethod
     def value_with(self, points: Tensor, draws: int) -> Tensor:
@@ -261,8 +277,8 @@ class CausalObjective(Objective, ABC):
         return plausible_rewards(self.network, actions, few, self.networks) + correction.unsqueeze(-1)
 
     def allowed(self, actions: Tensor) -> Tensor:
-        """Whether actions (n, k) satisfy the bounds of the round and the limits of the task up to rounding,
-        (n,) bool.
+        """Whether actions (n, k) satisfy the bounds of the round, and the levels and limits of the task, up
+        to rounding, (n,) bool.
         """
         lower, upper, slack = (
             self.box.lower.to(actions),
@@ -270,6 +286,8 @@ class CausalObjective(Objective, ABC):
             1e-6 * self.box.width.to(actions),
         )
         inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)
+        for place, values in self._choices(self.task.box.levels):
+            inside &= (nearest(actions[:, place], values) - actions[:, place]).abs() <= slack[place]
         limits = self.task.limits
         return (
             inside
@@ -279,10 +297,12 @@ class CausalObjective(Objective, ABC):
 
     @torch.no_grad()
     def starts(self, count: int) -> Tensor:
-        """The visited actions with the largest posterior mean, best first, (<= count, k + further); further
-        coordinates are 0.
+        """The visited actions with the largest posterior mean that may be tried again, best first, (<= count,
+        k + further); further coordinates are 0.
         """
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
+        for place, values in self._choices(self.levels):
+            inside = inside[nearest(inside[:, place], values) == inside[:, place]]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])
         order = ranked(self.expected(inside, self._screened_points)).argsort(descending=True, stable=True)[

@@ -1,0 +1,207 @@
+"""Ascent in mixed regions, where some coordinates have levels: the other coordinates ascend at fixed levels.
+
+How levels are chosen depends on how many combinations of levels there are:
+
+    at most 32                      every combination gets its best starts, and all ascend in one batch (what
+                                    `optimize_acqf_mixed` does one combination after the other)
+    at most 4096, no other          every combination is evaluated
+    coordinate
+    more                            alternating: an ascent at the levels of each start, then each coordinate's
+                                    best other level, until neither gains (`optimize_acqf_mixed_alternating`)
+
+Coordinates with more than 20 levels take any value between them in the first steps, and are then brought to
+the nearest level. Under linear limits a change of level moves the other coordinates back inside.
+
+Continuous steps are BoTorch's `optimize_acqf` with the levels of each start as its `fixed_features`.
+`optimize_acqf_mixed_alternating` itself takes no starts, so that neither the visited actions nor the
+maximiser of the posterior mean could be among them, draws its own from the global random number generator,
+ascends from one start at a time, and returns one point. MEASURED
+
+Source: Balandat et al. (2020), Sec. 4; Wan et al. (2021), Alg. 2 (alternating local search); the bounds are
+those of BoTorch (20 levels), or measured (32).
+"""
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.search.trials.unit_acquisition import UnitAcquisition, ascended
+from rehearsal_torch.spaces.mixed_region import AT, MixedRegion
+
+# Combinations of levels that are all ascended from, or all evaluated if there is no other coordinate.
+ASCENDED, EVALUATED = 64, 4096
+# Starts of each combination at least, and how many continue: in one batch, or (linear limits) one by one.
+EACH, TOGETHER, ONE_BY_ONE = 4, 32, 8
+# Levels of a coordinate beyond which it is relaxed at first, and only adjacent levels are tried.
+RELAXED = 20
+# Alternations of ascents and changes of levels, changes in a row, and the gain below which there is none.
+ALTERNATIONS, CHANGES, GAIN = 32, 4, 1e-9
+# Maximum number of points that are evaluated in one tensor.
+CHUNK = 512
+# Number of points that ascend until nothing is gained.
+LAST = 2
+# Free coordinates closer than this, at the same levels, are one point.
+SAME = 1e-3
+
+
+def mixed_ascent(
+    fine: UnitAcquisition,
+    coarse: UnitAcquisition,
+    region: MixedRegion,
+    starts: Tensor,
+    steps: int,
+    screening_steps: int,
+    kept: int,
+    sure: int,
+) -> tuple[Tensor, Tensor]:
+    """The end points (R, d) of ascents, at levels, and their values (R,), best first.
+
+    Args:
+        fine: What is maximised.
+        coarse: A cheaper approximation, or the same.
+        region: The feasible region.
+        starts: (R, d), in unit coordinates, feasible.
+        steps: Maximum number of quasi-Newton steps of the starts that continue.
+        screening_steps: Steps after which starts are compared.
+        kept: Number of starts that continue.
+        sure: Number of leading starts that continue regardless of the comparison.
+    """
+    if not region.free and region.combinations <= EVALUATED:
+        return _enumerated(fine, coarse, region, starts, max(kept, len(starts)))
+    most = max(kept, ONE_BY_ONE if region.limited else TOGETHER)
+    points = _begun(coarse, region, starts, screening_steps, most)
+    points, values = _climbed(fine, region, torch.cat([starts[:sure], points]), steps)
+    for _ in range(ALTERNATIONS):
+        before = values
+        points, values = _exchanged(fine, region, points, values, CHANGES)
+        changed = values > before
+        if not bool(changed.any()) or fine.budget.out():
+            break
+        ends, found = _climbed(fine, region, points[changed], steps)
+        points, values = torch.cat([points[~changed], ends]), torch.cat([values[~changed], found])
+    order = values.argsort(descending=True, stable=True)
+    return _finished(fine, region, points[order], values[order], steps)
+
+
+def _begun(function: UnitAcquisition, region: MixedRegion, starts: Tensor, steps: int, most: int) -> Tensor:
+    """The starts that continue: after some steps the best of every combination of levels and others, or where
+    there are many combinations the best of all, (<= most, d).
+    """
+    every = region.combinations <= ASCENDED
+    loose = region if every else region.relaxed(RELAXED)
+    if every:
+        points = _crossed(function, region, starts)
+    else:
+        points, _ = _exchanged(function, region, starts, evaluated(function, starts), 1)
+    if steps and not region.limited and not (isinstance(loose, MixedRegion) and not loose.free):
+        relaxed = UnitAcquisition(function.value, loose, function.budget)
+        points = region.into(ascended(relaxed, points, steps)[0])
+        function.evaluations += relaxed.evaluations
+    points = points[evaluated(function, points).argsort(descending=True, stable=True)]
+    points = points[_apart(region, points)]
+    if every:
+        points = points[(~_first_of_levels(region, points)).long().argsort(stable=True)]
+    return points[:most]
+
+
+@torch.no_grad()
+def evaluated(function: UnitAcquisition, points: Tensor) -> Tensor:
+    """The values of points (n, d), (n,); once the budget is spent, minus infinity."""
+    values = points.new_full((len(points),), -torch.inf)
+    for place in range(0, len(points), CHUNK):
+        if place and function.budget.out():
+            break
+        part = slice(place, place + CHUNK)
+        values[part] = function(points[part].unsqueeze(1))
+    return values
+
+
+def _enumerated(
+    fine: UnitAcquisition, coarse: UnitAcquisition, region: MixedRegion, starts: Tensor, count: int
+) -> tuple[Tensor, Tensor]:
+    """The best of all combinations of levels, by the approximation first where there are many."""
+    every = region.every()
+    points = torch.cat([starts, every[region.contains(every)]])
+    if len(points) > CHUNK:
+        points = points[evaluated(coarse, points).topk(CHUNK).indices]
+    values = evaluated(fine, points)
+    order = values.argsort(descending=True, stable=True)
+    order = order[_apart(region, points[order])][:count]
+    return points[order], values[order]
+
+
+def _crossed(function: UnitAcquisition, region: MixedRegion, starts: Tensor) -> Tensor:
+    """The best starts at every feasible combination of levels, (n, d)."""
+    every = region.every()
+    points = starts.unsqueeze(0).repeat(len(every), 1, 1)
+    points[..., region.places] = every.unsqueeze(1)
+    moved, feasible = region.slices(points.flatten(0, 1))
+    values = moved.new_full((len(moved),), -torch.inf)
+    values[feasible] = evaluated(function, moved[feasible])
+    # Unevaluated points, for lack of time, come after evaluated ones and before infeasible ones.
+    ranking = values.clamp_min(-torch.finfo(values.dtype).max).where(feasible, values)
+    count = min(len(starts), max(EACH, 2 * len(starts) // len(every)))
+    best = ranking.reshape(len(every), -1).topk(count, -1).indices
+    chosen = (best + len(starts) * torch.arange(len(every), device=best.device).unsqueeze(-1)).flatten()
+    return moved[chosen[feasible[chosen]]]
+
+
+def _climbed(
+    function: UnitAcquisition, region: MixedRegion, points: Tensor, steps: int
+) -> tuple[Tensor, Tensor]:
+    """End points of ascents at the levels of each point, and their values, best first."""
+    if region.free and steps:
+        return ascended(function, points, steps)
+    values = evaluated(function, points)
+    order = values.argsort(descending=True, stable=True)
+    return points[order], values[order]
+
+
+def _finished(
+    function: UnitAcquisition, region: MixedRegion, points: Tensor, values: Tensor, steps: int
+) -> tuple[Tensor, Tensor]:
+    """The points, of which the best ascend again from where they ended, until that gains nothing."""
+    for _ in range(ALTERNATIONS if region.free else 0):
+        if function.budget.out():
+            break
+        ends, found = _climbed(function, region, points[:LAST], steps)
+        gained = bool(found[0] > values[0] + GAIN)
+        points, values = torch.cat([ends, points]), torch.cat([found, values])
+        order = values.argsort(descending=True, stable=True)
+        order = order[_apart(region, points[order])]
+        points, values = points[order], values[order]
+        if not gained:
+            break
+    return points, values
+
+
+def _exchanged(
+    function: UnitAcquisition, region: MixedRegion, points: Tensor, values: Tensor, changes: int
+) -> tuple[Tensor, Tensor]:
+    """Points after at most `changes` changes of one level each, the best one at a time, and their values."""
+    points, values = points.clone(), values.clone()
+    for _ in range(changes):
+        if function.budget.out():
+            break
+        moved, origins = region.neighbours(points, RELAXED)
+        found = evaluated(function, moved)
+        best = values.scatter_reduce(0, origins, found, "amax")
+        gaining = (found >= best[origins]) & (found > values[origins] + GAIN)
+        if not bool(gaining.any()):
+            break
+        # The last one in place of a point is one of its best, whichever of equals it is.
+        points[origins[gaining]], values[origins[gaining]] = moved[gaining], found[gaining]
+    return points, values
+
+
+def _first_of_levels(region: MixedRegion, points: Tensor) -> Tensor:
+    """Which points have no earlier one at the same levels, (n,) bool."""
+    at = points[:, region.places]
+    same = (at.unsqueeze(1) - at).abs().amax(-1) <= AT
+    return ~same.tril(-1).any(-1)
+
+
+def _apart(region: MixedRegion, points: Tensor) -> Tensor:
+    """Which points have no earlier one nearby at the same levels, (n,) bool."""
+    at, free = points[:, region.places], points[:, region.free]
+    same = (at.unsqueeze(1) - at).abs().amax(-1) <= AT
+    return ~(same & (torch.cdist(free, free) <= SAME)).tril(-1).any(-1)
