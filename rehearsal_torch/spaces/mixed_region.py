@@ -7,8 +7,8 @@ Points are spread with every level equally often: level j of L belongs to the So
 (j + 1) / L, so that of n = 2^m points each level occurs n / L times, up to one. Under linear constraints the
 points that satisfy them are kept, and brought to the nearest feasible point if there are too few: coordinates
 with levels to the nearest ones, the others by projection. Where no value of the others is feasible at these
-levels, the feasible point that is nearest in the sum of absolute distances is found by mixed-integer linear
-programming, with one binary variable per level.
+levels, the feasible combination of levels that is nearest in the sum of absolute distances is found by
+mixed-integer linear programming, with one binary variable per level.
 
 Source: Sobol (1967); Vielma (2015), Sec. 2 (a choice among values by binary variables).
 """
@@ -31,6 +31,8 @@ from rehearsal_torch.spaces.projection import project
 
 # Distance in unit coordinates up to which a point is at a level.
 AT = 1e-9
+# Nodes of the search tree after which a mixed-integer program is given up.
+NODES = 10_000
 
 
 @dataclass(frozen=True)
@@ -104,14 +106,18 @@ class MixedRegion(CandidateRegion):
             ValueError: if no combination of levels satisfies the constraints.
         """
         found, feasible = self.slices(self.at_levels(points.clamp(0.0, 1.0)))
-        for row in (~feasible).nonzero()[:, 0].tolist():
-            nearby = self._nearest_levels(found[row])
-            if nearby is None:
-                raise ValueError(
-                    "no combination of levels satisfies the limits: check the signs of the limits, or offer "
-                    "other levels"
-                )
-            found[row] = nearby
+        if bool(feasible.all()):
+            return found
+        moved = found[~feasible]
+        combinations, which = moved[:, self.places].unique(dim=0, return_inverse=True)
+        others = [self._nearest_levels(each) for each in combinations]
+        if any(each is None for each in others):
+            raise ValueError(
+                "no combination of levels satisfies the limits: check the signs of the limits, or offer "
+                "other levels"
+            )
+        moved[:, self.places] = torch.stack([each for each in others if each is not None])[which]
+        found[~feasible], _ = self.slices(moved)
         return found
 
     def slices(self, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,7 +150,8 @@ class MixedRegion(CandidateRegion):
 
     def possible(self) -> bool:
         """Whether some combination of levels satisfies the constraints."""
-        return not self.limited or self._nearest_levels(torch.full_like(self.lower, 0.5)) is not None
+        middle = self.at_levels(torch.full_like(self.lower, 0.5))[self.places]
+        return not self.limited or self._nearest_levels(middle) is not None
 
     def spread(self, count: int, seed: int) -> Tensor:
         """Unit points (count, d) at levels, spread over the region; points may coincide where there are few
@@ -194,46 +201,47 @@ class MixedRegion(CandidateRegion):
             drawn[:, place] = known[(drawn[:, place] * len(known)).long().clamp_max(len(known) - 1)]
         return drawn
 
-    def _nearest_levels(self, point: Tensor) -> Tensor | None:
-        """The feasible unit point nearest to a point (d,) in the sum of absolute distances; None if there is
-        none.
+    def _nearest_levels(self, levels: Tensor) -> Tensor | None:
+        """The feasible combination of levels nearest to one (places,) by the sum of distances; None if
+        there is none.
         """
-        size, known = len(point), [self.unit_levels[place] for place in self.places]
-        choices = sum(map(len, known))
-        # Variables: the point, its distances, and which level each coordinate has.
-        total = 2 * size + choices
+        size, known = len(self.lower), [self.unit_levels[place] for place in self.places]
+        # Variables: the point, the distance of each coordinate with levels, and which level it has.
+        total = size + len(known) + sum(map(len, known))
         rows, lower, upper = [], [], []
-        for place in range(size):
+        start = size + len(known)
+        for index, (place, values) in enumerate(zip(self.places, known, strict=True)):
+            of_levels = slice(start, start + len(values))
             for sign in (1.0, -1.0):
                 row = np.zeros(total)
-                row[place], row[size + place] = sign, -1.0
+                row[place], row[size + index] = sign, -1.0
                 rows.append(row)
                 lower.append(-np.inf)
-                upper.append(sign * float(point[place]))
-        start = 2 * size
-        for place, values in zip(self.places, known, strict=True):
+                upper.append(sign * float(levels[index]))
             chosen, one = np.zeros(total), np.zeros(total)
-            chosen[place], chosen[start : start + len(values)] = -1.0, values
-            one[start : start + len(values)] = 1.0
+            chosen[place], chosen[of_levels], one[of_levels] = -1.0, values, 1.0
             rows += [chosen, one]
             lower += [0.0, 1.0]
             upper += [0.0, 1.0]
-            start += len(values)
+            start = of_levels.stop
         for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
             rows.append(np.concatenate([normal, np.zeros(total - size)]))
             lower.append(-np.inf)
             upper.append(offset)
-        cost = np.concatenate([np.zeros(size), np.ones(size), np.zeros(choices)])
+        whole = np.arange(total) >= size + len(known)
+        distances = (np.arange(total) >= size) & ~whole
         found = milp(
-            cost,
-            integrality=np.concatenate([np.zeros(2 * size), np.ones(choices)]),
+            distances.astype(float),
+            integrality=whole.astype(float),
             bounds=Bounds(np.zeros(total), np.ones(total)),
             constraints=LinearConstraint(np.stack(rows), lower, upper),
+            options={"node_limit": NODES},
         )
-        if not found.success:
+        if found.x is None:
             return None
-        answer, feasible = self.slices(self.at_levels(point.new_tensor(found.x[None, :size]).clamp(0.0, 1.0)))
-        return answer[0] if bool(feasible[0]) else None
+        at = self.at_levels(self.lower.new_tensor(found.x[None, :size]).clamp(0.0, 1.0))
+        moved, feasible = self.slices(at)
+        return moved[0, self.places] if bool(feasible[0]) else None
 
 
 def with_levels(region: CandidateRegion, levels: Mapping[int, Sequence[float]]) -> CandidateRegion:
