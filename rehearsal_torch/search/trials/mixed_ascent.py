@@ -2,23 +2,32 @@
 
 How levels are chosen depends on how many combinations of levels there are:
 
-    at most 32                      every combination gets its best starts, and all ascend in one batch (what
+    at most 64                      every combination gets its best starts, and all ascend in one batch (what
                                     `optimize_acqf_mixed` does one combination after the other)
-    at most 4096, no other          every combination is evaluated
-    coordinate
+    at most 4096, no other          every combination is evaluated, by the approximation first if there are
+    coordinate                      more than 512
     more                            alternating: an ascent at the levels of each start, then each coordinate's
                                     best other level, until neither gains (`optimize_acqf_mixed_alternating`)
 
-Coordinates with more than 20 levels take any value between them in the first steps, and are then brought to
-the nearest level. Under linear limits a change of level moves the other coordinates back inside.
+The ends of the first alternate as well. Coordinates with more than 20 levels take any value between them in
+the first steps of an alternation, and are then brought to the nearest level. Under linear limits a change of
+level moves the other coordinates back inside.
 
 Continuous steps are BoTorch's `optimize_acqf` with the levels of each start as its `fixed_features`.
 `optimize_acqf_mixed_alternating` itself takes no starts, so that neither the visited actions nor the
 maximiser of the posterior mean could be among them, draws its own from the global random number generator,
-ascends from one start at a time, and returns one point. MEASURED
+ascends from one start at a time, returns one point, and takes the end of a time budget in its initialisation
+for a failure. Both were compared on 192 searches in fitted networks (three objectives, 8 to 625 combinations
+beside one to three other coordinates):
+
+    more than 1e-3 below the best value found (median seconds)      to 64 combinations      more
+    every combination                                               0 of 120 (.15)          0 of 72 (.96)
+    alternating                                                     2 of 120 (.08)          2 of 72 (.17)
+    `optimize_acqf_mixed_alternating`                               6 of 120 (.20)          5 of 72 (.32)
+    `optimize_acqf_mixed`, to 32 combinations                       2 of 96 (.37)
 
 Source: Balandat et al. (2020), Sec. 4; Wan et al. (2021), Alg. 2 (alternating local search); the bounds are
-those of BoTorch (20 levels), or measured (32).
+those of BoTorch (20 levels), or measured as above.
 """
 
 import torch
