@@ -10,7 +10,7 @@ with levels to the nearest ones, the others by projection. Where no value of the
 levels, the feasible combination of levels that is nearest in the sum of absolute distances is found by
 mixed-integer linear programming, with one binary variable per level.
 
-Source: Sobol (1967); Vielma (2015), Sec. 2 (a choice among values by binary variables).
+Source: Sobol (1967); Vielma (2015) (a choice among values by binary variables).
 """
 
 import math
@@ -73,12 +73,17 @@ class MixedRegion(CandidateRegion):
         """All combinations of levels, in unit coordinates, (c, places)."""
         return self.lower.new_tensor(list(product(*self.unit_levels.values())))
 
-    def relaxed(self, most: int = 0) -> CandidateRegion:
-        """The region in which the coordinates with more than `most` levels may take any value in between."""
-        plain = CandidateRegion(self.lower, self.width, self.normals, self.offsets)
-        return with_levels(
-            plain, {place: values for place, values in self.levels.items() if len(values) <= max(most, 1)}
-        )
+    @property
+    def without_levels(self) -> CandidateRegion:
+        """The region in which every coordinate may take any value."""
+        return CandidateRegion(self.lower, self.width, self.normals, self.offsets)
+
+    def relaxed(self, most: int) -> CandidateRegion:
+        """The region in which the coordinates with more than `most` levels (at least one) may take any value
+        in between.
+        """
+        kept = {place: values for place, values in self.levels.items() if len(values) <= max(most, 1)}
+        return with_levels(self.without_levels, kept)
 
     def units(self, points: Tensor) -> Tensor:
         """Unit coordinates to actions' units, (..., d) -> (..., d), at the nearest levels."""
@@ -161,7 +166,7 @@ class MixedRegion(CandidateRegion):
         found = tried[self.contains(tried)][:count] if self.limited else tried
         if len(found) == count:
             return found
-        return torch.cat([found, self.into(self.relaxed().spread(count - len(found), seed))])
+        return torch.cat([found, self.into(self.without_levels.spread(count - len(found), seed))])
 
     def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The points with one coordinate at another of its levels, and the others moved to feasible values
@@ -179,11 +184,9 @@ class MixedRegion(CandidateRegion):
         for place, values in self.unit_levels.items():
             changed = points.unsqueeze(1).repeat(1, len(values), 1)
             changed[..., place] = points.new_tensor(values)
-            here = (changed[..., place] - points[:, None, place]).abs()
-            other = here > AT
-            if len(values) > most:
-                ranks = torch.arange(len(values), device=points.device)
-                other = other & ((ranks - here.argmin(-1, keepdim=True)).abs() <= 1)
+            here = (changed[..., place] - points[:, None, place]).abs().argmin(-1, keepdim=True)
+            steps = (torch.arange(len(values), device=points.device) - here).abs()
+            other = (steps > 0) & ((steps == 1) if len(values) > most else True)
             made.append(changed[other])
             origins.append(every.unsqueeze(1).expand(-1, len(values))[other])
         moved, feasible = self.slices(torch.cat(made))

@@ -80,8 +80,8 @@ def test_a_coordinate_that_is_held_has_its_value_everywhere():
 def test_coordinates_with_many_levels_are_relaxed():
     made = region()
     assert made.relaxed(3).levels == {0: LEVELS[0]}
-    assert type(made.relaxed()) is CandidateRegion
-    assert with_levels(region({}), {1: (3.7,)}).relaxed().levels == {1: (3.7,)}
+    assert type(made.relaxed(1)) is type(made.without_levels) is CandidateRegion
+    assert with_levels(region({}), {1: (3.7,)}).relaxed(0).levels == {1: (3.7,)}
 
 
 def test_every_combination_is_listed_once():
@@ -133,7 +133,7 @@ def test_limits_that_no_combination_satisfies_are_told():
     made = region(limits=faces)
     assert not made.possible()
     with pytest.raises(ValueError, match="no combination of levels satisfies the limits: check the signs"):
-        made.into(made.relaxed().spread(2, 0))
+        made.into(made.without_levels.spread(2, 0))
     assert region(limits=limit(1.0, offset=0.2)).possible()
 
 
@@ -168,3 +168,27 @@ def test_spread_points_are_feasible_and_at_levels(seed, faces, tightness, width,
         assert set(actions[:, place].tolist()) <= set(values)
     if limits is not None:
         assert bool((limits.slack(actions) >= -1e-6).all())
+
+
+def test_where_little_is_left_beside_what_is_held_points_are_spread_all_the_same():
+    # With b = 3.7 only c <= -1 + .003 is left.
+    held = with_levels(region({}, limit(0.0, 1.0, 10.0, offset=-6.27)), {1: (3.7,)})
+    points = held.units(held.spread(16, 0))
+    assert set(points[:, 1].tolist()) == {3.7}
+    assert bool((points[:, 2] <= -1 + 0.003 + 1e-6).all())
+    assert len(points[:, 0].unique()) > 8
+
+
+def test_levels_of_very_different_size_stay_apart():
+    made = with_levels(
+        CandidateRegion.within(tensor(1e-9), tensor(1e3), None), {0: (1e-9, 1e-8, 1e-3, 1.0, 1e3)}
+    )
+    actions = tensor([1e-9], [1e-8], [1e3])
+    assert torch.equal(made.units(made.unit(actions)), actions)
+    moved, origins = made.neighbours(made.at_levels(made.unit(actions)), 2)
+    assert list(zip(origins.tolist(), made.units(moved)[:, 0].tolist(), strict=True)) == [
+        (0, 1e-8),
+        (1, 1e-9),
+        (1, 1e-3),
+        (2, 1.0),
+    ]
