@@ -21,25 +21,26 @@ for a failure. Both were compared on 192 searches in fitted networks (three obje
 beside one to three other coordinates):
 
     more than 1e-3 below the best value found (median seconds)      to 64 combinations      more
-    every combination                                               0 of 120 (.15)          0 of 72 (.96)
-    alternating                                                     2 of 120 (.08)          2 of 72 (.17)
-    `optimize_acqf_mixed_alternating`                               6 of 120 (.20)          5 of 72 (.32)
-    `optimize_acqf_mixed`, to 32 combinations                       2 of 96 (.37)
+    every combination                                               0 of 120 (.14)          1 of 72 (.30)
+    alternating                                                     2 of 120 (.09)          2 of 72 (.15)
+    `optimize_acqf_mixed_alternating`                               6 of 120 (.20)          5 of 72 (.31)
+    `optimize_acqf_mixed`, to 32 combinations                       2 of 96 (.35)
 
-Source: Balandat et al. (2020), Sec. 4; Wan et al. (2021), Alg. 2 (alternating local search); the bounds are
-those of BoTorch (20 levels), or measured as above.
+Source: Balandat et al. (2020), Sec. 4; Wan et al. (2021) (interleaved search of mixed spaces); the bounds
+are those of BoTorch (20 levels), or measured as above.
 """
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.search.trials.unit_acquisition import UnitAcquisition, ascended
-from rehearsal_torch.spaces.mixed_region import AT, MixedRegion
+from rehearsal_torch.spaces.mixed_region import MixedRegion
 
 # Combinations of levels that are all ascended from, or all evaluated if there is no other coordinate.
 ASCENDED, EVALUATED = 64, 4096
-# Starts of each combination at least, and how many continue: in one batch, or (linear limits) one by one.
-EACH, TOGETHER, ONE_BY_ONE = 4, 32, 8
+# Starts at all combinations together, in numbers of starts; and how many times `kept` continue: in one batch,
+# or (linear limits) one by one.
+SPREAD, TOGETHER, ONE_BY_ONE = 4, 8, 2
 # Levels of a coordinate beyond which it is relaxed at first, and only adjacent levels are tried.
 RELAXED = 20
 # Alternations of ascents and changes of levels, changes in a row, and the gain below which there is none.
@@ -71,22 +72,27 @@ def mixed_ascent(
         starts: (R, d), in unit coordinates, feasible.
         steps: Maximum number of quasi-Newton steps of the starts that continue.
         screening_steps: Steps after which starts are compared.
-        kept: Number of starts that continue.
+        kept: An eighth of the number of starts that continue; under linear limits half of it.
         sure: Number of leading starts that continue regardless of the comparison.
     """
     if not region.free and region.combinations <= EVALUATED:
         return _enumerated(fine, coarse, region, starts, max(kept, len(starts)))
-    most = max(kept, ONE_BY_ONE if region.limited else TOGETHER)
+    most = kept * (ONE_BY_ONE if region.limited else TOGETHER)
     points = _begun(coarse, region, starts, screening_steps, most)
     points, values = _climbed(fine, region, torch.cat([starts[:sure], points]), steps)
+    ended, reached = [points[:0]], [values[:0]]
     for _ in range(ALTERNATIONS):
-        before = values
-        points, values = _exchanged(fine, region, points, values, CHANGES)
-        changed = values > before
-        if not bool(changed.any()) or fine.budget.out():
+        moved, found = _exchanged(fine, region, points, values, CHANGES)
+        changed = found > values
+        ended.append(moved[~changed])
+        reached.append(found[~changed])
+        points, values = moved[changed], found[changed]
+        if not len(points) or fine.budget.out():
             break
-        ends, found = _climbed(fine, region, points[changed], steps)
-        points, values = torch.cat([points[~changed], ends]), torch.cat([values[~changed], found])
+        points, values = _climbed(fine, region, points, steps)
+        apart = _apart(region, points)
+        points, values = points[apart], values[apart]
+    points, values = torch.cat([*ended, points]), torch.cat([*reached, values])
     order = values.argsort(descending=True, stable=True)
     return _finished(fine, region, points[order], values[order], steps)
 
@@ -98,14 +104,17 @@ def _begun(function: UnitAcquisition, region: MixedRegion, starts: Tensor, steps
     every = region.combinations <= ASCENDED
     loose = region if every else region.relaxed(RELAXED)
     if every:
-        points = _crossed(function, region, starts)
+        points, values = _crossed(function, region, starts)
     else:
-        points, _ = _exchanged(function, region, starts, evaluated(function, starts), 1)
+        points, values = _exchanged(function, region, starts, evaluated(function, starts), 1)
     if steps and not region.limited and not (isinstance(loose, MixedRegion) and not loose.free):
         relaxed = UnitAcquisition(function.value, loose, function.budget)
-        points = region.into(ascended(relaxed, points, steps)[0])
+        points, values = ascended(relaxed, points, steps)
         function.evaluations += relaxed.evaluations
-    points = points[evaluated(function, points).argsort(descending=True, stable=True)]
+        if loose is not region:
+            points = region.into(points)
+            values = evaluated(function, points)
+    points = points[values.argsort(descending=True, stable=True)]
     points = points[_apart(region, points)]
     if every:
         points = points[(~_first_of_levels(region, points)).long().argsort(stable=True)]
@@ -138,8 +147,8 @@ def _enumerated(
     return points[order], values[order]
 
 
-def _crossed(function: UnitAcquisition, region: MixedRegion, starts: Tensor) -> Tensor:
-    """The best starts at every feasible combination of levels, (n, d)."""
+def _crossed(function: UnitAcquisition, region: MixedRegion, starts: Tensor) -> tuple[Tensor, Tensor]:
+    """The best starts at every feasible combination of levels, (n, d), and their values, (n,)."""
     every = region.every()
     points = starts.unsqueeze(0).repeat(len(every), 1, 1)
     points[..., region.places] = every.unsqueeze(1)
@@ -148,10 +157,11 @@ def _crossed(function: UnitAcquisition, region: MixedRegion, starts: Tensor) -> 
     values[feasible] = evaluated(function, moved[feasible])
     # Unevaluated points, for lack of time, come after evaluated ones and before infeasible ones.
     ranking = values.clamp_min(-torch.finfo(values.dtype).max).where(feasible, values)
-    count = min(len(starts), max(EACH, 2 * len(starts) // len(every)))
+    count = min(len(starts), max(1, SPREAD * len(starts) // len(every)))
     best = ranking.reshape(len(every), -1).topk(count, -1).indices
     chosen = (best + len(starts) * torch.arange(len(every), device=best.device).unsqueeze(-1)).flatten()
-    return moved[chosen[feasible[chosen]]]
+    chosen = chosen[feasible[chosen]]
+    return moved[chosen], values[chosen]
 
 
 def _climbed(
@@ -188,29 +198,38 @@ def _exchanged(
 ) -> tuple[Tensor, Tensor]:
     """Points after at most `changes` changes of one level each, the best one at a time, and their values."""
     points, values = points.clone(), values.clone()
+    open_ = torch.arange(len(points), device=points.device)
     for _ in range(changes):
         if function.budget.out():
             break
-        moved, origins = region.neighbours(points, RELAXED)
+        moved, origins = region.neighbours(points[open_], RELAXED)
+        origins = open_[origins]
         found = evaluated(function, moved)
         best = values.scatter_reduce(0, origins, found, "amax")
         gaining = (found >= best[origins]) & (found > values[origins] + GAIN)
-        if not bool(gaining.any()):
+        numbers = torch.arange(len(moved), device=points.device).where(gaining, len(moved))
+        # Of equals the first.
+        first = torch.full_like(values, len(moved), dtype=torch.long)
+        first = first.scatter_reduce(0, origins, numbers, "amin")
+        open_ = (first < len(moved)).nonzero()[:, 0]
+        if not len(open_):
             break
-        # The last one in place of a point is one of its best, whichever of equals it is.
-        points[origins[gaining]], values[origins[gaining]] = moved[gaining], found[gaining]
+        points[open_], values[open_] = moved[first[open_]], found[first[open_]]
     return points, values
 
 
 def _first_of_levels(region: MixedRegion, points: Tensor) -> Tensor:
     """Which points have no earlier one at the same levels, (n,) bool."""
-    at = points[:, region.places]
-    same = (at.unsqueeze(1) - at).abs().amax(-1) <= AT
-    return ~same.tril(-1).any(-1)
+    return ~_at_same(region, points).tril(-1).any(-1)
 
 
 def _apart(region: MixedRegion, points: Tensor) -> Tensor:
     """Which points have no earlier one nearby at the same levels, (n,) bool."""
-    at, free = points[:, region.places], points[:, region.free]
-    same = (at.unsqueeze(1) - at).abs().amax(-1) <= AT
-    return ~(same & (torch.cdist(free, free) <= SAME)).tril(-1).any(-1)
+    free = points[:, region.free]
+    return ~(_at_same(region, points) & (torch.cdist(free, free) <= SAME)).tril(-1).any(-1)
+
+
+def _at_same(region: MixedRegion, points: Tensor) -> Tensor:
+    """Which pairs of points (n, d) have the same levels, (n, n) bool."""
+    at = points[:, region.places]
+    return (at.unsqueeze(1) == at).all(-1)
