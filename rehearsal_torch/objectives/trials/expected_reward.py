@@ -302,7 +302,9 @@ class CausalObjective(Objective, ABC):
         """
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
         for place, values in self._choices(self.levels):
-            inside = inside[nearest(inside[:, place], values) == inside[:, place]]
+            at = nearest(inside[:, place], values)
+            near = (at - inside[:, place]).abs() <= 1e-6 * self.box.width[place]
+            inside = torch.cat([inside[:, :place], at.unsqueeze(-1), inside[:, place + 1 :]], -1)[near]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])
         order = ranked(self.expected(inside, self._screened_points)).argsort(descending=True, stable=True)[

@@ -287,7 +287,8 @@ def test_a_narrower_round_leaves_the_levels_within_it():
 
 
 def test_visited_actions_at_none_of_the_levels_are_no_starts():
-    visited = [[0.4, 1.0], [0.5, 0.0], [3.0, 2.0], [0.4, 0.5]]
+    # Digits that were lost in a table are no other level.
+    visited = [[0.4, 1.0], [0.5, 0.0], [3.0, 2.0], [0.4 + 1e-9, 0.5]]
     assert levelled(visited).starts(4).tolist() == [[3.0, 2.0], [0.4, 0.5], [0.4, 1.0]]
     assert levelled(visited).allowed(torch.tensor(visited, dtype=DOUBLE)).tolist() == [
         True,
