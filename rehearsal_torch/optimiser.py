@@ -61,6 +61,8 @@ from rehearsal_torch.training.kept_fit import KeptFit
 from rehearsal_torch.verbs.trial_method import METHOD, ObjectiveFactory, SurrogateFactory, trial_method
 
 Action = dict[str, float]
+# Fixed actions, each with its value as its only level.
+Held = Mapping[str, tuple[float, ...]]
 EXPERIMENTS = "these experiments"
 # The maximum number of actions per `ask`: more would take minutes, and are never run at a time.
 MAX_SUGGESTIONS = 1000
@@ -70,8 +72,8 @@ class CausalOptimiser:
     """Suggests experiments and learns from them.
 
     Args:
-        task: The causal graph, the actions with their bounds, and the reward; plain data, a YAML file or a
-            CausalTask. None takes that of `file`.
+        task: The causal graph, the actions with their bounds or levels, and the reward; plain data, a YAML
+            file or a CausalTask. None takes that of `file`.
         surrogate: Returns an unfitted causal model for a task; None takes that of `method`.
         objective: Returns the objective for (model, case); None takes that of `method`.
         search: Finds the action; None takes that of `method`.
@@ -168,17 +170,19 @@ class CausalOptimiser:
         """Suggested actions without a report."""
         return [Suggestion(trial) for trial in self._store.fresh().in_states("pending")]
 
-    def ask(self, count: int = 1) -> list[Suggestion]:
+    def ask(self, count: int = 1, fixed: Mapping[str, float] | None = None) -> list[Suggestion]:
         """The next actions to try, each a dictionary of name to value with the number of its trial
         (``.trial``).
 
         Args:
             count: q, the number of actions; each is pending until it is completed (`tell`), failed or
                 abandoned.
+            fixed: Actions that these trials hold at a value, action to value; the others are chosen for the
+                best with them.
 
         Raises:
-            ValueError: if count is below 1 or above 1,000, or no model can be fitted to the completed trials
-                (a node is constant, for example).
+            ValueError: if count is below 1 or above 1,000, a fixed value may not be set, or no model can be
+                fitted to the completed trials (a node is constant, for example).
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise ValueError(f"count: expected at least 1 action; got {count!r}")
@@ -187,6 +191,7 @@ class CausalOptimiser:
                 f"count: expected at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: report some "
                 "of them, and ask again"
             )
+        held = self.task.held(fixed)
         with self._store.changing() as log:
             model, made = None, list[Suggestion]()
             lacking, short = lacking_for_model(log.table, self.task.nodes), len(log.table) < self.initial
@@ -196,10 +201,10 @@ class CausalOptimiser:
                     or lacking == "rows"
                     or (lacking and short)
                 ):
-                    action = designed_action(self.task, log, self.initial, self.seed)
+                    action = designed_action(self.task, log, self.initial, self.seed, held)
                 else:
                     model = self._fitted(log) if model is None else model
-                    action = self._searched(model, log)
+                    action = self._searched(model, log, held)
                 log, suggestion = log.ask(action)
                 made.append(suggestion)
             self._store.keep(log)
@@ -291,17 +296,20 @@ class CausalOptimiser:
         """
         return self._fitted(self._store.fresh())
 
-    def recommend(self) -> Recommended:
+    def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
         """The action to keep, and its expected reward: a pair, which also says how sure both are, and which
         tried action comes next (`Recommended`).
 
+        Args:
+            fixed: Actions that are held at a value, action to value: the best action with these values.
+
         Raises:
-            ValueError: if no model can be fitted to the completed trials.
+            ValueError: if a fixed value may not be set, or no model can be fitted to the completed trials.
         """
-        log = self._store.fresh()
+        held, log = self.task.held(fixed), self._store.fresh()
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
-            objective = PosteriorMean(model, self._case(log), seed=self.seed)
+            objective = PosteriorMean(model, self._case(log, held), seed=self.seed)
             found = recommend(objective, self.seed)
         check_settable(self.task, found.action, "recommended")
         if finite(found.predicted) is None:
@@ -367,15 +375,14 @@ class CausalOptimiser:
         with in_numbers(EXPERIMENTS):
             return self._fit(self.surrogate, self.task, log.table)
 
-    def _case(self, log: TrialLog) -> RehearsalCase:
+    def _case(self, log: TrialLog, held: Held) -> RehearsalCase:
         """The context of the next round; its identity is the number of completed, pending and failed
         experiments.
         """
-        return RehearsalCase(
-            str(len(log.in_states("completed", "pending", "failed"))), {}, self.task.box.bounds()
-        )
+        identity, levels = len(log.in_states("completed", "pending", "failed")), self.task.box.levels
+        return RehearsalCase(str(identity), {}, self.task.box.bounds(), levels={**levels, **held})
 
-    def _searched(self, model: CausalModel, log: TrialLog) -> Tensor:
-        objective = aware_of_pending(self.objective, model, self._case(log), log)
+    def _searched(self, model: CausalModel, log: TrialLog, held: Held) -> Tensor:
+        objective = aware_of_pending(self.objective, model, self._case(log, held), log)
         with in_numbers(EXPERIMENTS):
             return searched_action(objective, self.search, log, self.seed)

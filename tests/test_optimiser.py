@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.trials.file import TrialFileError
@@ -842,3 +842,99 @@ def test_what_another_session_told_is_in_every_copy(tmp_path):
     one.save(tmp_path / "copy.json")
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 7
     assert len(CausalOptimiser.load(tmp_path / "copy.json").table) == 6
+
+
+MIXED = {**TASK, "actions": {"a": {"values": [0, 0.2, 0.6, 1]}, "b": [0, 2]}}
+
+
+def test_levels_are_asked_recommended_and_learnt_from_in_any_case(tmp_path):
+    file = tmp_path / "trials.json"
+    made = optimiser(MIXED, file=file)
+    # An experiment at none of the levels is history.
+    with pytest.warns(
+        TrialWarning, match=r"a may be set to 0, 0\.2, 0\.6, 1; got 0\.5.*kept as an observation"
+    ):
+        made.tell(None, system({"a": 0.5, "b": 1.0}), ran={"a": 0.5, "b": 1.0})
+    with pytest.raises(TrialError, match=r"a may be set to 0, 0\.2, 0\.6, 1; got 0\.5: take one of these"):
+        made.tell({"a": 0.5, "b": 1.1}, system({"a": 0.5, "b": 1.1}))
+    told(made, 6)
+    made.ask(2)
+    made.fail(made.ask()[0], "broke")
+    # The same trials, read back: the same next actions and the same recommendation.
+    made.save(tmp_path / "copy.json")
+    again = CausalOptimiser.load(tmp_path / "copy.json", surrogate=PLAIN, search=QUICK)
+    assert again.task.box.levels == {"a": (0.0, 0.2, 0.6, 1.0)}
+    assert again.recommend() == made.recommend()
+    assert again.ask(2) == made.ask(2)
+    settings_ = [trial.asked for trial in made.trials if trial.asked is not None]
+    assert {each["a"] for each in settings_} <= {0.0, 0.2, 0.6, 1.0}
+    assert len({tuple(each.values()) for each in settings_}) == len(settings_)
+    assert made.recommend().action["a"] in (0.0, 0.2, 0.6, 1.0)
+
+
+def test_a_task_of_levels_alone_is_asked_to_its_end():
+    made = optimiser({**TASK, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 1.2, 2]}}})
+    asked = made.ask(6)
+    assert {tuple(each.values()) for each in asked} == set(itertools.product((0.0, 1.0), (0.0, 1.2, 2.0)))
+    with pytest.raises(ValueError, match="nothing is left to try"):
+        made.ask()
+    for each in asked:
+        made.tell(each, system(each))
+    assert made.recommend().action == {"a": 0.0, "b": 1.2}
+    made.tell(made.ask()[0], system(made.pending[0]))
+    assert len(made.table) == 7
+
+
+def test_fixed_actions_keep_their_value_and_the_others_are_the_best_with_it():
+    made = optimiser(objective=partial(ConfidenceBound, beta=1.0))
+    begun = made.ask(2, fixed={"b": 0.3})
+    assert [each["b"] for each in begun] == [0.3, 0.3]
+    assert begun[0]["a"] != begun[1]["a"]
+    for each in begun:
+        made.tell(each, system(each))
+    told(made, 10)
+    case = RehearsalCase("10", {}, made.task.box.bounds())
+    believed = PosteriorMean(made.model(), case, draws=1024)
+    grid = torch.linspace(0, 1, 401, dtype=torch.float64)
+    for name, value in (("a", 0.9), ("b", 0.5)):
+        fixed = made.recommend(fixed={name: value})
+        assert fixed.action[name] == value
+        at, points = (
+            torch.tensor([list(fixed.action.values())]).double(),
+            torch.full((401, 2), value).double(),
+        )
+        points[:, 1 if name == "a" else 0] = grid * (2 if name == "a" else 1)
+        with torch.no_grad():
+            assert float(believed(at)) >= float(believed(points).max()) - 1e-3
+            assert fixed.predicted == pytest.approx(float(believed(at)), abs=1e-2)
+    assert made.recommend(fixed={"a": 0.9, "b": 0.1}).action == {"a": 0.9, "b": 0.1}
+    searched = made.ask(2, fixed={"b": 0.5})
+    assert [each["b"] for each in searched] == [0.5, 0.5]
+    assert searched[0]["a"] != searched[1]["a"]
+    # Nothing is kept of it.
+    assert made.ask()[0]["b"] != 0.5
+
+
+def test_of_the_runners_up_only_those_with_the_fixed_values_count():
+    made = told(optimiser(), 8)
+    made.tell(None, system({"a": 0.4, "b": 0.5}), ran={"a": 0.4, "b": 0.5})
+    assert made.recommend(fixed={"b": 0.5}).runner_up == {"a": 0.4, "b": 0.5}
+    assert made.recommend(fixed={"b": 0.25}).runner_up is None
+
+
+@pytest.mark.parametrize(
+    ("fixed", "message"),
+    [
+        ({"c": 1.0}, "fixed: c: the task has no such action; there are"),
+        ({"b": 2.5}, r"fixed: b may be set within \[0, 2\]; got 2.5"),
+        ({"a": 0.5}, r"fixed: a may be set to 0, 0\.2, 0\.6, 1; got 0\.5"),
+        ({"b": float("nan")}, "fixed: b: expected a finite number; got nan"),
+        ("b=1", "fixed: actions: expected name to value"),
+    ],
+)
+def test_what_cannot_be_fixed_is_refused_and_nothing_is_asked(fixed, message):
+    made = optimiser(MIXED)
+    for call in (lambda: made.ask(fixed=fixed), lambda: made.recommend(fixed=fixed)):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert made.trials == ()

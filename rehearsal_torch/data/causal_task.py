@@ -23,9 +23,12 @@ from torch import Tensor
 from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import built, causal_parts
+from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
 from rehearsal_torch.files.schema import LARGEST, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.box import Box, margin
+from rehearsal_torch.spaces.box import Box, levels_text, margin
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
+from rehearsal_torch.spaces.mixed_region import MixedRegion, with_levels
 from rehearsal_torch.spaces.polytope import Polytope
 
 MIN_ROWS = 5
@@ -37,13 +40,14 @@ class CausalTask:
 
     Attributes:
         graph: Nodes and actions; a directed acyclic graph.
-        box: The actions, with bounds in their units.
+        box: The actions, with bounds or levels in their units.
         reward: A known function of some nodes.
         limits: Linear constraints M a <= d on the actions; None for the box alone.
 
     Raises:
         ValueError: if the graph has bidirected edges, an action is not a root, a name is unknown, an action
-            has an empty range, or no action within the box satisfies the limits.
+            has an empty range or a single level, or no action within the box, at the levels, satisfies the
+            limits.
     """
 
     graph: RehearsalGraph
@@ -79,7 +83,10 @@ class CausalTask:
                 "action"
             )
         if not self.box.names or bool((self.box.width <= 0).any()):
-            yield "expected at least one action, each with lower < upper; leave out what cannot be changed"
+            yield (
+                "expected at least one action, each with lower < upper, or at least two levels; leave out "
+                "what cannot be changed"
+            )
         reaching = self.graph.ancestors(self.reward.names)
         if without_effect := [name for name in self.box.names if name in known and name not in reaching]:
             yield (
@@ -99,6 +106,23 @@ class CausalTask:
             torch.cat([limits.offsets, self.box.upper, -self.box.lower]),
         )
         Polytope(self.box.names, faces, offsets)  # refuses unsatisfiable limits
+        region = self.region()
+        if isinstance(region, MixedRegion) and not region.possible():
+            raise ValueError(
+                "no combination of the levels satisfies the limits: check the signs of the limits, or offer "
+                "other levels"
+            )
+
+    def region(self, held: Mapping[str, Sequence[float]] | None = None) -> CandidateRegion:
+        """The feasible actions.
+
+        Args:
+            held: Further levels, in place of those of the task: an action that is held has its value as its
+                only level.
+        """
+        levels = {**self.box.levels, **(held or {})}
+        plain = CandidateRegion.within(self.box.lower, self.box.upper, self.limits)
+        return with_levels(plain, {self.box.names.index(name): values for name, values in levels.items()})
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -135,8 +159,8 @@ class CausalTask:
 
         Raises:
             ValueError: if an action or a node has no column, there are fewer than 5 rows, a value is missing,
-                infinite or beyond 1e150, or a node is constant. Actions outside bounds or limits are accepted
-                as observations; `outside` names them.
+                infinite or beyond 1e150, or a node is constant. Actions outside bounds, levels or limits are
+                accepted as observations; `outside` names them.
         """
         needed = (*self.actions, *self.nodes)
         missing = [name for name in needed if name not in table.names]
@@ -172,7 +196,7 @@ class CausalTask:
             raise ValueError("; ".join(faults))
 
     def outside(self, table: Table) -> tuple[str, ...]:
-        """A message for each row whose action lies outside bounds or limits; such rows remain valid
+        """A message for each row whose action lies outside bounds, levels or limits; such rows remain valid
         observations.
         """
         found = []
@@ -184,7 +208,8 @@ class CausalTask:
         return tuple(found)
 
     def check_action(self, action: Tensor, where: str = "action") -> None:
-        """Refuses an action (k,) outside the box or the limits, up to rounding.
+        """Refuses an action (k,) outside the box, at none of its levels or outside the limits, up to
+        rounding.
 
         Raises:
             ValueError: if it is, or is not a finite vector of k numbers.
@@ -194,17 +219,11 @@ class CausalTask:
                 f"{where}: expected {len(self.actions)} finite numbers for {list(self.actions)}; got "
                 f"{action.tolist()}"
             )
-        slacks = margin(self.box.lower, self.box.upper, 1e-6).to(action)
-        for name, value, lower, upper, slack in zip(
-            self.actions,
-            *(each.tolist() for each in (action, self.box.lower, self.box.upper, slacks)),
-            strict=True,
-        ):
-            if not lower - slack <= value <= upper + slack:
-                raise ValueError(
-                    f"{where}: {name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it "
-                    "inside, or widen the bounds"
-                )
+        faults = [
+            self._unsettable(name, value) for name, value in zip(self.actions, action.tolist(), strict=True)
+        ]
+        for fault in filter(None, faults):
+            raise ValueError(f"{where}: {fault}")
         if self.limits is not None and not bool(
             (self.limits.slack(action) >= -self._limits_margin(self.limits).to(action)).all()
         ):
@@ -213,6 +232,57 @@ class CausalTask:
                 f"{where}: {action.tolist()} violates the limits on the actions by {-float(worst.min()):g} "
                 f"(face {int(worst.argmin())})"
             )
+
+    def _unsettable(self, name: str, value: float) -> str:
+        """Why an action may not be set to a value; empty if it may."""
+        place, levels = self.actions.index(name), self.box.levels.get(name)
+        lower, upper = float(self.box.lower[place]), float(self.box.upper[place])
+        slack = float(margin(self.box.lower[place], self.box.upper[place], 1e-6))
+        if levels is not None and min(abs(each - value) for each in levels) > min(
+            slack, float(self.box.near[place])
+        ):
+            return (
+                f"{name} may be set to {levels_text(levels)}; got {value:g}: take one of these, or offer the "
+                "value in the task"
+            )
+        if not lower - slack <= value <= upper + slack:
+            return (
+                f"{name} may be set within [{lower:g}, {upper:g}]; got {value:g}: move it inside, or widen "
+                "the bounds"
+            )
+        return ""
+
+    def held(self, fixed: Mapping[str, float] | None) -> dict[str, tuple[float, ...]]:
+        """Actions that are fixed at a value, as levels for `region`.
+
+        Args:
+            fixed: Action to value; None or empty for none.
+
+        Raises:
+            ValueError: if a name is no action, a value is not a finite number within its bounds or at one of
+                its levels, or no values of the other actions satisfy the limits; all faults are listed.
+        """
+        faults: list[str] = []
+        given = {} if fixed is None else fixed
+        names = [name for name in self.actions if not isinstance(given, Mapping) or name in given]
+        values = named_numbers(given, names, "action", faults, others=True)
+        if isinstance(given, Mapping):
+            faults += unknown_names(given, self.actions, "the task has no such action")
+        faults += [fault for name, value in values.items() if (fault := self._unsettable(name, value))]
+        held: dict[str, tuple[float, ...]] = {
+            name: (float(self.box.only([name]).project(torch.tensor([value], dtype=torch.float64))),)
+            for name, value in values.items()
+        }
+        if held and not faults:
+            region = self.region(held)
+            if isinstance(region, MixedRegion) and not region.possible():
+                faults.append(
+                    "no values of the other actions satisfy the limits: fix it at another value, or widen "
+                    "the limits"
+                )
+        if faults:
+            raise ValueError(f"fixed: {'; '.join(faults)}")
+        return held
 
     def _limits_margin(self, limits: Polytope) -> Tensor:
         """The tolerance of the limits for rounding, (l,): a millionth of the change across the box, plus
@@ -233,10 +303,9 @@ class CausalTask:
             if self.limits is None
             else {"normals": self.limits.normals.tolist(), "offsets": self.limits.offsets.tolist()}
         )
-        bounds = {name: list(pair) for name, pair in self.box.bounds().items()}
         return {
             "graph": self.graph.to_plain(),
-            "actions": bounds,
+            "actions": self.box.to_plain(),
             "reward": self.reward.to_plain(),
             "limits": limits,
         }

@@ -26,7 +26,7 @@ from torch import Tensor
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.hidden_cause import HiddenCause
 from rehearsal_torch.data.sensitivity import Sensitivity
-from rehearsal_torch.spaces.box import Alteration, margin, nearest
+from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest
 
 # The fraction of an interval's width by which rounding may carry a value beyond its bounds.
 ROUNDING = 1e-6
@@ -102,10 +102,9 @@ class RehearsalCase:
             slack = float(margin(ends[0], ends[1], ROUNDING))
             levels = self.levels.get(name)
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
-                few = [f"{each:g}" for each in levels[:10]] + (["..."] if len(levels) > 10 else [])
                 raise ValueError(
-                    f"{self.identity}: {name} may be set to {', '.join(few)}; got {value.tolist()}: take "
-                    "one of these, or offer the value in the task"
+                    f"{self.identity}: {name} may be set to {levels_text(levels)}; got {value.tolist()}: "
+                    "take one of these, or offer the value in the task"
                 )
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
                 raise ValueError(

@@ -25,7 +25,6 @@ from rehearsal_torch.data.known_reward import KnownReward, known_reward
 from rehearsal_torch.data.settable import SETTABLE, Settable, box_of
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.schema import (
-    Bounds,
     FaultsError,
     Name,
     Names,
@@ -42,7 +41,6 @@ from rehearsal_torch.files.schema import (
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, ParentsForm, WrittenGraph
-from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
 FACES = 1000
@@ -162,11 +160,9 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
 NO_VARIABLE = "expected a column that only says which rows belong together: take it out of one of the two"
 NODE, OTHER = form("node"), form("reward")
 REWARD = "a node's name, {weights: {node: weight}} or {targets: {node: target}, mean: true}"
-BOX, REGION = (
-    "{variable: [lower, upper]}",
-    "{outcome: [lower, upper]}, null for an open side, or {names: [...], normals: [[...]], offsets: [...]}",
+REGION = (
+    "{outcome: [lower, upper]}, null for an open side, or {names: [...], normals: [[...]], offsets: [...]}"
 )
-Ranges = Annotated[dict[Name, Bounds], mapping(BOX)]
 
 
 class RehearsalTaskFile(Schema):
@@ -192,7 +188,7 @@ class CausalTaskFile(Schema):
     """The schema of a task of causal Bayesian optimisation."""
 
     graph: WrittenGraph = Field(description=EXPECTED)
-    actions: Ranges = Field(description=BOX)
+    actions: Settable = Field(description=SETTABLE)
     reward: Annotated[
         Annotated[Name, Tag(NODE)]
         | Annotated[Weights, Tag(WEIGHTS)]
@@ -319,7 +315,7 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
             f"because the noise of the nodes is independent; got {pairs}: leave it out, or measure the "
             "hidden cause and add it as a node"
         )
-    box = _made("actions", faults, lambda: Box.of(found["actions"])) if "actions" in found else None
+    box = _made("actions", faults, lambda: box_of(found["actions"])) if "actions" in found else None
     reward = _made("reward", faults, lambda: _reward_of(found["reward"])) if "reward" in found else None
     limits = None
     if found.get("limits") is not None and box is not None:

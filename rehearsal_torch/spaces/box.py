@@ -14,6 +14,7 @@ Bertsekas (1982) for the use of projections onto boxes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -176,6 +177,17 @@ class Box:
         """(k,), upper - lower."""
         return self.upper - self.lower
 
+    @cached_property
+    def near(self) -> Tensor:
+        """(k,), a quarter of the smallest distance between levels, within which a value is at a level;
+        infinite for variables without levels.
+        """
+        near = torch.full_like(self.lower, torch.inf)
+        for name, values in self.levels.items():
+            if len(values) > 1:
+                near[self.names.index(name)] = torch.tensor(values, dtype=torch.float64).diff().min() / 4
+        return near
+
     @property
     def centre(self) -> Tensor:
         """(k,), the midpoint."""
@@ -186,6 +198,11 @@ class Box:
         unit = sobol(len(self.names), seed).draw(count, dtype=torch.float64)
         points = self.lower + unit * self.width
         return self.project(points) if self.levels else points
+
+
+def levels_text(levels: Sequence[float]) -> str:
+    """Levels as text for messages: the first ten."""
+    return ", ".join([f"{each:g}" for each in levels[:10]] + (["..."] if len(levels) > 10 else []))
 
 
 def nearest(values: Tensor, levels: Sequence[float]) -> Tensor:

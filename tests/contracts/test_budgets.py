@@ -45,9 +45,12 @@ def episode(search):
     return [search(transition_episode(3, horizon=7, changes=3))]
 
 
-def trial(kind, limits=None):
+LEVELS = {"a": {"values": [-1, 0, 0.5, 2.5, 3]}, "b": [0, 10]}
+
+
+def trial(kind, limits=None, **task):
     def asked(search):
-        model = hills(limits)
+        model = hills(limits, **task)
         return [search(kind(model, one_case(model.task)))]
 
     return asked
@@ -88,8 +91,24 @@ SEARCHES = {
         {"screened": 64, "starts": 8},
         trial(ConfidenceBound, LIMITS),
     ),
+    "acquisition with levels": (
+        AcquisitionSearch,
+        {"screened": 64, "starts": 8},
+        trial(ConfidenceBound, actions=LEVELS),
+    ),
+    "acquisition with levels within limits": (
+        AcquisitionSearch,
+        {"screened": 64, "starts": 8},
+        trial(ConfidenceBound, LIMITS, actions=LEVELS),
+    ),
+    "acquisition with levels alone": (
+        AcquisitionSearch,
+        {"screened": 64, "starts": 8},
+        trial(ConfidenceBound, actions={**LEVELS, "b": {"values": list(range(1000))}}),
+    ),
     "acquisition of botorch": (AcquisitionSearch, {"screened": 64, "starts": 8}, trial(BotorchAcquisition)),
     "optimistic_networks": (OptimisticNetworks, RESTARTS, trial(Optimism)),
+    "optimistic_networks with levels": (OptimisticNetworks, RESTARTS, trial(Optimism, actions=LEVELS)),
     "optimistic_networks as released": (
         OptimisticNetworks,
         {**RESTARTS, "stop_rule": "released"},

@@ -143,3 +143,96 @@ def test_bounds_and_limits_hold_up_to_a_millionth_of_their_size():
             task.check_action(torch.tensor(outside, dtype=torch.float64))
     with pytest.raises(ValueError, match=r"violates the limits on the actions by 0\.01"):
         task.check_action(torch.tensor([0.5, 1.01], dtype=torch.float64))
+
+
+LEVELLED = {**PLAIN, "actions": {"a": {"values": [1, 0, 0.3]}, "b": [-1, 2]}}
+
+
+def test_actions_have_levels_as_in_a_rehearsal_task():
+    task = CausalTask.of(LEVELLED)
+    assert task.box.levels == {"a": (0.0, 0.3, 1.0)}
+    assert task.to_plain()["actions"] == {"a": {"values": [0.0, 0.3, 1.0]}, "b": [-1.0, 2.0]}
+    assert CausalTask.of(yaml.safe_load(yaml.safe_dump(task.to_plain()))).to_plain() == task.to_plain()
+    assert task.flattened().box.levels == task.box.levels
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"actions": {"a": {"values": ["low", "high"]}, "b": [0, 1]}},
+            "levels are numbers: code them in the",
+        ),
+        ({"actions": {"a": {"values": [0, 0]}, "b": [0, 1]}}, "actions.a.values: expected each value once"),
+        ({"actions": {"a": {"values": [2]}, "b": [0, 1]}}, "or at least two levels; leave out what cannot"),
+        ({"actions": {"a": {"value": [2, 3]}, "b": [0, 1]}}, "actions.a.value: unknown key"),
+        (
+            # 0.4 <= a <= 0.9 holds between two levels.
+            {**LEVELLED, "limits": {"normals": [[1.0, 0.0], [-1.0, 0.0]], "offsets": [0.9, -0.4]}},
+            "no combination of the levels satisfies the limits: check the signs of the limits",
+        ),
+    ],
+)
+def test_levels_that_cannot_be_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        CausalTask.of({**PLAIN, **change})
+
+
+def test_an_action_is_at_its_levels_up_to_rounding():
+    task = CausalTask.of(LEVELLED)
+    for inside in ([0.3, 0.0], [0.3 + 1e-7, 2.0], [1.0, -1.0]):
+        task.check_action(torch.tensor(inside, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"^action: a may be set to 0, 0\.3, 1; got 0\.5: take one of these"):
+        task.check_action(torch.tensor([0.5, 0.0], dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"b may be set within \[-1, 2\]; got 3"):
+        task.check_action(torch.tensor([0.3, 3.0], dtype=torch.float64))
+
+
+def test_rows_at_none_of_the_levels_are_history():
+    task = CausalTask.of(LEVELLED)
+    table = rows(a=torch.tensor([0.0, 0.3, 1.0, 0.5, 0.3, 0.0], dtype=torch.float64))
+    task.check(table)
+    assert task.outside(table) == (
+        "row 3: a may be set to 0, 0.3, 1; got 0.5: take one of these, or offer the value in the task",
+    )
+
+
+def test_levels_that_are_close_stay_apart():
+    task = CausalTask.of({**PLAIN, "actions": {"a": {"values": [0, 1e-7, 1]}, "b": [0, 1]}})
+    task.check_action(torch.tensor([1e-7, 0.0], dtype=torch.float64))
+    with pytest.raises(ValueError, match="a may be set to"):
+        task.check_action(torch.tensor([5e-8, 0.0], dtype=torch.float64))
+
+
+def test_fixed_actions_are_held_at_their_value():
+    task = CausalTask.of({**LEVELLED, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
+    assert task.held(None) == task.held({}) == {}
+    assert task.held({"b": torch.tensor(0.25)}) == {"b": (0.25,)}
+    assert task.held({"b": 1.0, "a": 0.3 + 1e-8}) == {"a": (0.3,), "b": (1.0,)}
+    assert task.held({"b": 2 + 1e-8, "a": -1e-9} | {"b": 1.5}) == {"a": (0.0,), "b": (1.5,)}
+    region = task.region(task.held({"b": 1.3}))
+    # a + 1.3 <= 1.5 leaves a = 0.
+    assert region.units(region.spread(8, 0)).unique(dim=0).tolist() == [[0.0, 1.3]]
+
+
+@pytest.mark.parametrize(
+    ("fixed", "message"),
+    [
+        ({"A": 0.3}, "^fixed: A: the task has no such action; did you mean 'a'"),
+        ({"b": 5}, r"^fixed: b may be set within \[-1, 2\]; got 5: move it inside"),
+        (
+            {"a": 0.5, "b": "x"},
+            r"^fixed: b: expected a finite number; got 'x'; a may be set to 0, 0\.3, 1; got",
+        ),
+        ({"b": float("inf")}, "^fixed: b: expected a finite number"),
+        (
+            {"a": 1.0, "b": 1.9},
+            "^fixed: no values of the other actions satisfy the limits: fix it at another",
+        ),
+        ([0.3], "^fixed: actions: expected name to value, such as {'a': ..., 'b': ...}; got list"),
+    ],
+)
+def test_what_cannot_be_held_is_refused(fixed, message):
+    task = CausalTask.of({**LEVELLED, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
+    with pytest.raises(ValueError, match=message):
+        task.held(fixed)

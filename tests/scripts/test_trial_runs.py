@@ -147,6 +147,21 @@ def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
     assert set(line["recommendation"]) == {"a0", "a1"}
 
 
+def test_levels_and_a_fixed_action_are_kept_from_the_start_design_on(tmp_path):
+    typed_in = written(tmp_path)
+    task = yaml.safe_load((tmp_path / "task.yaml").read_text())
+    task["actions"]["a1"] = {"values": [0, 0.25, 0.5, 1]}
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(task))
+    answer = called(tmp_path, "decide", *typed_in, "dataset.fixed={a0: 0.75}", "out=own")
+    assert answer.code == 0, answer.err
+    (line,) = lines(tmp_path / "own")
+    assert line["alteration"]["a0"] == line["recommendation"]["a0"] == 0.75
+    assert {line["alteration"]["a1"], line["recommendation"]["a1"]} <= {0.0, 0.25, 0.5, 1.0}
+    answer = called(tmp_path, "decide", *typed_in, "dataset.fixed={a1: 0.3}", "out=other")
+    assert answer.code == 2
+    assert "fixed: a1 may be set to 0, 0.25, 0.5, 1; got 0.3: take one of these" in answer.err
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [

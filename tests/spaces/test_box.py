@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.spaces.box import Alteration, Box, setting_text
+from rehearsal_torch.spaces.box import Alteration, Box, levels_text, setting_text
 
 BOX = Box.of({"a": (-1, 2), "b": (0.5, 0.5), "c": (-3, -1)})
 numbers = st.lists(st.floats(-10, 10), min_size=3, max_size=3)
@@ -135,3 +135,13 @@ def test_levels_are_kept_in_order_and_are_the_nearest_points():
 def test_what_are_no_levels_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_value_is_at_a_level_within_a_quarter_of_the_smallest_gap():
+    box = Box.of({"a": (0, 1), "b": {"values": [1, 10, 1000]}, "c": {"values": [0, 1]}})
+    assert box.near.tolist() == [float("inf"), 2.25, 0.25]
+
+
+def test_long_lists_of_levels_are_cut_in_messages():
+    assert levels_text((0.5, 2.0)) == "0.5, 2"
+    assert levels_text(tuple(range(12))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ..."

@@ -58,7 +58,7 @@ class WrittenModel(CausalModel):
 
 def plain(
     parents: Mapping[str, Sequence[str]],
-    actions: Mapping[str, Sequence[float]],
+    actions: Mapping[str, object],
     reward: object,
     limits: object = None,
 ) -> CausalTask:
@@ -68,7 +68,7 @@ def plain(
 
 
 def one_case(task: CausalTask, identity: str = "0") -> RehearsalCase:
-    return RehearsalCase(identity, {}, task.box.bounds())
+    return RehearsalCase(identity, {}, task.box.bounds(), levels=task.box.levels)
 
 
 def linear_chain(
@@ -93,9 +93,16 @@ def column(task: CausalTask, node: str, inputs: Tensor, name: str) -> Tensor:
     return inputs[..., task.inputs(node).index(name)]
 
 
-def hills(limits: object = None, visited: Sequence[Sequence[float]] = ((0.5, 0.5),)) -> WrittenModel:
+HILLY: dict[str, object] = {"a": [-1, 3], "b": [0, 10]}
+
+
+def hills(
+    limits: object = None,
+    visited: Sequence[Sequence[float]] = ((0.5, 0.5),),
+    actions: Mapping[str, object] = HILLY,
+) -> WrittenModel:
     """One node with three hills over two actions, and more ignorance far from the middle."""
-    task = plain({"Y": ["a", "b"]}, {"a": [-1, 3], "b": [0, 10]}, "Y", limits)
+    task = plain({"Y": ["a", "b"]}, actions, "Y", limits)
     centres = torch.tensor([[0.0, 2.0], [2.5, 8.5], [1.5, 4.0]], dtype=torch.float64)
     sizes = torch.tensor([0.2, 0.02, 0.08], dtype=torch.float64)
 

@@ -79,8 +79,9 @@ class TrialLog:
         ]
         if not known:
             return torch.zeros(action.shape[:-1], dtype=torch.bool)
-        away = (action.unsqueeze(-2) - self._rows(known).to(action)).abs() / self.task.box.width.to(action)
-        return (away <= SAME).all(-1).any(-1)
+        away = (action.unsqueeze(-2) - self._rows(known).to(action)).abs()
+        same = (away / self.task.box.width.to(action) <= SAME) & (away <= self.task.box.near.to(action))
+        return same.all(-1).any(-1)
 
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """Returns the log with a further pending trial at an action (k,), and its suggestion."""
@@ -290,6 +291,7 @@ class TrialLog:
                 ):
                     return trial, done if done is not None else self._differing(trial, given)
         point, slack = self._rows([given])[0], 1e-9 + 1e-6 * self.task.box.width
+        slack = torch.minimum(slack, self.task.box.near)
         for trial in self.in_states("pending"):
             if bool(((self._rows([trial.settings])[0] - point).abs() <= slack).all()):
                 return trial, done

@@ -191,7 +191,7 @@ def _plain(task: CausalTask) -> dict[str, Any]:
     )
     return {
         "graph": task.graph.to_plain(),
-        "actions": {name: list(pair) for name, pair in task.box.bounds().items()},
+        "actions": task.box.to_plain(),
         "reward": None,
         "limits": limits,
     }

@@ -12,6 +12,7 @@ Sec. 4.2 (recommending the maximiser of the posterior mean).
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import ClassVar, final
 
@@ -33,8 +34,9 @@ from rehearsal_torch.objectives.trials.network_acquisition import (
 )
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
-from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.box import Box, nearest
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
+from rehearsal_torch.spaces.mixed_region import with_levels
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 # Candidates are screened with one in SCREEN draws.
@@ -58,7 +60,7 @@ class CausalObjective(Objective, ABC):
             there are none.
 
     Raises:
-        ValueError: if an action may not be set, or there is no draw.
+        ValueError: if an action may not be set or has no level within its bounds, or there is no draw.
     """
 
     kind: Kind | None = "optimise"
@@ -86,6 +88,15 @@ class CausalObjective(Objective, ABC):
                 "round sets every action"
             )
         self.box = Box.of({name: case.feasible[name] for name in self.task.actions})
+        # An action that the case holds at a value has this value as its only level.
+        self.levels = {**self.task.box.levels, **case.levels}
+        for name, (lower, upper) in self.box.bounds().items():
+            if name in self.levels:
+                self.levels[name] = tuple(each for each in self.levels[name] if lower <= each <= upper)
+        if empty := [name for name, values in self.levels.items() if not values]:
+            raise ValueError(
+                f"{case.identity}: none of the levels of {empty} lies within the bounds of the round"
+            )
         self.seed = round_seed(seed, case.identity)
         self.draw = surrogate.draws
         self.noise, self.other = (
@@ -145,7 +156,12 @@ class CausalObjective(Objective, ABC):
         """The feasible region of candidates; without `further`, that of actions."""
         size = self.bounds.shape[-1] if further else len(self.task.actions)
         lower, upper = self.bounds[:, :size]
-        return CandidateRegion.within(lower, upper, self.task.limits)
+        plain = CandidateRegion.within(lower, upper, self.task.limits)
+        return with_levels(plain, dict(self._choices(self.levels)))
+
+    def _choices(self, levels: Mapping[str, tuple[float, ...]]) -> list[tuple[int, tuple[float, ...]]]:
+        """Index and levels of the actions that have some."""
+        return [(self.task.actions.index(name), values) for name, values in levels.items()]
 
     def drawn(self, screening: bool, epistemic: Tensor | None = None) -> DrawnNetwork:
         """The network with the draws of the noise, or with those of the screening.
@@ -194,8 +210,8 @@ class CausalObjective(Objective, ABC):
         return plausible_rewards(self.network, actions, few, self.networks) + correction.unsqueeze(-1)
 
     def allowed(self, actions: Tensor) -> Tensor:
-        """Whether actions (n, k) satisfy the bounds of the round and the limits of the task up to rounding,
-        (n,) bool.
+        """Whether actions (n, k) satisfy the bounds of the round, and the levels and limits of the task, up
+        to rounding, (n,) bool.
         """
         lower, upper, slack = (
             self.box.lower.to(actions),
@@ -203,6 +219,8 @@ class CausalObjective(Objective, ABC):
             1e-6 * self.box.width.to(actions),
         )
         inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)
+        for place, values in self._choices(self.task.box.levels):
+            inside &= (nearest(actions[:, place], values) - actions[:, place]).abs() <= slack[place]
         limits = self.task.limits
         return (
             inside
@@ -212,10 +230,14 @@ class CausalObjective(Objective, ABC):
 
     @torch.no_grad()
     def starts(self, count: int) -> Tensor:
-        """The visited actions with the largest posterior mean, best first, (<= count, k + further); further
-        coordinates are 0.
+        """The visited actions with the largest posterior mean that may be tried again, best first, (<= count,
+        k + further); further coordinates are 0.
         """
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
+        for place, values in self._choices(self.levels):
+            at = nearest(inside[:, place], values)
+            near = (at - inside[:, place]).abs() <= 1e-6 * self.box.width[place]
+            inside = torch.cat([inside[:, :place], at.unsqueeze(-1), inside[:, place + 1 :]], -1)[near]
         if not len(inside):
             return self.noise.new_empty(0, self.bounds.shape[-1])
         order = ranked(self.expected(inside, self._screened_points)).argsort(descending=True, stable=True)[

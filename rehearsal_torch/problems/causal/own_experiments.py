@@ -4,7 +4,7 @@ Each row of a comma-separated file is an experiment: the actions that were set, 
 every node. The task is a few lines of YAML:
 
     graph: {parents: {temperature: [valve], yield: [temperature, dose]}}  # actions are named like any cause
-    actions: {valve: [0, 1], dose: [0, 5]}                                # what may be set, and its bounds
+    actions: {valve: [0, 1], dose: {values: [0, 2, 5]}}                   # what may be set: bounds, or levels
     reward: yield            # or {weights: {yield: 1, cost: -0.1}}, or {targets: {yield: 3}}
     limits: {normals: [[1, 1]], offsets: [5]}   # optional: linear constraints M a <= d on the actions
 
@@ -92,18 +92,25 @@ class ExperimentTable(CausalProblem):
     Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
 
     Args:
-        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds or constraints are kept
-            as data to learn from.
+        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds, levels or constraints
+            are kept as data to learn from.
         task: Causal graph, actions and reward: a YAML file, or its content.
+        fixed: Actions that the next experiment holds at a value, action to value; None for none.
 
     Raises:
         TableError: if the file cannot be read, or a column is missing, not numeric or incomplete; all faults
             are listed.
-        ValueError: if the task is invalid, or a node is constant.
+        ValueError: if the task is invalid, a fixed value may not be set, or a node is constant.
     """
 
-    def __init__(self, path: str | Path | None, task: str | Path | Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        path: str | Path | None,
+        task: str | Path | Mapping[str, Any] | None,
+        fixed: Mapping[str, float] | None = None,
+    ) -> None:
         self.task = causal_task(task)
+        self.held = self.task.held(fixed)
         self.past = experiments_of(table_file(path), self.task, str(path))
         self.source = Path(str(path)).name
         if len(self.past) >= MIN_ROWS:
@@ -121,7 +128,8 @@ class ExperimentTable(CausalProblem):
         """
         if len(self.past) >= MIN_ROWS:
             return None
-        points = open_points(self.task, self.past.columns(self.task.actions), initial_count(self.task), seed)
+        done = self.past.columns(self.task.actions)
+        points = open_points(self.task, done, initial_count(self.task), seed, held=self.held)
         return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
 
     def observations(self) -> Table:
@@ -140,7 +148,8 @@ class ExperimentTable(CausalProblem):
         """The next experiment."""
         if index != 0:
             raise IndexError(f"expected case 0; got {index}")
-        return RehearsalCase(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds())
+        levels = {**self.task.box.levels, **self.held}
+        return RehearsalCase(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds(), levels=levels)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Empty: the outcome of an experiment that was not run is unknown."""

@@ -155,6 +155,7 @@ class CausalWorld(World, CausalProblem):
         while sum(map(len, found)) < count:
             unit = torch.from_numpy(stream.uniform(size=(count, len(self.task.actions))))
             tried = self.task.box.lower + unit * self.task.box.width
+            tried = self.task.box.project(tried) if self.task.box.levels else tried
             found.append(tried if self.task.limits is None else tried[self.task.limits.contains(tried)])
         return torch.cat(found)[:count]
 
@@ -183,7 +184,7 @@ class CausalWorld(World, CausalProblem):
         """The question which action to try in a round; there is no context."""
         if not 0 <= index < self.size.rounds:
             raise IndexError(f"expected a round in 0 ... {self.size.rounds - 1}; got {index}")
-        return RehearsalCase(str(index), {}, self.task.box.bounds())
+        return RehearsalCase(str(index), {}, self.task.box.bounds(), levels=self.task.box.levels)
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The outcome of the action of a decision, one row; several rows for a batch of actions.

@@ -8,7 +8,8 @@ R restarts as one tensor. There are two stopping rules:
 
     converged   Adam on fixed draws; after a part of the steps only the best restarts continue. Some restarts
                 begin at the visited actions with the largest posterior mean and at the maximiser of the
-                posterior mean.
+                posterior mean. Actions with levels stay at those of their restart, but for the comparison,
+                where the best restarts are also tried with each action at its other levels.
     released    Gradient ascent with a small rate on fresh draws. A restart stops at the first step, after the
                 10th, at which its moving average *rises*: the stopping criterion of the released code is
                 written for minimisation while the ascent maximises, so that most restarts stop within a dozen
@@ -40,9 +41,11 @@ from rehearsal_torch.objectives.trials.optimism import Optimism
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import decided
+from rehearsal_torch.search.trials.mixed_ascent import RELAXED
 from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.seeding import round_seed, stream
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
+from rehearsal_torch.spaces.mixed_region import MixedRegion
 
 HIDDEN = 4
 MARGIN = 1e-3
@@ -219,7 +222,7 @@ class OptimisticNetworks(Search[Optimism]):
         budget: Budget,
     ) -> tuple[Tensor, float]:
         """Adam with successive elimination: free coordinates (R', k) of the actions, and the step count."""
-        free, taken = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit()), 0
+        free, taken = nn.Parameter(_logits(region, starts)), 0
         for max_steps in (self.screening_steps, self.steps - self.screening_steps):
             ascent = torch.optim.Adam([free, *networks.parameters()], lr=self.rate, maximize=True)
             for _ in range(max_steps):
@@ -239,7 +242,26 @@ class OptimisticNetworks(Search[Optimism]):
                     )
                     free = nn.Parameter(free[order].clone())
                 networks.only(order)
+                if isinstance(region, MixedRegion):
+                    free = self._exchanged(objective, region, free, networks)
         return free.detach(), float(taken)
+
+    def _exchanged(
+        self, objective: Optimism, region: MixedRegion, free: Tensor, networks: PerturbedNetworks
+    ) -> nn.Parameter:
+        """The best of the restarts and of those with one action at another level, under the same
+        perturbations, as many as there were; their networks are kept.
+        """
+        with torch.no_grad():
+            points = region.at_levels(torch.sigmoid(free))
+            moved, origins = region.neighbours(points, RELAXED)
+            every = torch.cat([torch.arange(len(points), device=origins.device), origins])
+            points = torch.cat([points, moved])
+            networks.only(every)
+            values = ranked(_value(objective, region, _logits(region, points), networks, objective.noise))
+            order = values.topk(len(free)).indices
+        networks.only(order)
+        return nn.Parameter(_logits(region, points[order]))
 
     def _released(
         self,
@@ -253,7 +275,7 @@ class OptimisticNetworks(Search[Optimism]):
         """Gradient ascent with the released stopping criterion: free coordinates (R, k) of the actions, and
         the mean number of steps.
         """
-        free = nn.Parameter(starts.clamp(EDGE, 1 - EDGE).logit())
+        free = nn.Parameter(_logits(region, starts))
         updated = [free, *networks.parameters()]
         weights = torch.linspace(-DECAY, 0, WINDOW, dtype=torch.float64).exp().to(free)
         weights = weights / weights.sum()
@@ -293,11 +315,21 @@ def _value(
     )
 
 
+def _logits(region: CandidateRegion, points: Tensor) -> Tensor:
+    """Free coordinates of actions (R, k) in unit coordinates: away from the border, except at levels, which
+    have no gradient and stay.
+    """
+    inner = points.clamp(EDGE, 1 - EDGE)
+    if isinstance(region, MixedRegion):
+        inner[:, region.places] = points[:, region.places]
+    return inner.logit()
+
+
 @torch.no_grad()
 def _within(region: CandidateRegion, free: Tensor) -> None:
     """Projects actions back onto the linear limits, in place."""
     if region.limited:
-        free.copy_(region.into(torch.sigmoid(free)).clamp(EDGE, 1 - EDGE).logit())
+        free.copy_(_logits(region, region.into(torch.sigmoid(free))))
 
 
 @torch.no_grad()

@@ -1,11 +1,12 @@
 """The next action to try: of the start design, from a search, or one of many space-filling points.
 
-An action that is pending or has failed is never proposed again, and neither is one outside bounds or limits.
+An action that is pending or has failed is never proposed again, and neither is one outside bounds or limits,
+or at none of its levels.
 
 Source: Sobol (1967) and Owen (1998), as in `spaces.candidate_region`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -14,33 +15,48 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.trial import State
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.problems.causal.start_design import start_point
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.seeding import round_seed
+from rehearsal_torch.spaces.mixed_region import MixedRegion
 
 # Maximum number of points of the start design that are skipped, and number of space-filling points among
 # which a new action is chosen.
 TRIES = 512
 
 
-def designed_action(task: CausalTask, log: TrialLog, initial: int, seed: int) -> Tensor:
+def designed_action(
+    task: CausalTask,
+    log: TrialLog,
+    initial: int,
+    seed: int,
+    held: Mapping[str, Sequence[float]] | None = None,
+) -> Tensor:
     """The next point of the start design, (k,), by the number of the trial; points that are already trials
-    are skipped.
+    are skipped. If all are, as where actions have few levels, completed ones are repeated.
 
     Args:
-        task: Bounds and limits.
+        task: Bounds, levels and limits.
         log: The trials so far.
         initial: Number of points that the design was planned for.
         seed: Seed of the scrambling.
+        held: Actions that are held at one value, see `CausalTask.region`.
 
     Raises:
-        ValueError: if the next 512 points are all trials already.
+        ValueError: if the next 512 points are all pending or have failed, or all are trials already although
+            they could differ.
     """
-    for number in range(log.next_id - 1, log.next_id - 1 + TRIES):
-        point = start_point(task, number, initial, seed)
-        if not bool(log.contains(point, "completed", "pending", "failed")):
-            return point
+    begun: tuple[State, ...] = ("pending", "failed")
+    numbers = range(log.next_id - 1, log.next_id - 1 + TRIES)
+    region = task.region(held)
+    few = isinstance(region, MixedRegion) and not region.free
+    for states in (("completed", *begun), begun) if few else (("completed", *begun),):
+        for number in numbers:
+            point = start_point(task, number, initial, seed, held)
+            if not bool(log.contains(point, *states)):
+                return point
     raise ValueError(
         f"nothing is left to try: the next {TRIES} points of the start design are trials already; report "
         "or abandon what is pending"
@@ -104,10 +120,10 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
-    """Checks that an action is finite and within bounds and limits.
+    """Checks that an action is finite and within bounds, levels and limits.
 
     Args:
-        task: Bounds and limits.
+        task: Bounds, levels and limits.
         action: (k,), in the actions' units.
         what: How the action came about, for the message.
 

@@ -113,3 +113,18 @@ def test_trials_of_another_task_are_named():
     with pytest.raises(ValueError, match="nothing is abandoned") as told:
         log.abandon({"a": 0.1, "b": 1.0})
     assert "nothing is pending" in str(told.value)
+
+
+def test_levels_that_are_close_are_different_experiments():
+    task = CausalTask.of(
+        {
+            "graph": {"parents": {"X": ["a", "b"], "Y": ["X"]}},
+            "actions": {"a": {"values": [0, 1e-7, 1]}, "b": [0, 10]},
+            "reward": "Y",
+        }
+    )
+    log, _ = TrialLog(task).ask(action(0.0, 2.0))
+    assert log.contains(action(1e-9, 2.0), "pending")
+    assert not log.contains(action(1e-7, 2.0), "pending")
+    _, trial, _ = log.complete({"a": 1e-7, "b": 2.0}, {"X": 1.0, "Y": 2.0})
+    assert (trial.id, trial.asked) == (2, None)

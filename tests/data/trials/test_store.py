@@ -94,3 +94,13 @@ def test_a_python_reward_has_to_be_given_again(tmp_path):
     with pytest.raises(TrialFileError, match="the reward is a Python function, which is not stored"):
         TrialStore(None, file=file)
     assert TrialStore(task, file=file).log.trials == ()
+
+
+@pytest.mark.parametrize("reward", ["Y", FunctionReward(("Y",), lambda each: each[..., 0])])
+def test_levels_are_kept_in_the_file(tmp_path, reward):
+    file = tmp_path / "trials.json"
+    task = CausalTask.of({**PLAIN, "actions": {"a": {"values": [0, 0.1, 1]}, "b": [0, 10]}, "reward": reward})
+    TrialStore(task, file=file)
+    assert json.loads(file.read_text())["task"]["actions"]["a"] == {"values": [0.0, 0.1, 1.0]}
+    again = TrialStore(task if reward != "Y" else None, file=file)
+    assert again.task.box.levels == {"a": (0.0, 0.1, 1.0)}

@@ -10,6 +10,7 @@ from rehearsal_torch.objectives.trials import expected_reward
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
+from rehearsal_torch.spaces.mixed_region import MixedRegion
 from tests.objectives.trials.test_network_acquisition import bent_chain, by_hand
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 
@@ -128,3 +129,61 @@ def test_rewards_are_compared_in_the_unit_of_what_was_visited():
         wanted = RewardFrame.of(objective.expected(objective.visited, objective.noise[:16]))
     assert objective.reward_frame == objective.frame == wanted
     assert wanted.unit == 1e7
+
+
+LEVELLED = {"a": {"values": [-1, 0, 0.4, 3]}, "b": [0, 10]}
+
+
+def levelled(visited, **case):
+    """One node over an action with levels and one without."""
+    task = plain({"Y": ["a", "b"]}, LEVELLED, "Y")
+    law = WrittenLaw(lambda w: w[..., 0] - w[..., 1], lambda w: 0 * w[..., 0])
+    given = {"feasible": task.box.bounds(), **case}
+    return PosteriorMean(WrittenModel(task, {"Y": law}, visited), RehearsalCase("0", {}, **given))
+
+
+def test_candidates_are_at_the_levels_of_the_task():
+    region = levelled([]).region()
+    assert region.levels == {0: (-1.0, 0.0, 0.4, 3.0)}
+    assert set(region.units(region.spread(16, 0))[:, 0].tolist()) == {-1.0, 0.0, 0.4, 3.0}
+    assert not isinstance(bent_chain_region(), MixedRegion)
+
+
+def bent_chain_region():
+    model = bent_chain()
+    return PosteriorMean(model, one_case(model.task)).region()
+
+
+def test_further_coordinates_have_no_levels():
+    model = linear_chain()
+    held = RehearsalCase("0", {}, model.task.box.bounds(), levels={"b": (0.7,)})
+    region = ConfidenceBound(model, held, propagate="optimistic").region()
+    assert region.levels == {1: (0.7,)}
+    assert region.free == [0, 2]
+
+
+def test_a_narrower_round_leaves_the_levels_within_it():
+    assert levelled([], feasible={"a": (-0.5, 2.0), "b": (0.0, 1.0)}).levels == {"a": (0.0, 0.4)}
+    with pytest.raises(
+        ValueError, match=r"0: none of the levels of \['a'\] lies within the bounds of the round"
+    ):
+        levelled([], feasible={"a": (1.0, 2.0), "b": (0.0, 1.0)})
+
+
+def test_visited_actions_at_none_of_the_levels_are_no_starts():
+    # Digits that were lost in a table are no other level.
+    visited = [[0.4, 1.0], [0.5, 0.0], [3.0, 2.0], [0.4 + 1e-9, 0.5]]
+    assert levelled(visited).starts(4).tolist() == [[3.0, 2.0], [0.4, 0.5], [0.4, 1.0]]
+    assert levelled(visited).allowed(torch.tensor(visited, dtype=DOUBLE)).tolist() == [
+        True,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_an_action_that_is_held_is_so_at_every_start_but_others_stay_incumbents():
+    visited = [[0.4, 1.0], [3.0, 2.0], [0.4, 0.5]]
+    held = levelled(visited, levels={"a": (3.0,)})
+    assert held.starts(4).tolist() == [[3.0, 2.0]]
+    assert held.allowed(torch.tensor(visited, dtype=DOUBLE)).tolist() == [True, True, True]

@@ -99,3 +99,17 @@ def test_a_missing_task_is_named(tmp_path, frame):
     (tmp_path / "list.yaml").write_text("- a\n")
     with pytest.raises(ValueError, match="expected the parts graph, actions, reward"):
         ExperimentTable(path, tmp_path / "list.yaml")
+
+
+def test_levels_and_fixed_values_are_those_of_the_next_experiment(tmp_path, frame):
+    path, _ = written(tmp_path, frame)
+    task = {**TASK, "actions": {"a": {"values": [0, 0.5, 1]}, "b": [0, 5]}}
+    problem = ExperimentTable(path, task, {"b": 2.5})
+    assert problem.case(0).levels == {"a": (0.0, 0.5, 1.0), "b": (2.5,)}
+    assert len(problem.card()["kept as history, though it may not be set any more"]) == 7
+    frame.head(2).to_csv(path, index=False)
+    design = ExperimentTable(path, task, {"b": 2.5}).to_begin().values
+    assert set(design[:, 1].tolist()) == {2.5}
+    assert set(design[:, 0].tolist()) == {0.0, 0.5, 1.0}
+    with pytest.raises(ValueError, match=r"fixed: b may be set within \[0, 5\]; got 7"):
+        ExperimentTable(path, task, {"b": 7})

@@ -1,6 +1,9 @@
+from functools import partial
+
 import pytest
 import torch
 
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
@@ -8,18 +11,19 @@ from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.improvement import Improvement
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.box_ascent import ascend
-from tests.toys.causal_toys import hills, linear_chain, one_case
+from tests.toys.causal_toys import HILLY, WrittenModel, hills, linear_chain, one_case, plain
 
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
 NARROW = {"normals": [[1.0, 0.0], [-1.0, 0.0]], "offsets": [0.001, 0.0]}
 
 
-def grid(objective, keep=None):
-    lower, upper = objective.bounds
+def grid(objective, keep=None, dense=201):
     axes = [
-        torch.linspace(float(low), float(high), 201, dtype=torch.float64)
-        for low, high in zip(lower, upper, strict=True)
+        torch.linspace(float(low), float(high), dense, dtype=torch.float64)
+        for low, high in zip(*objective.bounds, strict=True)
     ]
+    for name, values in objective.levels.items():
+        axes[objective.task.actions.index(name)] = torch.tensor(values, dtype=torch.float64)
     points = torch.cartesian_prod(*axes)
     if keep is not None:
         points = points[keep.contains(points)]
@@ -114,8 +118,6 @@ def test_nothing_leaves_the_region(limits):
 
 
 def test_a_narrower_round_narrows_the_search():
-    from rehearsal_torch.data.decision import RehearsalCase
-
     model = hills()
     decision = AcquisitionSearch()(
         ConfidenceBound(model, RehearsalCase("0", {}, {"a": (0.5, 0.5), "b": (1.0, 2.0)}))
@@ -148,3 +150,63 @@ def test_values_that_are_no_numbers_are_reported():
 def test_bad_settings_are_refused(given):
     with pytest.raises(ValueError, match="expected"):
         AcquisitionSearch(**given)
+
+
+LEVELS = {"a": {"values": [-1, 0.3, 1.5, 2.2, 3]}, "b": [0, 10]}
+BOTORCH = {"members": 8, "member_draws": 4, "screening_members": 4, "screening_draws": 2}
+OBJECTIVES = {
+    "posterior mean": PosteriorMean,
+    "bound": ConfidenceBound,
+    "bound with perturbations": partial(ConfidenceBound, propagate="optimistic"),
+    "improvement": Improvement,
+    **{name: partial(BotorchAcquisition, function=name, **BOTORCH) for name in FUNCTIONS},
+}
+
+
+@pytest.mark.parametrize("limits", [None, LIMITS])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_best_of_the_levels_is_found(name, limits):
+    model = hills(limits, actions=LEVELS)
+    objective = OBJECTIVES[name](model, one_case(model.task))
+    _, value = grid(objective, model.task.limits, 2001)
+    decision = AcquisitionSearch()(objective)
+    assert decision.value >= value - 1e-6
+    for action in (decision.alteration.values, decision.recommendation.values):
+        model.task.check_action(action)
+        assert float(action[0]) in LEVELS["a"]["values"]
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_best_of_all_levels_is_found(name):
+    model = hills(actions={**LEVELS, "b": {"values": [0, 1, 2, 4, 8, 9.5]}})
+    objective = OBJECTIVES[name](model, one_case(model.task))
+    where, value = grid(objective)
+    decision = AcquisitionSearch()(objective)
+    assert decision.value == pytest.approx(value, abs=1e-12)
+    assert torch.equal(decision.alteration.values, where)
+
+
+@pytest.mark.parametrize("held", [{"a": (0.77,)}, {"b": (8.0,)}])
+@pytest.mark.parametrize("actions", [HILLY, LEVELS])
+def test_a_held_action_keeps_its_value_and_the_other_is_the_best_with_it(held, actions):
+    if "a" in held and actions is LEVELS:
+        held = {"a": (2.2,)}
+    model = hills(actions=actions)
+    case = RehearsalCase("0", {}, model.task.box.bounds(), levels=held)
+    objective = ConfidenceBound(model, case)
+    _, value = grid(objective, dense=20_001)
+    decision = AcquisitionSearch()(objective)
+    assert decision.value >= value - 1e-6
+    ((name, (kept,)),) = held.items()
+    for chosen in (decision.alteration, decision.recommendation):
+        assert float(chosen.values[chosen.names.index(name)]) == kept
+
+
+def test_pushes_are_chosen_along_with_levels():
+    task = plain({"X": ["a"], "Y": ["X", "b"]}, {"a": {"values": [0, 0.3, 0.8]}, "b": [0, 2]}, "Y")
+    model = WrittenModel(task, dict(zip(("X", "Y"), linear_chain().laws, strict=True)), [[0.3, 1.0]])
+    decision = AcquisitionSearch()(ConfidenceBound(model, one_case(task), propagate="optimistic"))
+    # 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)) is largest at a = .8, b = 0.
+    assert decision.alteration.values.tolist() == pytest.approx([0.8, 0.0])
+    assert decision.trace["perturbations"] == pytest.approx([1.0])
+    assert decision.value == pytest.approx(2.4 + 2 * (0.81 + 0.2), abs=0.01)

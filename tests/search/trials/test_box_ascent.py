@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from rehearsal_torch.search.budget import UNLIMITED, Budget
-from rehearsal_torch.search.trials.box_ascent import UnitAcquisition, ascend
+from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.trials.box_ascent import ascend
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -80,46 +80,6 @@ def test_holes_are_turned_back_from():
     assert float(BOX.units(found.points)[0, 0]) <= 1.0
     with pytest.raises(ValueError, match="finite"):
         ascend(lambda points: torch.nan * points.sum(-1), BOX, starts())
-
-
-def test_botorch_is_given_the_value_and_its_gradient():
-    made = UnitAcquisition(hills, BOX, UNLIMITED)
-    made.begin(starts(4))
-    at = starts(4).unsqueeze(1).requires_grad_(True)
-    told = made(at)
-    (gradient,) = torch.autograd.grad(told.sum(), at)
-    plain = starts(4).requires_grad_(True)
-    (wanted,) = torch.autograd.grad(hills(BOX.units(plain)).sum(), plain)
-    torch.testing.assert_close(told.detach(), hills(BOX.units(starts(4))))
-    torch.testing.assert_close(gradient[:, 0], wanted)
-    assert made.evaluations == 4
-    with torch.no_grad():
-        torch.testing.assert_close(made(at.detach()), told.detach())
-    assert made.evaluations == 4
-
-
-def test_undefined_points_are_flat_and_lower_than_all_others():
-    made = UnitAcquisition(lambda points: points[..., 0].log(), BOX, UNLIMITED)
-    at = BOX.unit(torch.tensor([[0.0, 0.0], [0.5, 0.0], [1.0, 0.0]], dtype=torch.float64)).unsqueeze(1)
-    made.begin(at[:, 0])
-    values = made(at.requires_grad_(True))
-    (gradient,) = torch.autograd.grad(values.sum(), at)
-    assert made.holes
-    assert values.argmin() == 0
-    assert bool(gradient[0].eq(0).all())
-    assert bool(gradient[1:, 0, 0].gt(0).all())
-
-
-def test_a_batch_of_undefined_points_is_lower_than_the_defined_ones_before():
-    made = UnitAcquisition(lambda points: points[..., 0].log() - 3, BOX, UNLIMITED)
-    first, second = (
-        BOX.unit(torch.tensor([[low, 0.0], [low, 1.0]], dtype=torch.float64)).unsqueeze(1)
-        for low in (0.5, 0.0)
-    )
-    made.begin(first[:, 0])
-    before = made(first.requires_grad_(True))
-    assert not made.holes
-    assert float(made(second.requires_grad_(True)).detach().max()) < float(before.detach().min())
 
 
 def test_a_spent_budget_ends_at_the_best_points_so_far():

@@ -4,7 +4,7 @@ import torch
 from rehearsal_torch.objectives.trials.optimism import Optimism
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks, PerturbedNetworks
 from rehearsal_torch.seeding import stream
-from tests.toys.causal_toys import hills, linear_chain, one_case
+from tests.toys.causal_toys import WrittenModel, hills, linear_chain, one_case, plain
 
 QUICK = {
     "restarts": 16,
@@ -84,3 +84,29 @@ def test_limits_are_kept():
 def test_bad_settings_are_refused(given):
     with pytest.raises(ValueError, match="expected"):
         OptimisticNetworks(**given)
+
+
+def levelled_chain(actions, visited, limits=None):
+    """The linear chain over other actions."""
+    task = plain({"X": ["a"], "Y": ["X", "b"]}, actions, "Y", limits)
+    return WrittenModel(task, dict(zip(("X", "Y"), linear_chain().laws, strict=True)), visited)
+
+
+@pytest.mark.parametrize("rule", ["converged", "released"])
+def test_levels_are_kept_and_the_best_are_found(rule):
+    actions = {"a": {"values": [0, 1e-5, 0.3, 0.8]}, "b": {"values": [0, 0.5, 2]}}
+    model = levelled_chain(actions, [[0.3, 0.5]])
+    search = OptimisticNetworks(**{**QUICK, "stop_rule": rule})
+    decision = search(Optimism(model, one_case(model.task), beta=2.0))
+    # 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)) is largest at a = .8, b = 0.
+    assert decision.alteration.values.tolist() == [0.8, 0.0]
+    assert decision.value == pytest.approx(2.4 + 2 * (0.81 + 0.2), abs=0.15 if rule == "converged" else 0.6)
+
+
+def test_levels_beside_free_actions_within_limits():
+    # The same with a + b <= .9 and a of 0, .3, 1: a = .3, b = 0.
+    actions = {"a": {"values": [0, 0.3, 1]}, "b": [0, 2]}
+    model = levelled_chain(actions, [[0.0, 0.5]], {"normals": [[1.0, 1.0]], "offsets": [0.9]})
+    decision = OptimisticNetworks(**QUICK)(Optimism(model, one_case(model.task), beta=2.0))
+    assert decision.alteration.values[0] == 0.3
+    assert float(decision.alteration.values[1]) == pytest.approx(0.0, abs=0.1)

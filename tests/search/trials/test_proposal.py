@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
@@ -182,3 +183,30 @@ ROWS = [[0.1 * place, place % 3, place**2] for place in range(6)]
 )
 def test_what_a_table_lacks_for_a_model(made, lacking):
     assert lacking_for_model(made, ("X", "Y")) == lacking
+
+
+FEW = {"graph": {"parents": {"Y": ["a", "b"]}}, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 5]}}}
+
+
+def test_where_all_settings_are_trials_completed_ones_are_repeated():
+    task = CausalTask.of({**FEW, "reward": "Y"})
+    log = TrialLog(task)
+    for _ in range(4):
+        log = asked(log, designed_action(task, log, 6, 0))
+    assert len(log.settings("pending").unique(dim=0)) == 4
+    with pytest.raises(ValueError, match="nothing is left to try"):
+        designed_action(task, log, 6, 0)
+    log, _, _ = log.complete(3, {"Y": 1.0})
+    log, _ = log.fail(2, "broke")
+    assert torch.equal(designed_action(task, log, 6, 0), log.settings("completed")[0])
+
+
+def test_the_start_design_holds_what_is_held():
+    task = hills().task
+    held = task.held({"b": 7.0})
+    log = TrialLog(task)
+    for number in range(3):
+        action = designed_action(task, log, 4, 0, held)
+        assert torch.equal(action, start_point(task, number, 4, 0, held))
+        assert action[1] == 7.0
+        log = asked(log, action)

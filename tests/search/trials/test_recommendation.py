@@ -84,3 +84,17 @@ def test_the_same_seed_recommends_the_same():
         other[1].std,
         other[1].chance,
     )
+
+
+def test_it_is_at_a_level_and_so_is_the_runner_up():
+    # Of the hills at (2.5, 8.5), (1.5, 4) and (0, 2) the second is the nearest to a level.
+    levels = (-1.0, 0.4, 1.5, 3.0)
+    model = hills(None, [[1.5, 4.5], [2.5, 8.5], [0.4, 2.0]], {"a": {"values": levels}, "b": [0, 10]})
+    found, sure = both(model)
+    objective = PosteriorMean(model, one_case(model.task))
+    axis = torch.linspace(0, 10, 20_001, dtype=torch.float64)
+    values = [float(objective(torch.stack([torch.full_like(axis, a), axis], -1)).max()) for a in levels]
+    assert float(objective(found.action)) >= max(values) - 1e-4
+    assert float(found.action[0]) == levels[values.index(max(values))]
+    assert sorted(found.visited[:, 0].tolist()) == [0.4, 1.5]
+    assert sure.runner_up.tolist() in ([1.5, 4.5], [0.4, 2.0])

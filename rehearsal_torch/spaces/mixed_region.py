@@ -1,0 +1,255 @@
+"""Mixed regions: candidate regions in which some coordinates have levels, the only values that they may take.
+
+A coordinate that is held at one value has this value as its only level. Levels are given in the actions'
+units, and `units` returns them exactly, without rounding; its derivative in a coordinate with levels is zero.
+
+Points are spread with every level equally often: level j of L belongs to the Sobol coordinates from j / L to
+(j + 1) / L, so that of n = 2^m points each level occurs n / L times, up to one. Under linear constraints the
+points that satisfy them are kept, and brought to the nearest feasible point if there are too few: coordinates
+with levels to the nearest ones, the others by projection. Where no value of the others is feasible at these
+levels, the feasible combination of levels that is nearest in the sum of absolute distances is found by
+mixed-integer linear programming, with one binary variable per level.
+
+Source: Sobol (1967); Vielma (2015) (a choice among values by binary variables).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import torch
+from scipy.optimize import Bounds, LinearConstraint, milp
+from torch import Tensor
+
+from rehearsal_torch.seeding import sobol
+from rehearsal_torch.spaces.box import nearest
+from rehearsal_torch.spaces.candidate_region import TRIES, CandidateRegion
+from rehearsal_torch.spaces.projection import project
+
+# Distance in unit coordinates up to which a point is at a level.
+AT = 1e-9
+# Nodes of the search tree after which a mixed-integer program is given up.
+NODES = 10_000
+
+
+@dataclass(frozen=True)
+class MixedRegion(CandidateRegion):
+    """A candidate region with levels.
+
+    Attributes:
+        levels: Index of a coordinate to its levels in ascending order, in the actions' units, within the
+            coordinate's bounds; no entry for coordinates without levels.
+    """
+
+    levels: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[int]:
+        """The coordinates with levels."""
+        return list(self.levels)
+
+    @property
+    def free(self) -> list[int]:
+        """The coordinates without levels."""
+        return [place for place in range(len(self.lower)) if place not in self.levels]
+
+    @property
+    def combinations(self) -> int:
+        """The number of combinations of levels, whether or not the constraints allow them."""
+        return math.prod(map(len, self.levels.values()))
+
+    @cached_property
+    def unit_levels(self) -> dict[int, tuple[float, ...]]:
+        """The levels in unit coordinates."""
+        return {
+            place: tuple(self._unit(place, self.lower.new_tensor(values)).tolist())
+            for place, values in self.levels.items()
+        }
+
+    def every(self) -> Tensor:
+        """All combinations of levels, in unit coordinates, (c, places)."""
+        return self.lower.new_tensor(list(product(*self.unit_levels.values())))
+
+    @property
+    def without_levels(self) -> CandidateRegion:
+        """The region in which every coordinate may take any value."""
+        return CandidateRegion(self.lower, self.width, self.normals, self.offsets)
+
+    def relaxed(self, most: int) -> CandidateRegion:
+        """The region in which the coordinates with more than `most` levels (at least one) may take any value
+        in between.
+        """
+        kept = {place: values for place, values in self.levels.items() if len(values) <= max(most, 1)}
+        return with_levels(self.without_levels, kept)
+
+    def units(self, points: Tensor) -> Tensor:
+        """Unit coordinates to actions' units, (..., d) -> (..., d), at the nearest levels."""
+        actions = super().units(points).clone()
+        for place, values in self.levels.items():
+            actions[..., place] = nearest(actions[..., place].detach(), values)
+        return actions
+
+    def contains(self, points: Tensor) -> Tensor:
+        """Whether unit points lie in the region and at levels, (..., d) -> (...) bool."""
+        away = (self.at_levels(points) - points).abs().amax(-1)
+        return super().contains(points) & (away <= AT)
+
+    def at_levels(self, points: Tensor) -> Tensor:
+        """The points with the nearest levels, in unit coordinates, (..., d) -> (..., d)."""
+        moved = points.clone()
+        for place, values in self.unit_levels.items():
+            moved[..., place] = nearest(points[..., place], values)
+        return moved
+
+    def into(self, points: Tensor) -> Tensor:
+        """The nearest feasible unit points at the nearest levels that allow any, (n, d) -> (n, d).
+
+        Raises:
+            ValueError: if no combination of levels satisfies the constraints.
+        """
+        found, feasible = self.slices(self.at_levels(points.clamp(0.0, 1.0)))
+        if bool(feasible.all()):
+            return found
+        moved = found[~feasible]
+        combinations, which = moved[:, self.places].unique(dim=0, return_inverse=True)
+        others = [self._nearest_levels(each) for each in combinations]
+        if any(each is None for each in others):
+            raise ValueError(
+                "no combination of levels satisfies the limits: check the signs of the limits, or offer "
+                "other levels"
+            )
+        moved[:, self.places] = torch.stack([each for each in others if each is not None])[which]
+        found[~feasible], _ = self.slices(moved)
+        return found
+
+    def slices(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """Points at levels with the other coordinates moved to the nearest feasible ones at these levels, (n,
+        d) -> (n, d); and whether there are any, (n,) bool.
+        """
+        inside = self.contains(points)
+        if not self.limited or bool(inside.all()):
+            return points, inside
+        moved, free = points.clone(), self.free
+        if not free:
+            return moved, inside
+        outside = points[~inside]
+        eye = torch.eye(len(free)).to(points)
+        left = self.offsets - 1e-9 - outside[:, self.places] @ self.normals[:, self.places].mT
+        sides = torch.cat([torch.ones_like(points[0, free]), torch.zeros_like(points[0, free])])
+        answer = project(
+            outside[:, free],
+            torch.ones_like(points[0, free]),
+            torch.cat([self.normals[:, free], eye, -eye]),
+            torch.cat([left, sides.expand(len(outside), -1)], -1),
+        )
+        outside[:, free] = torch.where(
+            answer.feasible.unsqueeze(-1), answer.points.clamp(0.0, 1.0), outside[:, free]
+        )
+        moved[~inside] = outside
+        feasible = inside.clone()
+        feasible[~inside] = answer.feasible
+        return moved, feasible
+
+    def possible(self) -> bool:
+        """Whether some combination of levels satisfies the constraints."""
+        middle = self.at_levels(torch.full_like(self.lower, 0.5))[self.places]
+        return not self.limited or self._nearest_levels(middle) is not None
+
+    def spread(self, count: int, seed: int) -> Tensor:
+        """Unit points (count, d) at levels, spread over the region; points may coincide where there are few
+        combinations of levels and no other coordinates.
+        """
+        tried = self._drawn(count * (TRIES if self.limited else 1), seed)
+        found = tried[self.contains(tried)][:count] if self.limited else tried
+        if len(found) == count:
+            return found
+        return torch.cat([found, self.into(self.without_levels.spread(count - len(found), seed))])
+
+    def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
+        """The points with one coordinate at another of its levels, and the others moved to feasible values
+        where the constraints require it.
+
+        Args:
+            points: In unit coordinates, at levels, (n, d).
+            most: Of coordinates with more levels only the next ones on both sides are tried.
+
+        Returns:
+            The neighbours (m, d), and the index of the point of each, (m,).
+        """
+        made, origins = [points[:0]], [torch.zeros(0, dtype=torch.long, device=points.device)]
+        every = torch.arange(len(points), device=points.device)
+        for place, values in self.unit_levels.items():
+            changed = points.unsqueeze(1).repeat(1, len(values), 1)
+            changed[..., place] = points.new_tensor(values)
+            here = (changed[..., place] - points[:, None, place]).abs().argmin(-1, keepdim=True)
+            steps = (torch.arange(len(values), device=points.device) - here).abs()
+            other = (steps > 0) & ((steps == 1) if len(values) > most else True)
+            made.append(changed[other])
+            origins.append(every.unsqueeze(1).expand(-1, len(values))[other])
+        moved, feasible = self.slices(torch.cat(made))
+        return moved[feasible], torch.cat(origins)[feasible]
+
+    def _unit(self, place: int, values: Tensor) -> Tensor:
+        width = float(self.width[place])
+        return (values - self.lower[place]) / width if width > 0 else torch.full_like(values, 0.5)
+
+    def _drawn(self, count: int, seed: int) -> Tensor:
+        """Sobol points of the unit box, with all levels equally often, (count, d)."""
+        drawn = sobol(len(self.lower), seed).draw(count, dtype=torch.float64).to(self.lower)
+        for place, values in self.unit_levels.items():
+            known = drawn.new_tensor(values)
+            drawn[:, place] = known[(drawn[:, place] * len(known)).long().clamp_max(len(known) - 1)]
+        return drawn
+
+    def _nearest_levels(self, levels: Tensor) -> Tensor | None:
+        """The feasible combination of levels nearest to one (places,) by the sum of distances; None if
+        there is none.
+        """
+        size, known = len(self.lower), [self.unit_levels[place] for place in self.places]
+        # Variables: the point, the distance of each coordinate with levels, and which level it has.
+        total = size + len(known) + sum(map(len, known))
+        rows, lower, upper = [], [], []
+        start = size + len(known)
+        for index, (place, values) in enumerate(zip(self.places, known, strict=True)):
+            of_levels = slice(start, start + len(values))
+            for sign in (1.0, -1.0):
+                row = np.zeros(total)
+                row[place], row[size + index] = sign, -1.0
+                rows.append(row)
+                lower.append(-np.inf)
+                upper.append(sign * float(levels[index]))
+            chosen, one = np.zeros(total), np.zeros(total)
+            chosen[place], chosen[of_levels], one[of_levels] = -1.0, values, 1.0
+            rows += [chosen, one]
+            lower += [0.0, 1.0]
+            upper += [0.0, 1.0]
+            start = of_levels.stop
+        for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
+            rows.append(np.concatenate([normal, np.zeros(total - size)]))
+            lower.append(-np.inf)
+            upper.append(offset)
+        whole = np.arange(total) >= size + len(known)
+        distances = (np.arange(total) >= size) & ~whole
+        found = milp(
+            distances.astype(float),
+            integrality=whole.astype(float),
+            bounds=Bounds(np.zeros(total), np.ones(total)),
+            constraints=LinearConstraint(np.stack(rows), lower, upper),
+            options={"node_limit": NODES},
+        )
+        if found.x is None:
+            return None
+        at = self.at_levels(self.lower.new_tensor(found.x[None, :size]).clamp(0.0, 1.0))
+        moved, feasible = self.slices(at)
+        return moved[0, self.places] if bool(feasible[0]) else None
+
+
+def with_levels(region: CandidateRegion, levels: Mapping[int, Sequence[float]]) -> CandidateRegion:
+    """The region with levels at some coordinates; itself if there are none."""
+    if not levels:
+        return region
+    known = {place: tuple(map(float, levels[place])) for place in sorted(levels)}
+    return MixedRegion(region.lower, region.width, region.normals, region.offsets, known)

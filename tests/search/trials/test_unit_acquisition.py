@@ -1,0 +1,91 @@
+"""An objective as BoTorch is given it: value, gradient, undefined points, and coordinates that are held."""
+
+import pytest
+import torch
+
+from rehearsal_torch.search.budget import UNLIMITED
+from rehearsal_torch.search.trials.unit_acquisition import UnitAcquisition, ascended
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
+from rehearsal_torch.spaces.mixed_region import with_levels
+from rehearsal_torch.spaces.polytope import Polytope
+
+LOWER, UPPER = torch.tensor([0.0, -1.0], dtype=torch.float64), torch.tensor([2.0, 3.0], dtype=torch.float64)
+BOX = CandidateRegion.within(LOWER, UPPER, None)
+
+
+def starts(count=8, region=BOX):
+    return region.spread(count, 0)
+
+
+def hills(points):
+    low, high = ((points[..., 0] - centre).square() for centre in (0.3, 1.7))
+    return (-20 * low).exp() + 1.5 * (-20 * high).exp() - 0.1 * points[..., 1].square()
+
+
+def test_botorch_is_given_the_value_and_its_gradient():
+    made = UnitAcquisition(hills, BOX, UNLIMITED)
+    made.begin(starts(4))
+    at = starts(4).unsqueeze(1).requires_grad_(True)
+    told = made(at)
+    (gradient,) = torch.autograd.grad(told.sum(), at)
+    plain = starts(4).requires_grad_(True)
+    (wanted,) = torch.autograd.grad(hills(BOX.units(plain)).sum(), plain)
+    torch.testing.assert_close(told.detach(), hills(BOX.units(starts(4))))
+    torch.testing.assert_close(gradient[:, 0], wanted)
+    assert made.evaluations == 4
+    with torch.no_grad():
+        torch.testing.assert_close(made(at.detach()), told.detach())
+    assert made.evaluations == 4
+
+
+def test_undefined_points_are_flat_and_lower_than_all_others():
+    made = UnitAcquisition(lambda points: points[..., 0].log(), BOX, UNLIMITED)
+    at = BOX.unit(torch.tensor([[0.0, 0.0], [0.5, 0.0], [1.0, 0.0]], dtype=torch.float64)).unsqueeze(1)
+    made.begin(at[:, 0])
+    values = made(at.requires_grad_(True))
+    (gradient,) = torch.autograd.grad(values.sum(), at)
+    assert made.holes
+    assert values.argmin() == 0
+    assert bool(gradient[0].eq(0).all())
+    assert bool(gradient[1:, 0, 0].gt(0).all())
+
+
+def test_a_batch_of_undefined_points_is_lower_than_the_defined_ones_before():
+    made = UnitAcquisition(lambda points: points[..., 0].log() - 3, BOX, UNLIMITED)
+    first, second = (
+        BOX.unit(torch.tensor([[low, 0.0], [low, 1.0]], dtype=torch.float64)).unsqueeze(1)
+        for low in (0.5, 0.0)
+    )
+    made.begin(first[:, 0])
+    before = made(first.requires_grad_(True))
+    assert not made.holes
+    assert float(made(second.requires_grad_(True)).detach().max()) < float(before.detach().min())
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_each_start_ascends_at_its_own_level(limited):
+    # -(a - b)^2 - .01 b^2 at a = 0, .5, 2: b = a / 1.01; with a + b <= 2.2 at a = 2 only b = .2.
+    faces = Polytope(("a", "b"), torch.ones(1, 2).double(), torch.tensor([2.2]).double()) if limited else None
+    region = with_levels(CandidateRegion.within(LOWER, UPPER, faces), {0: (0.0, 0.5, 2.0)})
+
+    def value(points):
+        return -(points[..., 0] - points[..., 1]).square() - 0.01 * points[..., 1].square()
+
+    begin = region.unit(torch.tensor([[0.0, 0.1], [0.5, 0.1], [2.0, -0.5]], dtype=torch.float64))
+    points, values = ascended(UnitAcquisition(value, region, UNLIMITED), begin, 100)
+    found = region.units(points)
+    wanted = {0.0: 0.0, 0.5: 0.5 / 1.01, 2.0: 0.2 if limited else 2 / 1.01}
+    assert sorted(found[:, 0].tolist()) == [0.0, 0.5, 2.0]
+    for a, b in found.tolist():
+        assert b == pytest.approx(wanted[a], abs=1e-3)
+    torch.testing.assert_close(value(found), values)
+    assert bool((values.diff() <= 0).all())
+
+
+def test_limits_on_coordinates_with_levels_alone_are_left_to_the_starts():
+    faces = Polytope(("a", "b"), torch.tensor([[1.0, 0.0]]).double(), torch.tensor([0.5]).double())
+    region = with_levels(CandidateRegion.within(LOWER, UPPER, faces), {0: (0.0, 0.5, 2.0)})
+    begin = region.spread(6, 0)
+    points, _ = ascended(UnitAcquisition(hills, region, UNLIMITED), begin, 100)
+    assert set(region.units(points)[:, 0].tolist()) == {0.0, 0.5}
+    assert region.units(points)[:, 1].tolist() == pytest.approx([0.0] * 6, abs=1e-3)
