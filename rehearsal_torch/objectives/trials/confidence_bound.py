@@ -51,7 +51,7 @@ class ConfidenceBound(CausalObjective):
         case: RehearsalCase,
         beta: float = 2.0,
         growing: bool = False,
-        propagate: str = "optimistic",
+        propagate: str = "sample",
         draws: int = 64,
         epistemic_draws: int = 16,
         evaluation_draws: int = 256,

@@ -29,7 +29,7 @@ from rehearsal_torch.studies.study_files import published, published_value, stud
 from rehearsal_torch.studies.tables import ordered, table
 
 STUDY, TEXTS = study("cbo"), texts("cbo")
-DEFAULT = str(STUDY.facts["default"])
+DEFAULT, EARLIER = str(STUDY.facts["default"]), str(STUDY.facts["earlier"])
 # The compared methods, without the variants of the ablation.
 METHODS = [name for name in STUDY.methods if ", " not in name]
 
@@ -76,7 +76,7 @@ def _parts(out: RunFolder) -> Iterator[Block | Section]:
         TEXTS["components"],
     )
     yield variants(main_problems, groups["kernels"], "Kernels", TEXTS["kernels"])
-    yield variants(main_problems, (DEFAULT, *groups["ablations"]), "Ablation", TEXTS["ablation"])
+    yield variants(main_problems, (EARLIER, *groups["ablations"]), "Ablation", TEXTS["ablation"])
     for seeds, some in {"on new seeds": confirmation, "on all seeds": main_problems + confirmation}.items():
         yield variants(
             some,

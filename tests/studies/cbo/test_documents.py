@@ -22,7 +22,15 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     record = record_in(tmp_path)
     for name in ("dropwave lambda=1 sigma=0.1", "dropwave unit", "dropwave lambda=2 sigma=0.1"):
         for place, method in enumerate(
-            ["ucb", "mcbo", "excbo", "excbo, 3 components", "excbo, beta 1", "excbo, components by bic"]
+            [
+                "ucb",
+                "mcbo",
+                "excbo",
+                "excbo, 3 components",
+                "excbo, beta 1",
+                "excbo, components by bic",
+                "excbo, propagate optimistic",
+            ]
         ):
             for trial in jobs(study("cbo"), "main", [name], [method], seeds=[0, 1]):
                 rows = made(
@@ -66,6 +74,7 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     contending = text.split("## Which configuration is the default, on all seeds")[1].split("##")[0]
     assert [line.split(" | ")[0] for line in contending.splitlines() if line.startswith("| excbo")] == [
         "| excbo",
+        "| excbo, propagate optimistic",
         "| excbo, components by bic",
     ]
     alone = text.split("## The default and the other candidates, problem by problem")[1].split("##")[0]
