@@ -6,8 +6,8 @@ optimum. All ways have the same start design and the same noise in every round:
 
     averaged, fitted    decision=excbo with `surrogate.epistemic` of this name
     optimistic          the same as `fitted` with `objective.propagate=optimistic`
-    botorch             `SingleTaskGP` of the rewards, with normalised actions and standardised rewards, qLogNEI,
-                        and `optimize_acqf` with 512 raw samples and 10 restarts; it knows no graph
+    botorch             without the graph: `SingleTaskGP` of the rewards, with normalised actions and
+                        standardised rewards, qLogNEI, and `optimize_acqf` with 512 raw samples, 10 restarts
 
 Run: python benchmarks/branin_trap.py [--rounds 50] [--seeds 740,741] [--ways averaged,botorch] [--out DIR]
 Writes DIR/branin_trap.csv with one row per way and seed.
