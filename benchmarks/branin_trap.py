@@ -4,12 +4,12 @@ On the network of Branin's function (`dataset=branin`) the edge a0 = 1 is .031 w
 places. A run has left it when an action was tried whose expected reward is less than half of that below the
 optimum. All ways have the same start design and the same noise in every round:
 
-    averaged, fitted    decision=excbo with `surrogate.epistemic` of this name
-    optimistic          the same as `fitted` with `objective.propagate=optimistic`
+    excbo               the default of decision=excbo
+    optimistic          the same with `objective.propagate=optimistic`
     botorch             without the graph: `SingleTaskGP` of the rewards, with normalised actions and
                         standardised rewards, qLogNEI, and `optimize_acqf` with 512 raw samples, 10 restarts
 
-Run: python benchmarks/branin_trap.py [--rounds 50] [--seeds 740,741] [--ways averaged,botorch] [--out DIR]
+Run: python benchmarks/branin_trap.py [--rounds 50] [--seeds 740,741] [--ways excbo,botorch] [--out DIR]
 Writes DIR/branin_trap.csv with one row per way and seed.
 """
 
@@ -42,9 +42,8 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 EDGE = 0.031
 RAW, RESTARTS = 512, 10
 OVERRIDES = {
-    "averaged": ["surrogate.epistemic=averaged"],
-    "fitted": ["surrogate.epistemic=fitted"],
-    "optimistic": ["surrogate.epistemic=fitted", "objective.propagate=optimistic"],
+    "excbo": [],
+    "optimistic": ["objective.propagate=optimistic"],
 }
 WAYS = (*OVERRIDES, "botorch")
 

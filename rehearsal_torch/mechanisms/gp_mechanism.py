@@ -196,6 +196,10 @@ class ClosedForm(NodeMechanism):
             targets, variances = self.modes.attributed(targets, std, *self.posterior.belief(parents))
         return replace(self, posterior=conditioned(self.posterior, parents, targets, variances), plain=plain)
 
+    def as_fitted(self) -> "ClosedForm":
+        """The mechanism with tau of the process alone."""
+        return replace(self, plain=None)
+
     def _process(self, parents: Tensor) -> tuple[Tensor, Tensor]:
         """mu(w) and tau(w), (..., p) -> (...), (...)."""
         if self.plain is None:

@@ -93,6 +93,12 @@ class NodeMechanism(Mechanism, ABC):
         std = self.belief(parents, noise)[1].squeeze(-1).expand(parents.shape[:-1])
         return torch.nn.functional.pad(std.unsqueeze(-1), (0, std.shape[-1] - 1))
 
+    def as_fitted(self) -> "NodeMechanism":
+        """The mechanism with the standard deviation of its fitted function alone, without doubts about the
+        fit; the mechanism itself by default.
+        """
+        return self
+
     def conditioned(self, parents: Tensor, values: Tensor) -> "NodeMechanism":  # noqa: ARG002
         """The mechanism after m further observations, (..., m, p), (..., m, 1), its parameters as fitted.
 

@@ -151,6 +151,15 @@ def test_a_process_beside_another_is_as_unsure_as_the_two_together():
     assert torch.equal(doubted().abduct(PARENTS, mean), closed(False).abduct(PARENTS, mean))
 
 
+def test_without_doubts_about_the_fit_the_first_process_counts_alone():
+    plain = closed(False).belief(PARENTS, NOISE)
+    assert all(
+        torch.equal(*pair) for pair in zip(doubted().as_fitted().belief(PARENTS, NOISE), plain, strict=True)
+    )
+    decoded = Decoded(closed(False), closed(False))
+    assert decoded.as_fitted() is decoded
+
+
 def test_two_processes_differ_everywhere_at_once():
     root = doubted().joint_root(PARENTS.expand(3, 0), NOISE)
     assert torch.allclose(root @ root.mT, number(4 * (0.36 + 0.02)).expand(3, 3), atol=1e-3)

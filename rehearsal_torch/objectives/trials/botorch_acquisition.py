@@ -172,7 +172,9 @@ class BotorchAcquisition(CausalObjective):
                 f"function={function!r}, beta={beta} and {len(self.visited)} actions"
             )
         self.function, self.beta = function, beta
-        model = NetworkModel(surrogate, members=members, draws=member_draws, seed=self.seed + 2)
+        model = NetworkModel(
+            surrogate, members=members, draws=member_draws, seed=self.seed + 2, as_fitted=True
+        )
         # An action that is no longer allowed does not count as the incumbent.
         inside = self.visited[self.allowed(self.visited)]
         visited = inside if len(inside) else self.visited

@@ -81,6 +81,8 @@ class CausalObjective(Objective, ABC):
                 f"expected at least 1 draw; got draws={draws} and evaluation_draws={evaluation_draws}"
             )
         self.task, self.case, self.network = surrogate.task, case, surrogate.network()
+        # What to try is searched by the fitted functions' own uncertainty, claims have all of it.
+        self.searched = self.network.as_fitted()
         fixed = [name for name in self.task.actions if name not in case.feasible]
         if fixed:
             raise ValueError(
@@ -172,7 +174,7 @@ class CausalObjective(Objective, ABC):
         """
         noise = self._screened_points if screening else self.noise
         means = noise.new_zeros(1, noise.shape[-1])
-        return DrawnNetwork(self.network, noise, means if epistemic is None else epistemic)
+        return DrawnNetwork(self.searched, noise, means if epistemic is None else epistemic)
 
     def __call__(self, points: Tensor) -> Tensor:
         """The value of trying candidates, (..., k + further) -> (...)."""

@@ -186,4 +186,4 @@ class Improvement(CausalObjective):
     def _drawn(self, count: int) -> DrawnNetwork:
         """The network with the first `count` epistemic draws."""
         noise = self.common[:count] if self.paired else self.common
-        return DrawnNetwork(self.network, noise, self.epistemic[:count])
+        return DrawnNetwork(self.searched, noise, self.epistemic[:count])

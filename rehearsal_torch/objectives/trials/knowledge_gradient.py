@@ -134,7 +134,12 @@ class KnowledgeGradient(CausalObjective):
         centre, scale = incumbent(means, case.identity)
         self._frame = RewardFrame(float(centre), float(scale))
         model = NetworkModel(
-            surrogate, members=members, draws=member_draws, fantasy_members=members, seed=self.seed + 2
+            surrogate,
+            members=members,
+            draws=member_draws,
+            fantasy_members=members,
+            seed=self.seed + 2,
+            as_fitted=True,
         )
         chosen = self._alternatives(alternatives)
         self._fine, self._screening = (

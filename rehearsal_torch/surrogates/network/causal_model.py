@@ -118,6 +118,12 @@ class CausalNetwork:
             known[node] = (mechanism.belief(scaled, own)[0] + deviation).squeeze(-1)
         return torch.stack([known[node].squeeze(-2).expand(shape) for node in self.task.nodes], -1)
 
+    def as_fitted(self) -> "CausalNetwork":
+        """The network with the epistemic standard deviations of the fitted functions alone, by which actions
+        to try are searched (`NodeMechanism.as_fitted`).
+        """
+        return CausalNetwork(self.task, tuple(each.as_fitted() for each in self.mechanisms))
+
     def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
         """The network after m further experiments, with its parameters as fitted.
 

@@ -75,9 +75,10 @@ class ExogenousModel(CausalModel):
             0 for no penalty.
         kernel: Kernel of encoders and decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
             selected per node.
-        epistemic: The epistemic standard deviation of a node whose noise is not plain normal: "fitted" takes
-            that noise for known, "averaged" also counts the process under normal noise
-            (`mechanisms.gp_mechanism`). With the predictive scale always "fitted", as published.
+        epistemic: The claimed epistemic standard deviation of a node whose noise is not plain normal:
+            "fitted" takes that noise for known, "averaged" also counts the process under normal noise
+            (`mechanisms.gp_mechanism`). With the predictive scale always "fitted", as published. Actions to
+            try are searched by that of the fitted process.
 
     Raises:
         ValueError: if an option is unknown, or a number is out of range.

@@ -64,6 +64,8 @@ class NetworkModel(Model):
         table: The experiments, for `train_targets`; None if no acquisition function reads them.
         input_transform: From X to actions in their units; None if X is that.
         outcome_transform: Its inverse maps outputs of the network to those of this model.
+        as_fitted: Whether the uncertainty is that of the fitted functions alone, by which actions to try are
+            searched (`CausalNetwork.as_fitted`).
 
     Attributes:
         bounds: (2, k), of the actions in their units.
@@ -87,6 +89,7 @@ class NetworkModel(Model):
         table: Table | None = None,
         input_transform: InputTransform | None = None,
         outcome_transform: OutcomeTransform | None = None,
+        as_fitted: bool = False,
     ) -> None:
         super().__init__()
         if draws < 1 or min(members, fantasy_members) < 2 or members % 2 or fantasy_members % 2:
@@ -94,7 +97,8 @@ class NetworkModel(Model):
                 "expected at least 1 draw and even numbers of members; got "
                 f"draws={draws}, members={members} and fantasy_members={fantasy_members}"
             )
-        self.network: CausalNetwork = surrogate.network()
+        network = surrogate.network()
+        self.network: CausalNetwork = network.as_fitted() if as_fitted else network
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         self._outputs = NetworkOutputs(self.network, names)
         self.noise = surrogate.draws(draws, seed)

@@ -3,10 +3,13 @@ import torch
 
 from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.part import NotFittedError
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.surrogates.network.causal_model import sample
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.toys.noisy_nodes import CHAIN, chain
@@ -339,6 +342,32 @@ def test_where_the_noise_is_a_mixture_the_process_under_normal_noise_counts_too(
         std.squeeze(-1), unit * (process[1].square() + apart.square() / 2).sqrt(), rtol=1e-6, atol=1e-9
     )
     assert float(std.mean()) > float(less.mean())
+
+
+def test_actions_are_searched_by_the_fitted_process_and_claimed_with_all_doubts():
+    made = one_node("additive", 83, 0)
+    averaged, fitted = (
+        fit(ExogenousModel(made.task, epistemic=each), made.table) for each in ("averaged", "fitted")
+    )
+    at = torch.linspace(0.0, 1.0, 20, dtype=torch.float64).unsqueeze(-1)
+    bounds, stds = zip(
+        *(
+            (objective(at), objective.plausible(at).std(-1))
+            for objective in (
+                ConfidenceBound(each, RehearsalCase("0", {}, made.task.box.bounds()))
+                for each in (averaged, fitted)
+            )
+        ),
+        strict=True,
+    )
+    assert torch.equal(*bounds)
+    assert float(stds[0].mean()) > float(stds[1].mean())
+    claimed, searched, known = (
+        NetworkModel(each, as_fitted=alone).posterior(at).variance
+        for each, alone in ((averaged, False), (averaged, True), (fitted, False))
+    )
+    assert torch.equal(searched, known)
+    assert float(claimed.mean()) > float(searched.mean())
 
 
 def test_the_published_scale_takes_the_noise_for_known():
