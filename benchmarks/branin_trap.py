@@ -5,7 +5,8 @@ places. A run has left it when an action was tried whose expected reward is less
 optimum. All ways have the same start design and the same noise in every round:
 
     excbo               the default of decision=excbo
-    optimistic          the same with `objective.propagate=optimistic`
+    optimistic, normal  the same with `objective.propagate=optimistic`, or with plain normal noise
+    qlognei             BoTorch's qLogNEI on the network (decision=qlognei)
     botorch             without the graph: `SingleTaskGP` of the rewards, with normalised actions and
                         standardised rewards, qLogNEI, and `optimize_acqf` with 512 raw samples, 10 restarts
 
@@ -42,8 +43,10 @@ CONF = Path(__file__).resolve().parents[1] / "conf"
 EDGE = 0.031
 RAW, RESTARTS = 512, 10
 OVERRIDES = {
-    "excbo": [],
-    "optimistic": ["objective.propagate=optimistic"],
+    "excbo": ["decision=excbo"],
+    "optimistic": ["decision=excbo", "objective.propagate=optimistic"],
+    "normal": ["decision=excbo", "surrogate.phi=homoskedastic", "surrogate.components=1"],
+    "qlognei": ["decision=qlognei"],
 }
 WAYS = (*OVERRIDES, "botorch")
 
@@ -51,7 +54,7 @@ WAYS = (*OVERRIDES, "botorch")
 def by_network(world: CausalWorld, way: str, seed: int) -> list[float]:
     """The expected reward of each action that the causal network tries."""
     with initialize_config_dir(str(CONF), version_base=None):
-        config = compose("config", overrides=["decision=excbo", f"seed={seed}", *OVERRIDES[way]])
+        config = compose("config", overrides=[f"seed={seed}", *OVERRIDES[way]])
     surrogate = instantiate(config.surrogate, task=world.task.to_plain(), _convert_="all")
     fit(surrogate, world.observations())
     objective, search = instantiate(config.objective), instantiate(config.search)
