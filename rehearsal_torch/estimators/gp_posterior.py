@@ -48,7 +48,7 @@ from rehearsal_torch.estimators.kernel import (
 
 LONGEST, NOISIEST = 1e4, 1e2
 # Starting points: length-scales for one input, and noise variances.
-SHORT, LONG, NOISES = (0.015, 0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5)
+SHORT, LONG, NOISES = (0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5)
 TOLERANCE = 1e-9
 # The largest number of rows by which starting points are compared: which is the best shows in few of them.
 SCREENED = 256

@@ -10,7 +10,7 @@ m = 1'K^-1 y / 1'K^-1 1,
     log p(y | l, v) = -(y - m)' a / 2 - log |K| / 2 - n log(2 pi) / 2,       a = K^-1 (y - m),
 
 and with G = K^-1 - a a' the derivative of -log p in any parameter is tr(G dK) / 2. The priors are l_d ~
-LogNormal(sqrt 2 + log(p) / 2, sqrt 3) and v ~ LogNormal(-4, 1), with l >= .01 and v >= 1e-4: long
+LogNormal(sqrt 2 + log(p) / 2, sqrt 3) and v ~ LogNormal(-4, 1), with l >= .025 and v >= 1e-4: long
 length-scales in many dimensions.
 
 Regressions differ in rows and inputs. Rows that a regression leaves out are independent of all others and lie
@@ -101,7 +101,7 @@ def places(kernel: Kernel) -> tuple[int, ...]:
     return (KINDS.index(kernel),)
 
 
-LENGTH_FLOOR, NOISE_FLOOR = 0.01, 1e-4
+LENGTH_FLOOR, NOISE_FLOOR = 0.025, 1e-4
 LENGTH_SPREAD, NOISE_MEAN, NOISE_SPREAD = math.sqrt(3.0), -4.0, 1.0
 JITTERS = (0.0, 1e-8, 1e-6, 1e-4)
 

@@ -43,7 +43,7 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
                 )
                 record.add(Outcome(trial, rows, LINE))
     for place, method in enumerate(
-        ["excbo", "excbo, propagate sample", "excbo, decoder gp", "excbo, components by bic"]
+        ["excbo", "excbo, 4 components", "excbo, decoder gp", "excbo, components by bic"]
     ):
         # The third is run on another problem, and so not as often as the default; on all seeds only the
         # fourth is.
@@ -69,7 +69,7 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     assert "dropwave unit: ucb 2" in text
     assert "excbo 2" in text
     assert "| excbo | 0.267 | 0.267 |" in text
-    assert "| excbo, propagate sample | 0.133 | 0.133 |" in text
+    assert "| excbo, 4 components | 0.133 | 0.133 |" in text
     assert "| excbo, decoder gp |" not in text
     contending = text.split("## Which configuration is the default, on all seeds")[1].split("##")[0]
     assert [line.split(" | ")[0] for line in contending.splitlines() if line.startswith("| excbo")] == [
@@ -79,7 +79,7 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     ]
     alone = text.split("## The default and the other candidates, problem by problem")[1].split("##")[0]
     assert "| dropwave unit | `excbo, components by bic` | 2 | 0.905 | 0.9 | 0.91 | 0.905 | 1 |" in alone
-    assert "| `excbo, propagate sample` | 1 | 1 | 0 | -0.133 |" in text
+    assert "| `excbo, 4 components` | 1 | 1 | 0 | -0.133 |" in text
     assert "| dropwave unit | 0.25 | " in text
     assert "| 0.605 [" in text
     assert (tmp_path / "figures" / "main.svg").is_file()
