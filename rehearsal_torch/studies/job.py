@@ -23,8 +23,10 @@ from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import learnt
 from rehearsal_torch.evaluation.interval_levels import IntervalLevels
 from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.round_line import Round
 from rehearsal_torch.studies.record import Each, Outcome, Row
 from rehearsal_torch.studies.request import Request
+from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
 @dataclass(frozen=True)
@@ -130,12 +132,25 @@ def decided_rounds(config: DictConfig, problem: Problem | None = None) -> Iterat
         config: The whole configuration.
         problem: The source of contexts, if already built; None builds it from the configuration.
     """
-    run = build(config, problem)
-    with TemporaryDirectory() as folder:
-        surrogate = learnt(run, Path(folder), validated=False).surrogate
-    decisions = played(run, surrogate)
+    _, decisions = learning_rounds(config, problem)
     before = time.process_time()
     for each in decisions:
         now = time.process_time()
         yield json.loads(each.line()) | {"seconds": now - before}
         before = time.process_time()
+
+
+def learning_rounds(config: DictConfig, problem: Problem | None = None) -> tuple[Surrogate, Iterator[Round]]:
+    """Rounds that learn from each other, and the surrogate that they learn.
+
+    The surrogate is refitted in place: beside a round it is the one that made this round, and after the last
+    one it has learnt from all of them.
+
+    Args:
+        config: The whole configuration.
+        problem: The source of contexts, if already built; None builds it from the configuration.
+    """
+    run = build(config, problem)
+    with TemporaryDirectory() as folder:
+        surrogate = learnt(run, Path(folder), validated=False).surrogate
+    return surrogate, played(run, surrogate)

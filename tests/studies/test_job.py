@@ -5,7 +5,7 @@ from hydra.errors import ConfigCompositionException
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
-from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_rounds
+from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_rounds, learning_rounds
 from rehearsal_torch.studies.plan import Job
 from rehearsal_torch.studies.request import read
 from rehearsal_torch.studies.study_files import study
@@ -59,3 +59,17 @@ def test_rounds_are_those_of_the_configuration():
     found = list(decided_rounds(configured(CONF, typed)))
     assert [line["index"] for line in found] == [0, 1]
     assert all(line["seconds"] >= 0 and "expected" in line["score"] for line in found)
+
+
+@pytest.mark.slow
+def test_the_surrogate_has_learnt_from_all_rounds_before_the_latest():
+    typed = [
+        "+experiment=cbo",
+        "dataset=dropwave",
+        "dataset.size.rounds=2",
+        "dataset.size.initial=6",
+        "seed=1",
+    ]
+    model, found = learning_rounds(configured(CONF, typed))
+    assert [len(model.visited()) for _ in found] == [6, 7]
+    assert len(model.visited()) == 8

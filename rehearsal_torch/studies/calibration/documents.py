@@ -16,6 +16,7 @@ from rehearsal_torch.evaluation.summaries import grouped, mean
 from rehearsal_torch.reporting.figures import claimed_and_true, coverage, probability_claims
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.calibration.reproduction import EPISODES, FLOWS, record_in, recorded_rows
+from rehearsal_torch.studies.calibration.trials import TRIALS
 from rehearsal_torch.studies.provenance import caution, minutes, origin
 from rehearsal_torch.studies.readme import Block, Section, write_readme
 from rehearsal_torch.studies.results_folder import RUN
@@ -52,7 +53,12 @@ def documents(out: RunFolder) -> None:
     """
     record = record_in(out.path)
     rows = {stage: _ordered(recorded_rows(record, stage)) for stage in STUDY.stages}
-    claims = [line for stage, found in rows.items() for line in claims_of(found, stage in EPISODES)]
+    claims = [
+        line
+        for stage, found in rows.items()
+        if stage != TRIALS
+        for line in claims_of(found, stage in EPISODES)
+    ]
     out.write(CLAIMS, written(claims, COLUMNS))
     lines = list(record.lines.values())
     write_readme(out, [*_parts(rows), "## Provenance", caution(lines), _provenance(out, lines)])

@@ -4,7 +4,7 @@ In worlds of tables the quantity is the probability of a desired outcome, in the
 improvement of the score that the reward names, as a fraction. ``best`` is the best possible probability, or
 the improvement that a greedy search finds under the true mechanism with the same number of changes. A refusal
 claims nothing: its row has the claim and the truth of no action. In worlds of tables the same decisions also
-have intervals at further levels (`evaluation.interval_levels`).
+have intervals at further levels (`evaluation.interval_levels`). The jobs of trials are those of `trials`.
 
 Source: Dawid (1982) (calibration); the worlds' own sources stand in study.yaml.
 """
@@ -29,8 +29,11 @@ from rehearsal_torch.evaluation.rehearsal_rows import (
     typed,
 )
 from rehearsal_torch.evaluation.sepsis_truth import true_return
+from rehearsal_torch.evaluation.trial_claims import claims_typed
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.studies.calibration import trials
+from rehearsal_torch.studies.calibration.trials import TRIALS
 from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_cases
 from rehearsal_torch.studies.plan import Job
 from rehearsal_torch.studies.record import Layout, Log, Outcome, Record
@@ -44,9 +47,12 @@ LOG = Log(KEY, ("fit_seconds", "decisions", "no_action", "seconds"), ("seed",))
 EPISODES = ("episodes", "stays")
 # The stage of conditional flows, and the largest number of its cases per seed.
 FLOWS, FLOW_CASES = "flows", int(study("calibration").facts["flow_contexts"])
+_OTHER_WORLD = "stage {stage} does not have the world {world}: name its own worlds"
 
 
 def _layout(stage: Stage) -> Layout:
+    if stage.name == TRIALS:
+        return trials.layout(stage, KEY)
     optional = () if stage.name in EPISODES else FURTHER
     return Layout(stage.file, KEY, COLUMNS, NUMBERS, ("seed",), optional=optional)
 
@@ -63,8 +69,15 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
     Args:
         protocol: What all jobs have in common.
         job: The job.
+
+    Raises:
+        ValueError: if the stage is for other worlds.
     """
     options = protocol.options
+    if (job.stage == TRIALS) != (job.world in study("calibration").groups["causal"]):
+        raise ValueError(_OTHER_WORLD.format(stage=job.stage, world=job.world))
+    if job.stage == TRIALS:
+        return trials.rows_of(protocol, job)
     cases = min(options["contexts"], FLOW_CASES) if job.stage == FLOWS else options["contexts"]
     size = (
         f"+dataset.limit={options['patients']}" if job.stage in EPISODES else f"dataset.size.contexts={cases}"
@@ -72,7 +85,7 @@ def rows_of(protocol: Protocol, job: Job) -> tuple[list[Row], Mapping[str, Any]]
     config = configured(protocol.conf, [*job.overrides, size, "trainer.progress=false", *protocol.overrides])
     problem = problem_of(config)
     if (job.stage in EPISODES) != isinstance(problem, SepsisSimulated):
-        raise ValueError(f"stage {job.stage} does not have the world {job.world}: name its own worlds")
+        raise ValueError(_OTHER_WORLD.format(stage=job.stage, world=job.world))
     levels = [] if job.stage in EPISODES else [level / 100 for level in LEVELS]
     lines, fit_seconds = decided_cases(config, problem, levels)
     rows = [
@@ -90,7 +103,8 @@ def recorded_rows(record: Record, stage: str) -> list[Row]:
         record: The study's record.
         stage: One of its stages.
     """
-    return typed(record.rows(stage))
+    rows = record.rows(stage)
+    return claims_typed(rows) if stage == TRIALS else typed(rows)
 
 
 def _rehearsed(job: Job, line: Mapping[str, Any]) -> Row:
@@ -132,7 +146,8 @@ class Calibration(Reproduction):
         record, protocol = record_in(self.out.path), Protocol.of(self.request)
         for stage in self.request.working:
             jobs = self.request.jobs(stage)
-            yield Work(stage, record, jobs, partial(attempted, rows_of), protocol, _summary)
+            summary = trials.summary if stage == TRIALS else _summary
+            yield Work(stage, record, jobs, partial(attempted, rows_of), protocol, summary)
 
     def documents(self) -> None:
         """See `Reproduction.documents`."""

@@ -4,14 +4,16 @@ import math
 
 import pytest
 
-from rehearsal_torch.studies.calibration.reproduction import FLOW_CASES, record_in, recorded_rows
+from rehearsal_torch.cli.main import CONF
+from rehearsal_torch.studies.calibration.reproduction import FLOW_CASES, record_in, recorded_rows, rows_of
+from rehearsal_torch.studies.job import Protocol
 from rehearsal_torch.studies.plan import jobs
 from rehearsal_torch.studies.reproduce import main
 from rehearsal_torch.studies.study_files import study
 
 STUDY = study("calibration")
 # Seeds below were used while the methods were made.
-FRESH = {"rehearsal": 500, "flows": 520, "confounding": 400, "episodes": 21, "stays": 31}
+FRESH = {"rehearsal": 500, "flows": 520, "confounding": 400, "episodes": 21, "stays": 31, "trials": 750}
 
 
 def test_no_seed_of_the_study_was_used_to_choose_anything():
@@ -19,9 +21,17 @@ def test_no_seed_of_the_study_was_used_to_choose_anything():
 
 
 def test_stages_have_their_own_worlds_and_methods():
-    for stage, count in (("rehearsal", 8), ("flows", 3), ("confounding", 3), ("episodes", 3), ("stays", 4)):
+    counts = {"rehearsal": 8, "flows": 3, "confounding": 3, "episodes": 3, "stays": 4, "trials": 11}
+    for stage, count in counts.items():
         planned = jobs(STUDY, stage)
         assert len({job.world for job in planned}) == count
+
+
+@pytest.mark.parametrize(("stage", "world"), [("trials", "bank"), ("rehearsal", "dropwave")])
+def test_a_world_of_another_stage_is_refused(stage, world):
+    (job,) = jobs(STUDY, stage, [world], ["excbo"], seeds=[900])
+    with pytest.raises(ValueError, match=f"stage {stage} does not have the world {world}: name its own"):
+        rows_of(Protocol(CONF, {"contexts": 1, "rounds": 1, "patients": 1}), job)
 
 
 def test_uses_of_members_are_compared_on_both_scores():
