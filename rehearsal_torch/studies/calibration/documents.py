@@ -5,6 +5,7 @@ Source: Dawid (1982) (calibration of forecasts).
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -61,7 +62,7 @@ def documents(out: RunFolder) -> None:
     ]
     out.write(CLAIMS, written(claims, COLUMNS))
     lines = list(record.lines.values())
-    write_readme(out, [*_parts(rows), "## Provenance", caution(lines), _provenance(out, lines)])
+    write_readme(out, chain(_parts(rows), ("## Provenance", caution(lines), _provenance(out, lines))))
 
 
 def claims_of(rows: Sequence[Row], percent: bool = False) -> list[Row]:

@@ -4,14 +4,21 @@ import math
 
 import pytest
 
+from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.calibration.documents import (
     COLUMNS,
     bounds_table,
     claims_of,
     claims_table,
     coverages,
+    documents,
     levels_table,
 )
+from rehearsal_torch.studies.calibration.reproduction import record_in
+from rehearsal_torch.studies.plan import jobs
+from rehearsal_torch.studies.record import Outcome
+from rehearsal_torch.studies.study_files import study
+from tests.studies.kept import regenerated
 
 NAN = math.nan
 
@@ -81,3 +88,19 @@ def test_rows_of_earlier_versions_have_no_further_levels():
     old = [row(0, 0.7, 0.6, 0.5, 0.8)]
     assert levels_table(old) == []
     assert math.isnan(claims_of(old)[0]["inside50"])
+
+
+@pytest.mark.slow
+def test_figures_have_the_style_of_all_figures(tmp_path):
+    (job,) = jobs(study("calibration"), "rehearsal", ["bank"], ["cme"], seeds=[0])
+    line = {"state": "ok", "seconds": 1.0, "commit": "abc", "message": ""}
+    rows = [each | {"dataset": "bank", "method": "cme"} for each in ROWS[:2]]
+    record_in(tmp_path).add(Outcome(job, rows, line))
+    documents(RunFolder(tmp_path))
+    # The colour of the grid, which matplotlib does not draw by itself.
+    assert "#dddddd" in (tmp_path / "figures/probabilities.svg").read_text()
+
+
+@pytest.mark.slow
+def test_the_page_is_that_of_its_rows(tmp_path):
+    assert regenerated("calibration", tmp_path)
