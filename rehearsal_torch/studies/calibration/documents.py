@@ -16,6 +16,7 @@ from rehearsal_torch.evaluation.rehearsal_rows import LEVELS, Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
 from rehearsal_torch.reporting.figures import claimed_and_true, coverage, probability_claims
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.studies.calibration import trial_tables
 from rehearsal_torch.studies.calibration.reproduction import EPISODES, FLOWS, record_in, recorded_rows
 from rehearsal_torch.studies.calibration.trials import TRIALS
 from rehearsal_torch.studies.provenance import caution, minutes, origin
@@ -232,6 +233,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
             yield Section([f"### {world}"], {f"improvements_{place}": claimed_and_true.draw(pairs)})
     if stays:
         yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
+    yield from trial_tables.sections(rows[TRIALS])
 
 
 def _by_method(rows: Sequence[Row]) -> dict[str, dict[int, float]]:
