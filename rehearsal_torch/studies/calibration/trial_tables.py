@@ -42,7 +42,9 @@ def sections(rows: Sequence[Row]) -> Iterable[Section]:
     if not rows:
         return
     points, last = at_points(rows), latest(rows)
-    yield Section(["## Expected rewards of trials", TEXTS["trials"], points_table(last)])
+    methods = [TEXTS[f"trials by {method}"] for (method,) in grouped(rows, "method")]
+    text = " ".join([TEXTS["trials"], *methods])
+    yield Section(["## Expected rewards of trials", text, points_table(last)])
     yield Section(["### All worlds together", TEXTS["trial_totals"], totals_table(rows)])
     by_method = {
         f"{method}, round {done}": levels(some)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from rehearsal_torch.reporting.style import drawing
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.studies.calibration import trial_tables
 from rehearsal_torch.studies.calibration.documents import documents
@@ -114,6 +115,15 @@ def test_chances_stand_beside_how_often_they_come_true():
 
 def test_without_rows_there_is_no_section():
     assert list(trial_tables.sections([])) == []
+
+
+def test_every_method_of_trials_has_a_text_which_stands_where_it_has_rows():
+    blocks = study("calibration").stages["trials"].blocks
+    assert all(f"trials by {method}" in trial_tables.TEXTS for block in blocks for method in block.methods)
+    with drawing():
+        first = next(iter(trial_tables.sections(ROWS)))
+    assert first.blocks[1].endswith(trial_tables.TEXTS["trials by excbo"])
+    assert "`ucb`" not in first.blocks[1]
 
 
 @pytest.mark.slow
