@@ -14,6 +14,10 @@ fitted rows exactly.
 which is fitted to the abducted noise of the rows. Its epistemic standard deviation is that of g, and it
 reproduces a row from the encoder's noise only up to the fit of g.
 
+The decoder takes the noise of the rows for known, as published: the encoder's standard deviation of it,
+sigma_h(w) = tau(w) / sigma(w), is propagated in the proof of the regret bound (Ren et al., Lemmas 14.1 and
+14.2, proof of Thm. 6.1), neither in Alg. 1 nor in Eq. 5; the closed form counts it, as tau = sigma sigma_h.
+
 A process that was fitted under a mixture, or under a noise scale that depends on the inputs, takes that noise
 for known, and is too sure: which mode a row came from was decided with the very mean that is in doubt. With
 the process of the same rows under plain normal noise, mu_0 and tau_0, the closed form therefore has

@@ -56,6 +56,16 @@ def test_the_closed_form_scales_noise_by_its_own_or_by_the_predictive_standard_d
         assert std.tolist() == [[0.8]]
 
 
+def test_the_closed_form_counts_the_uncertainty_of_recovered_noise():
+    made, value = closed(False), number([[11.0]])
+    low, high = (
+        replace(made, posterior=constant(mean, 0.0)).abduct(PARENTS, value) for mean in (0.5 - 0.4, 0.5 + 0.4)
+    )
+    sigma_h = (low - high) / 2  # the noise is linear in the process: one standard deviation to either side
+    assert float(2 * 0.3 * sigma_h) == pytest.approx(0.8)
+    assert float(made.belief(PARENTS, made.abduct(PARENTS, value))[1]) == pytest.approx(0.8)
+
+
 def test_a_shift_is_added_to_the_noise():
     moved = closed(False, shift=0.25)
     assert torch.allclose(moved.forward(PARENTS, NOISE), closed(False).forward(PARENTS, NOISE + 0.25))
@@ -88,6 +98,9 @@ def test_the_decoder_has_the_noise_among_its_inputs_and_the_encoder_takes_it_bac
     assert torch.allclose(made.belief(PARENTS, NOISE)[0], expected)
     assert torch.equal(made.abduct(PARENTS, expected), made.encoder.abduct(PARENTS, expected))
     assert not made.exact
+    vague = replace(made, encoder=replace(made.encoder, posterior=constant(0.5, 0.9)))
+    for one_part, other in zip(made.belief(PARENTS, NOISE), vague.belief(PARENTS, NOISE), strict=True):
+        assert torch.equal(one_part, other), "the noise of the rows counts as known"
 
 
 def smooth(modes=None):
