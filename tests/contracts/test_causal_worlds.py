@@ -174,6 +174,28 @@ def test_simulation_takes_any_shape(worlds, name):
     assert world.rewards(nodes).shape == (7, 5)
 
 
+@every
+def test_the_mean_of_a_node_is_that_of_its_equation_over_the_noise(worlds, name):
+    world, count = worlds(name), 20_000
+    action, noise = world.task.box.sobol(1, seed=9)[0], world.noise_rows(count, np.random.default_rng(4))
+    known = dict(zip(world.task.nodes, world.simulate(action, noise[0]), strict=True))
+    known |= dict(zip(world.task.actions, action, strict=True))
+    for place, node in enumerate(world.task.nodes):
+        inputs = {each: known[each] for each in world.task.inputs(node)}
+        if not inputs:
+            continue  # a root, whose values are sampled
+        mean = world.mean_of(node, inputs)
+        if mean is None:
+            assert (name, node) == ("dropwave_unit", "Y")
+            continue
+        values = world.equation(node, inputs, noise[:, place]).expand(count)
+        assert abs(float(values.mean() - mean)) <= 5 * float(values.std()) / count**0.5 + 1e-9 * abs(
+            float(mean)
+        )
+        two = world.mean_of(node, {key: torch.stack([each, each]) for key, each in inputs.items()})
+        torch.testing.assert_close(two, mean.expand(2), rtol=1e-12, atol=1e-12)
+
+
 # In the released code's Dropwave Y follows from the radius; X is a measurement of it.
 @pytest.mark.parametrize("name", [name for name in (*WORLDS, *CHANGED) if name != "dropwave_unit"])
 def test_each_node_follows_from_its_inputs_alone(worlds, name):
@@ -190,6 +212,28 @@ def test_each_node_follows_from_its_inputs_alone(worlds, name):
         }
         value = world.equation(node, {each: {**actions, **known}[each] for each in inputs}, noise[place])
         torch.testing.assert_close(value, known[node], rtol=1e-12, atol=1e-12)
+
+
+# Noise inside the sine has no identifiable part.
+DECOMPOSABLE = [name for name in (*WORLDS, *CHANGED) if "non_dgm" not in name and "non-dgm" not in name]
+
+
+@pytest.mark.parametrize("name", DECOMPOSABLE)
+def test_nodes_are_straight_lines_in_the_identifiable_part_of_their_noise(worlds, name):
+    world, stream = worlds(name), np.random.default_rng(2)
+    action, draws = world.task.box.sobol(1, seed=9)[0], world.noise_rows(3, stream)
+    known = dict(zip(world.task.nodes, world.simulate(action, draws[0]), strict=True))
+    known |= dict(zip(world.task.actions, action, strict=True))
+    for place, node in enumerate(world.task.nodes):
+        inputs = {each: known[each] for each in world.task.inputs(node)}
+        first, second, third = world.equation(node, inputs, draws[:, place]).expand(3)
+        part = world.recoverable(node, draws[:, place])
+        torch.testing.assert_close(
+            (second - first) * (part[2] - part[0]),
+            (third - first) * (part[1] - part[0]),
+            rtol=1e-9,
+            atol=1e-12,
+        )
 
 
 @pytest.mark.slow

@@ -184,6 +184,12 @@ class Alpine2(CausalWorld):
             level = 0.1 * (level + self._square(before))
         return hill(argument) * before + level * self.scale * noise**4
 
+    def recoverable(self, node: str, noise: Tensor) -> Tensor:  # noqa: ARG002
+        """f_c(u): u^4 for "dgm" and "dgm_bounded", u for "anm"; "non_dgm" has no such part, and u stands for
+        it.
+        """
+        return noise**4 if self.mechanism in ("dgm", "dgm_bounded") else noise
+
     def _square(self, values: Tensor) -> Tensor:
         return values**2 if self.mechanism == "dgm" else values**2 / (1 + values**2 / BOUND)
 

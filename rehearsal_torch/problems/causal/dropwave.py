@@ -105,6 +105,10 @@ class Dropwave(CausalWorld):
         radius = self._radius(actions)
         return torch.stack(torch.broadcast_tensors(radius, wave(radius)), -1) + self.scale * noise
 
+    def mean_of(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor | None:
+        """As in any world; None for Y if it follows from the radius and not from the measured X."""
+        return super().mean_of(node, inputs) if node == "X" or self.propagate_noise else None
+
     def expected(self, actions: Tensor) -> Tensor:
         """E[Y | a], by quadrature over U_X."""
         return self._at(self._radius(actions.double()))
