@@ -7,6 +7,8 @@
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object per decision, written as soon as it is made; in an online run, with the
                       world's response
+    truth.csv         the comparison with a known truth
+    surrogate.csv     of trials: the learnt surrogate as curves
     checkpoint/       the fitted surrogate
     table.csv, figures/*.png, figures/*.svg    the report
 

@@ -17,6 +17,8 @@ from rehearsal_torch.run_folder import SECONDS, RunFolder
 
 # The columns of truth.csv besides quantity and value.
 FEATURES, NOISE = ("sequence", "feature", "estimator"), ("node", "part", "true")
+# The columns of surrogate.csv.
+CURVES, CURVE_NUMBERS = ("panel", "name", "along", "series", "x", "value", "std"), ("x", "value", "std")
 Decided = dict[str, Any]
 
 
@@ -31,6 +33,7 @@ class Recorded:
         metrics: Name to (step, value) pairs, in the order in which they were written.
         config: The resolved configuration; empty if missing.
         truth: The rows of ``truth.csv``; empty if missing.
+        curves: The rows of ``surrogate.csv``; empty if missing.
         choices: Group of the configuration to the option chosen, such as decision to cme; empty if missing.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
         cautions: What the data card warns of.
@@ -43,6 +46,7 @@ class Recorded:
     metrics: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
     truth: list[dict[str, str]] = field(default_factory=list)
+    curves: list[dict[str, str]] = field(default_factory=list)
     choices: dict[str, str] = field(default_factory=dict)
     kind: Kind | None = None
     cautions: tuple[str, ...] = ()
@@ -113,6 +117,7 @@ def read(path: str | Path) -> Recorded:
     decisions = sorted(folder.decisions(), key=lambda decided: decided.get("index", 0))
     timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
     truth = _truth(path / "truth.csv")
+    curves = read_rows(path / "surrogate.csv", CURVES, CURVE_NUMBERS)
     run = folder.read_json("run.json")
     choices = {str(key): str(value) for key, value in run.get("choices", {}).items()}
     kind = kind_of(run, decisions, path)
@@ -121,7 +126,7 @@ def read(path: str | Path) -> Recorded:
     config = folder.read_yaml("config.yaml")
     # Runs with a checkpoint that were recorded before this was known do not say.
     seen = run.get("held_out_seen", None if config.get("checkpoint") else False)
-    return Recorded(path, timed, dict(metrics), config, truth, choices, kind, cautions, seen)
+    return Recorded(path, timed, dict(metrics), config, truth, curves, choices, kind, cautions, seen)
 
 
 def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) -> Kind | None:

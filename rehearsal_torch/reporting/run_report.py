@@ -23,6 +23,7 @@ from rehearsal_torch.reporting.figures import (
     improvement_distribution,
     outcomes,
     recovery_panels,
+    surrogate_panels,
     training_curve,
     truth_errors,
 )
@@ -93,7 +94,8 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
             run.metrics, part
         )
     if trial_report.concerns(run):
-        return found | recovery_panels.figures(run.truth) | trial_report.figures(run)
+        learnt = recovery_panels.figures(run.truth) | surrogate_panels.figures(run.curves)
+        return found | learnt | trial_report.figures(run)
     if alteration_report.concerns(run):
         return found | alteration_report.figures(run)
     groups = {

@@ -111,3 +111,21 @@ def test_what_a_decision_says_of_itself():
     assert is_sequence(decided)
     assert not is_sequence({"trajectory": None})
     assert (search_of({}), effort({"trace": None}, "gap")) == ("decision", None)
+
+
+def test_curves_of_a_surrogate_are_read_as_they_were_written(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.write("metrics.csv", "step,name,value\n")
+    assert read(tmp_path).curves == []
+    head = "panel,name,along,series,x,value,std\n"
+    folder.write("surrogate.csv", f"{head}reward,reward,a,learnt,0.5,1.25,0.1\nnoise,X,,trial,-0.5,,\n")
+    first, second = read(tmp_path).curves
+    assert (first["along"], float(first["value"]), second["series"], second["std"]) == (
+        "a",
+        1.25,
+        "trial",
+        "",
+    )
+    folder.write("surrogate.csv", f"{head}reward,reward,a,learnt,half,1.25,0.1\n")
+    with pytest.raises(PlainFileError, match=r"surrogate.csv, line 2, x: expected a number; got .?half"):
+        read(tmp_path)

@@ -38,7 +38,11 @@ def test_every_round_tells_action_reward_best_and_seconds(place):
     assert "Recommended now" in told
     assert "Next: python scripts/decide.py +experiment=cbo" in told
     assert told.rstrip().endswith("decision=ucb")
-    assert {path.name for path in (place / "run/figures").glob("*.png")} == {"rounds.png", "recovered.png"}
+    assert {path.name for path in (place / "run/figures").glob("*.png")} == {
+        "rounds.png",
+        "recovered.png",
+        "surrogate.png",
+    }
     with (place / "run/table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["reward"]) for row in rows] == pytest.approx(
@@ -49,12 +53,14 @@ def test_every_round_tells_action_reward_best_and_seconds(place):
 @pytest.mark.parametrize("kept", [0, 1, 3])
 def test_a_run_that_was_killed_goes_on_to_the_same_trace(place, kept):
     whole, text = lines(place / "run"), (place / "run/decisions.jsonl").read_text()
+    curves = (place / "run/surrogate.csv").read_text()
     (place / "run/decisions.jsonl").write_text(
         "".join(f"{json.dumps(line)}\n" for line in whole[:kept]) + '{"index": '
     )
     answer = called(place, "decide", "resume=run")
     assert answer.code == 0, answer.err
     assert lines(place / "run") == whole
+    assert (place / "run/surrogate.csv").read_text() == curves
     best = max(whole[0]["score"]["start"], *(line["score"]["expected"] for line in whole[: kept + 1]))
     assert f"best expected {best:.4g} of" in next(
         line for line in answer.out.splitlines() if line.startswith(f"round {kept + 1} of 4")
@@ -145,6 +151,14 @@ def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
     (line,) = lines(tmp_path / "own")
     assert all(0 <= value <= 1 for value in line["alteration"].values())
     assert set(line["recommendation"]) == {"a0", "a1"}
+    with (tmp_path / "own/surrogate.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["panel"] == "reward"]
+    for name, kept in line["recommendation"].items():
+        curve = {float(row["x"]): row for row in rows if (row["along"], row["series"]) == (name, "learnt")}
+        assert float(curve[kept]["value"]) == pytest.approx(line["estimate"]["point"], rel=1e-6)
+    assert {row["series"] for row in rows} <= {"learnt", "recommended", "trial", "trial elsewhere"}
+    assert sum(row["series"].startswith("trial") for row in rows) == 2 * 6
+    assert (tmp_path / "own/figures/surrogate.svg").is_file()
 
 
 def test_levels_and_a_fixed_action_are_kept_from_the_start_design_on(tmp_path):

@@ -65,7 +65,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.checkpoint import card, load
     from rehearsal_torch.cli import batch_decisions
     from rehearsal_torch.cli.run import build, suits
-    from rehearsal_torch.cli.verbs.fitting import compared, fit
+    from rehearsal_torch.cli.verbs.fitting import compared, curved, fit
 
     if config.checkpoint is None and int(config.shards) > 1:
         raise UserError(
@@ -104,6 +104,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     count = batch_decisions.decide(run, folder, surrogate, limit=config.limit, sweep=sweep)
     if config.truth:
         compared(run, folder, surrogate)
+    curved(run, folder, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
     closing(folder, sweep, _following(folder, run.problem, str(used)))
     return f"decided for {count} cases"

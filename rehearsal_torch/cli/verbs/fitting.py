@@ -1,7 +1,7 @@
 """Fitting of a run's surrogate with its checkpoint, and the comparison of decisions with the ground truth.
 
 A folder that holds a checkpoint has been fitted already. The comparison (truth.csv in the run folder) is made
-for data sets with a known ground truth.
+for data sets with a known ground truth. For trials, surrogate.csv holds what the model learnt as curves.
 """
 
 import time
@@ -159,6 +159,29 @@ def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
     rows = truth_table(run.problem, surrogate, folder.decisions())
     if rows:
         folder.write("truth.csv", written(rows))
+    return len(rows)
+
+
+def curved(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
+    """Writes surrogate.csv: for trials, the learnt surrogate as curves through the last recommendation.
+
+    Args:
+        run: The run.
+        folder: The run folder with the decisions.
+        surrogate: The surrogate, fitted to all trials.
+
+    Returns:
+        The number of rows; 0 without trials of a causal model, and for a shard, which has only some of the
+        decisions.
+    """
+    from rehearsal_torch.evaluation.surrogate_curves import curve_table
+
+    if int(run.config["shards"]) > 1:
+        return 0
+    with as_user_error("the curves of the surrogate"):
+        rows = curve_table(run.problem, surrogate, folder.decisions(), run.seed)
+    if rows:
+        folder.write("surrogate.csv", written(rows))
     return len(rows)
 
 

@@ -19,7 +19,7 @@ def train(config: DictConfig) -> None:
 def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.cli.batch_decisions import decide
     from rehearsal_torch.cli.run import build
-    from rehearsal_torch.cli.verbs.fitting import compared, fit, noted
+    from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted
 
     run = build(config)
     described(run.problem, folder, sweep)
@@ -28,6 +28,7 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     count = decide(run, folder, surrogate, limit=limit, sweep=sweep)
     if config.truth:
         compared(run, folder, surrogate)
+    curved(run, folder, surrogate)
     overrides = [
         text
         for text in current_overrides(folder.read_json("run.json")["overrides"], folder)

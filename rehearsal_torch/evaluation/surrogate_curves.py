@@ -1,0 +1,294 @@
+"""The learnt surrogate of a run of trials as curves: rewards along actions, nodes along an input, and noise.
+
+    reward   E[r | a] along each action, the other actions as recommended: the posterior mean and the
+             epistemic standard deviation over plausible networks
+    node     E_u[x_i | w] along one input of a node (its first parent that is a node, else its first action),
+             the other inputs as under the recommended action: the mean over the noise of the mechanism's
+             posterior mean, and of its posterior standard deviation
+    noise    the density of a node's learnt noise u_hat (mean 0, variance 1 in theory), and the noise that was
+             recovered from the trials
+
+In a causal world each of them has the true curve beside it: E[r | a], the mean of the node's equation over
+its noise, and the density of the standardised identifiable part of the noise, with the sign of u_hat. Trials
+are points; those whose other settings differ from the curve's by at most a tenth of their range are told from
+the rest.
+
+Source: Ren et al. (2024, version 4), Fig. 13 (Y given X on Dropwave, with trials); the rest is ours.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.mechanisms.mechanism import NodeMechanism
+from rehearsal_torch.objectives.trials.expected_reward import CHUNK, PLAUSIBLE, PosteriorMean
+from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.problem import CausalProblem, Problem
+from rehearsal_torch.round_line import answered
+from rehearsal_torch.seeding import numpy_generator
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, recover
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.surrogate import Surrogate
+
+REWARD, NODE, NOISE = "reward", "node", "noise"
+LEARNT, TRUE, NEAR, FAR, CHOSEN = "learnt", "true", "trial", "trial elsewhere", "recommended"
+# Points of the curves along all actions together, and of one of them; noise draws of a plausible network.
+POINTS, FEWEST, MOST, DRAWS = 360, 25, 161, 16
+MAX_NODES, NOISE_DRAWS, BINS, TRUE_DRAWS = 4, 8192, 64, 100_000
+NEARBY = 0.1
+
+
+@dataclass(frozen=True)
+class CurveRow:
+    """One point of a curve, or one trial.
+
+    Attributes:
+        panel: "reward", "node" or "noise".
+        name: The node; "reward" for the reward.
+        along: The action or parent on the horizontal axis; empty for noise.
+        series: "learnt", "true", "trial", "trial elsewhere" or "recommended".
+        x: The place on the horizontal axis; for noise in standard deviations.
+        value: The mean, the density, or the observed value; empty where there is none.
+        std: The epistemic standard deviation of a learnt mean; empty otherwise.
+    """
+
+    panel: str
+    name: str
+    along: str
+    series: str
+    x: float
+    value: float | str = ""
+    std: float | str = ""
+
+
+def curve_table(
+    problem: Problem, surrogate: Surrogate, lines: Sequence[Mapping[str, Any]], seed: int = 0
+) -> list[dict[str, Any]]:
+    """The rows of ``surrogate.csv``: curves through the last recommendation of a run, or through its last
+    action where nothing else is recommended.
+
+    Args:
+        problem: The problem.
+        surrogate: Fitted to all trials.
+        lines: The lines of ``decisions.jsonl``; with the world's responses, if the run learnt from them.
+        seed: Of the noise draws.
+
+    Returns:
+        The rows; an empty list if these are no trials of a causal model, or no single action is recommended.
+    """
+    if not (lines and isinstance(problem, CausalProblem) and isinstance(surrogate, CausalModel)):
+        return []
+    kept = lines[-1].get("recommendation") or lines[-1].get("alteration") or {}
+    settings = [kept.get(name) for name in problem.task.actions]
+    if not all(isinstance(value, int | float) for value in settings):
+        return []
+    trials = problem.observations()
+    for line in lines:
+        trials = trials + answered(line) if "answer" in line else trials
+    action = torch.tensor(settings, dtype=torch.float64)
+    rows = curve_rows(problem, surrogate, trials, action, int(lines[-1]["index"]), seed)
+    return [asdict(row) for row in rows]
+
+
+@torch.no_grad()
+def curve_rows(
+    problem: CausalProblem, model: CausalModel, trials: Table, action: Tensor, index: int = 0, seed: int = 0
+) -> list[CurveRow]:
+    """The curves of a fitted model through an action.
+
+    Args:
+        problem: Its task; in a causal world also the truth.
+        model: Fitted to the trials.
+        trials: All experiments.
+        action: The recommended action, (k,), in the actions' units.
+        index: The round whose bounds and noise draws are used.
+        seed: Of the noise draws.
+    """
+    case = problem.case(index)
+    assert isinstance(case, RehearsalCase)
+    objective = PosteriorMean(model, case, seed=seed)
+    action = action.to(objective.noise)
+    world = problem if isinstance(problem, CausalWorld) else None
+    rows = list[CurveRow]()
+    for name in problem.task.actions:
+        rows += _along_action(objective, world, trials, action, name)
+    network = objective.network
+    for place in range(len(network.task.nodes))[-MAX_NODES:]:
+        rows += _along_input(network, world, trials, action, place, objective.other)
+        rows += _noise(model, network, world, trials, place, seed)
+    return rows
+
+
+def _along_action(
+    objective: PosteriorMean, world: CausalWorld | None, trials: Table, action: Tensor, name: str
+) -> Iterator[CurveRow]:
+    task = objective.task
+    place = task.actions.index(name)
+    points = _slice(task, action, place)
+    means = torch.cat(
+        [
+            objective.expected(part, objective.other)
+            for part in points.split(max(1, CHUNK // len(objective.other)))
+        ]
+    )
+    stds = torch.cat(
+        [objective.plausible(part).std(-1) for part in points.split(max(1, CHUNK // (PLAUSIBLE * DRAWS)))]
+    )
+    yield from _curve(REWARD, REWARD, name, LEARNT, points[:, place], means, stds)
+    if world is not None:
+        yield from _curve(REWARD, REWARD, name, TRUE, points[:, place], world.expected(points.cpu()))
+    yield CurveRow(REWARD, REWARD, name, CHOSEN, float(action[place]))
+    tried = trials.columns(task.actions).double()
+    apart = (tried - action) / task.box.width
+    yield from _trials(REWARD, REWARD, name, tried[:, place], task.reward_of(trials), apart, place)
+
+
+def _slice(task: CausalTask, action: Tensor, place: int) -> Tensor:
+    """Actions (n, k) that differ from one in a single coordinate: its levels, or evenly spaced within its
+    bounds, and the action itself; those within the task's limits.
+    """
+    name = task.actions[place]
+    lower, upper = task.box.bounds()[name]
+    count = max(FEWEST, min(MOST, POINTS // len(task.actions)))
+    grid = torch.linspace(lower, upper, count, dtype=torch.float64)
+    if name in task.box.levels:
+        grid = torch.tensor(task.box.levels[name], dtype=torch.float64)
+    grid = torch.cat([grid, action[place].unsqueeze(0)]).unique(sorted=True)
+    points = action.repeat(len(grid), 1)
+    points[:, place] = grid
+    if task.limits is None:
+        return points
+    inside = task.limits.contains(points) | (points == action).all(-1)
+    return points[inside]
+
+
+def _along_input(
+    network: CausalNetwork,
+    world: CausalWorld | None,
+    trials: Table,
+    action: Tensor,
+    place: int,
+    noise: Tensor,
+) -> Iterator[CurveRow]:
+    """The mean of a node along one input; nothing for a node without inputs, or where this is the curve of
+    the reward along an action.
+    """
+    task, node, mechanism = network.task, network.task.nodes[place], network.mechanisms[place]
+    names = task.inputs(node)
+    reward_alone = isinstance(task.reward, WeightedSum) and set(task.reward.weights) == {node}
+    if not names or (reward_alone and set(names) == set(task.actions)):
+        return
+    along = next((name for name in names if name in task.nodes), names[0])
+    column = names.index(along)
+    values = network.propagate(action, noise)[0].mean(0)
+    known = dict(zip(task.actions, action, strict=True)) | dict(zip(task.nodes, values, strict=True))
+    seen = trials.columns(names).double()
+    lower, upper = seen.amin(0), seen.amax(0)
+    if along in task.actions:
+        grid = _slice(task, action, task.actions.index(along))[:, task.actions.index(along)]
+    else:
+        ends = (torch.minimum(lower[column], known[along]), torch.maximum(upper[column], known[along]))
+        grid = torch.linspace(float(ends[0]), float(ends[1]), MOST, dtype=torch.float64)
+    inputs = torch.stack([known[name] for name in names]).repeat(len(grid), 1)
+    inputs[:, column] = grid
+    means, stds = _belief(mechanism, inputs, noise[:, place])
+    yield from _curve(NODE, node, along, LEARNT, grid, means, stds)
+    if world is not None and node in world.task.nodes and world.task.inputs(node) == names:
+        true = world.mean_of(node, dict(zip(names, inputs.unbind(-1), strict=True)))
+        if true is not None:
+            yield from _curve(NODE, node, along, TRUE, grid, true)
+    yield CurveRow(NODE, node, along, CHOSEN, float(known[along]))
+    own = ~trials.altered[:, trials.names.index(node)]
+    apart = (seen - inputs[0]) / (upper - lower).clamp_min(1e-300)
+    found = trials.columns([node])[:, 0]
+    yield from _trials(NODE, node, along, seen[own, column], found[own], apart[own], column)
+
+
+def _belief(mechanism: NodeMechanism, inputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Posterior mean and standard deviation of a mechanism, averaged over the noise: (n, p), (S,) -> (n,),
+    (n,).
+    """
+    means, stds = list[Tensor](), list[Tensor]()
+    for part in mechanism.scaled(inputs).split(max(1, CHUNK // len(noise))):
+        shape = (len(part), len(noise), 1)
+        mean, std = mechanism.belief(part.unsqueeze(-2), noise.unsqueeze(-1))
+        means.append(mean.expand(shape).mean((1, 2)))
+        stds.append(std.expand(shape).mean((1, 2)))
+    return torch.cat(means), torch.cat(stds)
+
+
+def _noise(
+    model: CausalModel,
+    network: CausalNetwork,
+    world: CausalWorld | None,
+    trials: Table,
+    place: int,
+    seed: int,
+) -> Iterator[CurveRow]:
+    node = network.task.nodes[place]
+    learnt = model.draws(NOISE_DRAWS, seed)[:, place]
+    true = _true_noise(network, world, place)
+    every = learnt if true is None else torch.cat([learnt, true])
+    lower, upper = (float(every.quantile(level)) for level in (0.001, 0.999))
+    if not lower < upper:
+        return
+    edges = torch.linspace(lower, upper, BINS + 1, dtype=torch.float64)
+    for series, draws in ((LEARNT, learnt), (TRUE, true)):
+        if draws is not None:
+            density = torch.histogram(draws.cpu(), edges).hist / (len(draws) * (edges[1] - edges[0]))
+            yield from _curve(NOISE, node, "", series, (edges[1:] + edges[:-1]) / 2, density)
+    for value in _recovered(model, network, trials, place).tolist():
+        yield CurveRow(NOISE, node, "", NEAR, value)
+
+
+def _true_noise(network: CausalNetwork, world: CausalWorld | None, place: int) -> Tensor | None:
+    """Draws of the identifiable part of a node's noise, standardised, with the sign that it has in the start
+    design; None where it is unknown, or there is none.
+    """
+    node = network.task.nodes[place]
+    if world is None or network.task.nodes != world.task.nodes:
+        return None
+    draws = world.recoverable(node, world.noise_rows(TRUE_DRAWS, numpy_generator(0))[:, place])
+    if not float(draws.std()) > 0:
+        return None
+    table, noise = world.explained()
+    both = torch.stack([recover(network, table)[:, place], world.recoverable(node, noise[:, place])])
+    sign = -1.0 if float(torch.corrcoef(both)[0, 1]) < 0 else 1.0
+    return sign * (draws - draws.mean()) / draws.std()
+
+
+def _recovered(model: CausalModel, network: CausalNetwork, trials: Table, place: int) -> Tensor:
+    """The noise of a node in the trials in which it was not set; where the model fits its distribution to
+    noise of its own, that.
+    """
+    if isinstance(model, ExogenousModel):
+        return model.noise_of_rows()[place][model.processes.rows.kept[place]]
+    node = network.task.nodes[place]
+    if not {*network.task.nodes, *network.task.actions} <= set(trials.names):
+        return torch.zeros(0, dtype=torch.float64)
+    return recover(network, trials)[~trials.altered[:, trials.names.index(node)], place]
+
+
+def _curve(
+    panel: str, name: str, along: str, series: str, x: Tensor, values: Tensor, stds: Tensor | None = None
+) -> Iterator[CurveRow]:
+    spreads: list[float | str] = [""] * len(x) if stds is None else stds.tolist()
+    for where, value, std in zip(x.tolist(), values.tolist(), spreads, strict=True):
+        yield CurveRow(panel, name, along, series, where, value, std)
+
+
+def _trials(
+    panel: str, name: str, along: str, x: Tensor, values: Tensor, apart: Tensor, column: int
+) -> Iterator[CurveRow]:
+    """Trials, by whether the inputs other than `column` are near those of the curve."""
+    others = [place for place in range(apart.shape[-1]) if place != column]
+    near = (apart[:, others].abs() <= NEARBY).all(-1)
+    for where, value, close in zip(x.tolist(), values.tolist(), near.tolist(), strict=True):
+        yield CurveRow(panel, name, along, NEAR if close else FAR, where, value)

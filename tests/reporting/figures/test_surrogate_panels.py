@@ -1,0 +1,122 @@
+"""The figure of a learnt surrogate: what each panel shows, and what it is called."""
+
+import numpy as np
+import pytest
+
+from rehearsal_torch.reporting.figures import surrogate_panels
+from rehearsal_torch.reporting.style import drawing, save
+
+
+def row(panel, name, along, series, x, value="", std=""):
+    keys = ("panel", "name", "along", "series", "x", "value", "std")
+    return dict(zip(keys, map(str, (panel, name, along, series, x, value, std)), strict=True))
+
+
+def curves(actions=("a",), world=True, slope=1.0):
+    """The reward is slope x along every action, up to .1; Y is 2 X."""
+    found = []
+    for place, name in enumerate(actions):
+        found += [
+            row("reward", "reward", name, "learnt", x, slope * (place + 1) * x, 0.1) for x in (0.0, 0.5, 1.0)
+        ]
+        found += [row("reward", "reward", name, "true", x, x + 0.2) for x in (0.0, 1.0)] if world else []
+        found += [row("reward", "reward", name, "recommended", 0.25)]
+        found += [row("reward", "reward", name, "trial", 0.3, 0.4)]
+        found += [row("reward", "reward", name, "trial elsewhere", 0.6, -90.0)]
+    found += [row("node", "Y", "X", "learnt", x, 2 * x, 0.3) for x in np.linspace(-1, 1, 50)]
+    for node in ("X", "Y"):
+        found += [row("noise", node, "", "learnt", x, 0.4) for x in (-1.0, 0.0, 1.0)]
+        found += [row("noise", node, "", "true", x, 0.5) for x in (-1.0, 1.0)] if world else []
+        found += [row("noise", node, "", "trial", x) for x in (-0.5, 0.1, 0.2)]
+    return found
+
+
+def drawn(rows):
+    with drawing():
+        (figure,) = surrogate_panels.figures(rows).values()
+    return figure, {axes.get_title(): axes for axes in figure.axes}
+
+
+def test_panels_are_named_after_what_they_show():
+    figure, panels = drawn(curves(("a", "b")))
+    assert list(panels) == ["Reward along a", "Reward along b", "Y along X", "Noise of Y", "Noise of X"]
+    assert figure.get_suptitle() == "What was learnt, at the recommended settings: a 0.25, b 0.25"
+    labels = {name: (axes.get_xlabel(), axes.get_ylabel()) for name, axes in panels.items()}
+    assert labels["Reward along a"] == ("a", "Expected reward")
+    assert labels["Y along X"] == ("X", "Mean of Y")
+    assert labels["Noise of X"] == ("Noise (standard deviations)", "Density")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "two standard deviations of the mean",
+        "learnt mean",
+        "true mean",
+        "trial elsewhere",
+        "trial near these settings",
+        "recommended",
+        "recovered from trials",
+        "learnt density",
+        "true density",
+    ]
+
+
+def test_the_band_is_two_standard_deviations_and_far_trials_do_not_stretch_the_panel():
+    _, panels = drawn(curves())
+    axes = panels["Reward along a"]
+    (band,) = [each for each in axes.collections if each.get_label().startswith("two")]
+    edge = band.get_paths()[0].vertices
+    assert edge[:, 1].min() == pytest.approx(-0.2)
+    assert edge[:, 1].max() == pytest.approx(1.2)
+    low, high = axes.get_ylim()
+    assert (low, high) == pytest.approx((-0.27, 1.27))
+    lines = {line.get_label(): line for line in axes.lines}
+    assert lines["learnt mean"].get_ydata().tolist() == [0.0, 0.5, 1.0]
+    assert lines["learnt mean"].get_marker() == "o", "few points are levels"
+    assert panels["Y along X"].lines[0].get_marker() == "None"
+    assert lines["recommended"].get_xdata() == [0.25, 0.25]
+    assert lines["trial elsewhere"].get_ydata().tolist() == [-90.0]
+
+
+def test_a_system_of_ones_own_has_no_true_curves():
+    figure, _ = drawn(curves(world=False))
+    assert not [text for text in figure.legends[0].get_texts() if "true" in text.get_text()]
+
+
+def test_of_many_actions_those_that_matter_most_are_shown_in_their_order():
+    names = tuple(f"a{place}" for place in range(14))
+    figure, panels = drawn(curves(names))
+    assert [name for name in panels if name.startswith("Reward")] == [
+        f"Reward along {name}" for name in names[2:]
+    ]
+    assert "(12 of 14 actions shown)" in figure.get_suptitle().replace("\n", " ")
+
+
+def test_long_names_and_dollar_signs_stay_within_the_figure(tmp_path):
+    name = "opening of the second valve, in percent of $ 100 or $ 200"
+    figure, panels = drawn(curves((name, "b", "c")))
+    assert next(iter(panels)).count(r"\$") == 2
+    with drawing():
+        save(figure, tmp_path, "surrogate")
+    width, height = figure.get_size_inches() * figure.dpi
+    for axes in figure.axes:
+        box = axes.get_tightbbox()
+        assert box.x0 >= -1, axes.get_title()
+        assert box.y0 >= -1, axes.get_title()
+        assert box.x1 <= width + 1, axes.get_title()
+        assert box.y1 <= height + 1, axes.get_title()
+    assert (tmp_path / "surrogate.svg").is_file()
+
+
+def test_numbers_that_are_not_finite_are_left_out_of_the_range(tmp_path):
+    rows = curves()
+    rows.append(row("reward", "reward", "a", "learnt", 2.0, "nan", "inf"))
+    rows.append(row("reward", "reward", "a", "learnt", 3.0, "1e308", "1e308"))
+    rows.append(row("noise", "X", "", "trial", "-1e308"))
+    figure, panels = drawn(rows)
+    assert panels["Reward along a"].get_ylim() == pytest.approx((-0.27, 1.27))
+    with drawing():
+        assert all(path.stat().st_size > 5000 for path in save(figure, tmp_path, "surrogate"))
+
+
+def test_without_curves_there_is_no_figure():
+    assert surrogate_panels.figures([]) == {}
+    assert surrogate_panels.figures([row("noise", "X", "", "learnt", 0.0, 0.4)]) == {}
+    assert surrogate_panels.figures([row("reward", "reward", "a", "recommended", 0.1)]) == {}
