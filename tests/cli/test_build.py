@@ -53,7 +53,10 @@ def test_a_file_with_a_key_of_an_earlier_version_is_told_the_new_one():
             {"noise": {**NOISE, "sigma": -1.0}},
             r"dataset: noise\.sigma: expected a number of at least 0; got -1\.0\.$",
         ),
-        ({"noise": {**NOISE, "means": [0.0, 1.0]}}, r"dataset: noise: expected no means and factors, .*\.$"),
+        (
+            {"noise": {**NOISE, "weights": [0.5, 0.75]}},
+            r"noise\.weights: expected positive numbers with the sum 1; got .*, with the sum 1\.25\.$",
+        ),
         (
             {"size": {**SIZE, "rounds": 0}},
             r"dataset: size\.rounds: expected a whole number from 1 to 134217728; got 0\.$",

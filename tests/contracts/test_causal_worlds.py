@@ -22,6 +22,10 @@ from tests.places import CONF
 DATASETS = CONF / "dataset"
 CHANGED = {
     "dropwave, three modes, std": ("dropwave", {"noise": {"modes": 3, "reading": "std"}, "scale": 2.0}),
+    "dropwave, means, factors and weights": (
+        "dropwave",
+        {"noise": {"means": [0.0, 0.3], "factors": [1.0, 4.0], "weights": [0.25, 0.75]}},
+    ),
     "dropwave, one mode": ("dropwave", {"noise": {"modes": 1, "sigma": 0.3}}),
     "alpine2, bounded": ("alpine2", {"mechanism": "dgm_bounded", "scale": 1.0, "noise": {"sigma": 0.4}}),
     "alpine2, anm, noise with a mean": (
@@ -41,6 +45,13 @@ CHANGED = {
     "pooled testing, no noise": ("pooled_testing", {"noise_scale": 0.0}),
     "chemostat, hatching": ("chemostat", {"hatching": 0.5}),
 }
+# Unequal weights of the modes, in every world that has modes.
+UNEQUAL = (0.7, 0.3)
+WEIGHTED = {
+    f"{path.stem}, unequal weights": (path.stem, {"noise": {"modes": 2, "weights": list(UNEQUAL)}})
+    for path in sorted(DATASETS.glob("*.yaml"))
+    if "weights" in (yaml.safe_load(path.read_text(encoding="utf-8")).get("noise") or {})
+}
 
 
 def targeted(path):
@@ -50,7 +61,7 @@ def targeted(path):
 
 
 def made(name, seed=0):
-    option, changes = CHANGED.get(name, (name, {}))
+    option, changes = {**CHANGED, **WEIGHTED}.get(name, (name, {}))
     config = OmegaConf.load(DATASETS / f"{option}.yaml")
     given = {"path": None} if "path" in config else {}
     return instantiate(OmegaConf.merge(config, given, changes, {"seed": seed}))
@@ -104,7 +115,7 @@ def test_the_start_design_depends_on_the_seed_alone(worlds, name):
 
 
 @pytest.mark.slow
-@every
+@pytest.mark.parametrize("name", [*WORLDS, *CHANGED, *WEIGHTED])
 def test_expectations_agree_with_experiments(worlds, name):
     world, count = worlds(name), 2000
     actions = tried(world)
@@ -115,6 +126,19 @@ def test_expectations_agree_with_experiments(worlds, name):
     assert (
         (rewards.mean(-1) - world.expected(actions)).abs() <= 5 * error + 1e-9 * rewards.abs().amax(-1)
     ).all()
+
+
+def test_the_modes_of_every_causal_world_can_have_weights(worlds):
+    # The chemostat's noise is that of its measurements, and has no modes.
+    assert {option for option, _ in WEIGHTED.values()} == set(WORLDS) - {"chemostat"}
+    for name in WEIGHTED:
+        world = worlds(name)
+        assert {world.noise[node].weights for node in world.task.nodes} == {UNEQUAL}
+        draws = world.noise_rows(4000, np.random.default_rng(8))
+        for node, column in zip(world.task.nodes, draws.T, strict=True):
+            found = world.noise[node]
+            error = (found.variance / len(column)) ** 0.5
+            assert abs(float(column.mean()) - found.mean) <= 5 * error, (name, node)
 
 
 @pytest.mark.slow
@@ -143,7 +167,7 @@ def test_one_expectation_is_quick(worlds, name):
 
 
 @pytest.mark.slow
-@every
+@pytest.mark.parametrize("name", [*WORLDS, *CHANGED, *WEIGHTED])
 def test_nothing_beats_the_optimum(worlds, name):
     world = worlds(name)
     best = world.optimal_action

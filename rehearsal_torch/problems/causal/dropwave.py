@@ -15,7 +15,8 @@ The maximum is certified on a grid of r with step h: the wave's second derivativ
 value, and so is that of its mean; hence no r is better than the best grid point by more than
 80 (h / 2)^2 / 2 = 1e-5.
 
-Source: Ren et al. (2025), Sec. 7.2, 11.2 and 11.10 (Table 2); Sussex et al. (2023). Three modes are ours.
+Source: Ren et al. (2025), Sec. 7.2, 11.2 and 11.10 (Table 2), Eq. 6 (weights, means and factors); Sussex et
+al. (2023). Three modes are ours.
 """
 
 from collections.abc import Mapping
@@ -54,8 +55,8 @@ class Dropwave(CausalWorld):
     """The Dropwave world.
 
     Args:
-        noise: Level and modes of the noise: 1 (normal), 2 (the paper's) or 3, with means and factors of each
-            node's own.
+        noise: Level and modes of the noise: 1 (normal), 2 (the paper's) or 3. By default means and factors
+            are each node's own; given ones hold for both nodes.
         scale: lambda, which multiplies the noise of both nodes.
         propagate_noise: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the
             released code of MCBO).
@@ -63,7 +64,7 @@ class Dropwave(CausalWorld):
         seed: Seed of the start design and of the noise in the rounds.
 
     Raises:
-        ValueError: for a negative scale, or a noise with means or factors.
+        ValueError: for a negative scale, or a noise of other modes.
     """
 
     def __init__(
@@ -82,11 +83,6 @@ class Dropwave(CausalWorld):
             "X": modal_noise(noise, RADIUS_MODES),
             "Y": modal_noise(noise, HEIGHT_MODES),
         }
-        if noise.means is not None or noise.factors is not None:
-            raise ValueError(
-                "noise: expected no means and factors, as each node of Dropwave has its own; got "
-                f"{noise.means} and {noise.factors}"
-            )
         self.scale, self.propagate_noise = float(scale), propagate_noise
         box = Box.of({"a0": (0.0, 1.0), "a1": (0.0, 1.0)})
         task = CausalTask(RehearsalGraph.of({"X": box.names, "Y": ("X",)}), box, WeightedSum({"Y": 1.0}))

@@ -188,7 +188,10 @@ class ModalNoise:
             if name == "factors" and min(numbers) < 0:
                 raise ValueError(f"noise.factors: expected numbers of at least 0; got {given}")
             if name == "weights" and (min(numbers) <= 0 or abs(sum(numbers) - 1) > 1e-9):
-                raise ValueError(f"noise.weights: expected positive numbers with the sum 1; got {given}")
+                raise ValueError(
+                    f"noise.weights: expected positive numbers with the sum 1; got {given}, with the sum "
+                    f"{math.fsum(numbers):.10g}"
+                )
             object.__setattr__(self, name, tuple(map(float, numbers)))
 
     def mixture(self, choices: Modes = RANGES) -> MixtureNoise:

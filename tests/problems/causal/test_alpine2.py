@@ -5,9 +5,11 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from rehearsal_torch.problems.causal.alpine2 import EXTREMES, Alpine2, hill
 from rehearsal_torch.problems.causal.noise import ModalNoise
+from tests.places import CONF
 
 UNIT = Alpine2("anm", ModalNoise(1.0, modes=1), scale=1.0)
 FIRST, SECOND = {"means": (-0.5, 0.5), "factors": (1.0, 0.5)}, {"means": (-1.0, 0.5), "factors": (0.5, 1.5)}
@@ -153,6 +155,19 @@ def test_no_corner_is_better(mechanism):
 def test_the_scale_by_default_is_that_of_the_configuration(mechanism):
     assert Alpine2(mechanism).scale == (0.3 if mechanism.startswith("dgm") else 1.0)
     assert Alpine2(mechanism, scale=0.0).scale == 0.0
+
+
+@pytest.mark.parametrize("option", ["alpine2", "alpine2_unit", "alpine2_non_dgm"])
+def test_a_configured_alpine2_has_the_scale_of_python(option):
+    config = yaml.safe_load((CONF / "dataset" / f"{option}.yaml").read_text(encoding="utf-8"))
+    assert config["scale"] == Alpine2(config["mechanism"]).scale
+
+
+@pytest.mark.parametrize("mechanism", ["dgm", "dgm_bounded", "anm", "non_dgm"])
+def test_the_identifiable_part_of_noise_that_enters_to_the_fourth_power(mechanism):
+    noise = torch.tensor([-0.5, 0.2, 1.0], dtype=torch.float64)
+    expected = [0.0625, 0.0016, 1.0] if mechanism.startswith("dgm") else noise.tolist()
+    assert Alpine2(mechanism).recoverable("X3", noise).tolist() == pytest.approx(expected)
 
 
 def test_bad_values():

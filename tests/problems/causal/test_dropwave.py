@@ -44,6 +44,19 @@ def test_quadrature_agrees_with_a_fine_sum():
         assert float(world.expected(action)) == pytest.approx(summed, abs=1e-7)
 
 
+def test_given_means_factors_and_weights_hold_for_both_nodes():
+    world = Dropwave(ModalNoise(0.2, means=(0.0, 0.3), factors=(1.0, 4.0), weights=(0.25, 0.75)), scale=2.0)
+    for node in ("X", "Y"):
+        found = world.noise[node]
+        assert (found.weights, found.means) == ((0.25, 0.75), (0.0, 0.3))
+        assert found.stds == pytest.approx((0.2, 0.4))
+    # Far from the centre the wave is flat: what remains is the mean of Y's noise.
+    assert float(world.expected(torch.tensor([0.0, 0.0]))) == pytest.approx(2 * 0.225 + 0.035, abs=0.01)
+    weighted = Dropwave(ModalNoise(0.1, weights=(0.9, 0.1)))
+    assert weighted.noise["X"].means == (-0.2, 0.4), "each node's own, unless others are given"
+    assert weighted.noise["Y"].means == (-0.1, 0.05)
+
+
 def test_the_certificate_holds():
     # The bound on the second derivative that the certificate rests on.
     points = torch.linspace(-20, 20, 400_001, dtype=torch.float64, requires_grad=True)

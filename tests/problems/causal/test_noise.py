@@ -72,7 +72,14 @@ def test_equal_noise_is_equal_however_it_is_written():
         ({"means": ("a", "b")}, "noise.means: expected 2 numbers, one for each mode; got ('a', 'b')"),
         ({"factors": (1.0, -0.5)}, "noise.factors: expected numbers of at least 0; got (1.0, -0.5)"),
         ({"weights": (1.0,)}, "noise.weights: expected 2 numbers, one for each mode; got (1.0,)"),
-        ({"weights": (0.5, 0.6)}, "noise.weights: expected positive numbers with the sum 1; got (0.5, 0.6)"),
+        (
+            {"weights": (0.5, 0.6)},
+            "noise.weights: expected positive numbers with the sum 1; got (0.5, 0.6), with the sum 1.1",
+        ),
+        (
+            {"modes": 3, "weights": (0.333, 0.333, 0.333)},
+            "expected positive numbers with the sum 1; got (0.333, 0.333, 0.333), with the sum 0.999",
+        ),
         ({"weights": (0.0, 1.0)}, "noise.weights: expected positive numbers with the sum 1; got (0.0, 1.0)"),
     ],
 )
