@@ -114,7 +114,7 @@ def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, mon
     [
         (
             [],
-            "learn_graph needs data= (the table, a .csv or .csv.gz with a header row). For example: python "
+            "learn_graph needs data= (the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row). For example: python "
             "scripts/learn_graph.py data=DATA",
         ),
         (["data=no.csv"], "there is no file no.csv: check data="),
