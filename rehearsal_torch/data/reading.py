@@ -32,6 +32,7 @@ __all__ = [
     "TableWarning",
     "number_columns",
     "number_faults",
+    "numbers_of",
     "read_table",
     "table_file",
 ]
@@ -128,7 +129,7 @@ def number_columns(
     rows = frame if keep is None else frame.iloc[list(keep)]
     if faults := number_faults(rows, names, min_rows, varying):
         raise TableError(listed(source, faults))
-    found = [_numbers(rows[name]) for name in names]
+    found = [numbers_of(rows[name]) for name in names]
     return torch.from_numpy(np.stack(found, -1) if found else np.empty((len(rows), 0)))
 
 
@@ -151,7 +152,7 @@ def number_faults(
     if len(rows) < min_rows:
         faults.append(f"expected at least {min_rows} rows; got {len(rows)}: no model can be fitted to so few")
     for name in [name for name in names if name in rows.columns]:
-        numbers = _numbers(rows[name])
+        numbers = numbers_of(rows[name])
         text = np.isnan(numbers) & rows[name].notna().to_numpy()
         bad = ~np.isfinite(numbers) & ~text
         large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
@@ -188,7 +189,7 @@ def number_faults(
     return faults
 
 
-def _numbers(column: pd.Series) -> np.ndarray:
+def numbers_of(column: pd.Series) -> np.ndarray:
     """A column as float64, NaN where a cell is not a number."""
     try:
         numbers = pd.to_numeric(column, errors="coerce")

@@ -169,6 +169,9 @@ def _edges(plain: Any) -> Any:
             found = edges_of(line)
         except ValueError as error:
             raise PydanticCustomError("fault", "{words}", {"words": f"{where}{error}"}) from error
+        if own := [cause for cause, effect in found.directed if cause == effect]:
+            words = f"{where}{own[0]} cannot be a cause of itself: take the arrow out"
+            raise PydanticCustomError("fault", "{words}", {"words": words})
         for name in found.names:
             parents.setdefault(name, [])
         for cause, effect in found.directed:
