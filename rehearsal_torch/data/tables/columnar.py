@@ -50,14 +50,20 @@ def read_columnar(file: Path, faults: list[str] | None = None) -> ReadTable:
         pass
     try:
         table = _parquet(pa, file) if kind == "Parquet" else _feather(pa, file)
-    except (pa.ArrowException, OSError) as error:
+        # Lengths and offsets of a damaged file may lead outside its buffers.
+        table.validate(full=True)
+        names = [str(name) for name in table.column_names]
+        few_columns(len(names), str(file))
+        # What pandas wrote about itself is not needed, and not trusted.
+        bare = table.replace_schema_metadata(None)
+        frame = bare.to_pandas(timestamp_as_object=True, date_as_object=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
         raise TableError(
             f"{file} is not a {kind} file, or is damaged ({' '.join(str(error).split())[:100]}): write it "
             "again, or write it as CSV"
         ) from error
-    names = [str(name) for name in table.column_names]
-    few_columns(len(names), str(file))
-    frame = table.to_pandas(ignore_metadata=True, timestamp_as_object=True, date_as_object=True)
     frame = frame.set_axis(range(len(names)), axis=1)
     for place in frame.columns:
         if frame[place].dtype.kind not in "biuf":

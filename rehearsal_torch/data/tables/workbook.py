@@ -7,16 +7,33 @@ with an error, such as #DIV/0!, are text too; #N/A is a missing value.
 Source: ECMA-376 for the format, read by openpyxl.
 """
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile, ZipFile
 
+import pandas as pd
+
 from rehearsal_torch.data.tables.frame import BYTES, EXTRA, ReadTable, TableError, frame_of
 from rehearsal_torch.files.schema import meant
 
 WORKBOOKS = (".xlsx", ".xlsm")
+# What the standard library and openpyxl raise where the parts of a workbook are not what they should be.
+DAMAGED = (
+    ArithmeticError,
+    AttributeError,
+    BadZipFile,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    ParseError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    zlib.error,
+)
 
 
 def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None = None) -> ReadTable:
@@ -41,32 +58,18 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
             "save the sheet as 'CSV UTF-8 (comma delimited)'"
         ) from error
     try:
-        with ZipFile(file) as archive:
-            if sum(each.file_size for each in archive.infolist()) > BYTES:
-                raise TableError(
-                    f"{file}: expected at most {BYTES // 2**30} GiB when unpacked; it is larger: keep the "
-                    "columns that are needed"
-                )
-        book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        try:
+        # Opened here, so that it is closed whatever becomes of it.
+        with file.open("rb") as stream:
+            with ZipFile(stream) as archive:
+                if sum(each.file_size for each in archive.infolist()) > BYTES:
+                    raise TableError(
+                        f"{file}: expected at most {BYTES // 2**30} GiB when unpacked; it is larger: keep "
+                        "the columns that are needed"
+                    )
+            book = load_workbook(stream, read_only=True, data_only=True, keep_links=False)
             names = [each.title for each in book.worksheets]
-            if sheet is not None and sheet not in names:
-                raise TableError(f"{file}: there is no sheet {sheet!r}; {meant(sheet, names)}")
-            if not names:
-                raise TableError(f"{file}: the workbook has no sheet with cells")
-            chosen = sheet or names[0]
-            rows = _rows(book[chosen])
-            first, header = next(
-                ((place, row) for place, row in rows if any(cell is not None for cell in row)), (0, None)
-            )
-            if header is None:
-                raise TableError(f"{file}, sheet {chosen!r}: it is empty; expected a header row")
-            while header and header[-1] is None:
-                header = header[:-1]
-            frame = frame_of(header, (row for _, row in rows), str(file), first, faults)
-        finally:
-            book.close()
-    except (BadZipFile, InvalidFileException, KeyError, ParseError, ValueError, EOFError) as error:
+            frame, chosen = _sheet(book, names, sheet, file, faults)
+    except (*DAMAGED, InvalidFileException) as error:
         if isinstance(error, TableError):
             raise
         raise TableError(
@@ -75,6 +78,26 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
         ) from error
     note = f"of {file}, the first of {len(names)} sheets is read, {chosen!r}"
     return ReadTable(frame, str(file), (note,) if sheet is None and len(names) > 1 else ())
+
+
+def _sheet(
+    book: Any, names: list[str], sheet: str | None, file: Path, faults: list[str] | None
+) -> tuple[pd.DataFrame, str]:
+    """The rows of a sheet, and its name."""
+    if not names:
+        raise TableError(f"{file}: the workbook has no sheet with cells")
+    if sheet is not None and sheet not in names:
+        raise TableError(f"{file}: there is no sheet {sheet!r}; {meant(sheet, names)}")
+    chosen = sheet or names[0]
+    rows = _rows(book[chosen])
+    first, header = next(
+        ((place, row) for place, row in rows if any(cell is not None for cell in row)), (0, None)
+    )
+    if header is None:
+        raise TableError(f"{file}, sheet {chosen!r}: it is empty; expected a header row")
+    while header and header[-1] is None:
+        header = header[:-1]
+    return frame_of(header, (row for _, row in rows), str(file), first, faults), chosen
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:

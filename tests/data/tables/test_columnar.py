@@ -31,6 +31,14 @@ def test_columns_are_numbers_or_text(tmp_path, name):
     assert "when: expected numbers; got '2024-01-02T00:00:00' in line 2" in faults[1]
 
 
+def test_damaged_notes_of_pandas_do_not_matter(tmp_path):
+    FRAME[["a"]].to_feather(tmp_path / "t.feather")
+    content = (tmp_path / "t.feather").read_bytes()
+    assert b"pandas_version" in content
+    (tmp_path / "t.feather").write_bytes(content.replace(b"pandas_version", b"pandas_\xcb\xcbrsion"))
+    assert read_columnar(tmp_path / "t.feather").frame["a"].tolist() == [1.5, 2.5]
+
+
 def test_an_index_without_a_name_is_no_column(tmp_path):
     pd.DataFrame({"a": [1.0, 2.0]}, index=[5, 9]).to_parquet(tmp_path / "t.parquet")
     assert list(read_columnar(tmp_path / "t.parquet").frame.columns) == ["a"]

@@ -51,6 +51,11 @@ def test_what_is_no_workbook_is_refused(tmp_path, monkeypatch):
     for name in ("csv.xlsx", "cut.xlsx"):
         with pytest.raises(TableError, match=f"{name} is not an Excel workbook, or is damaged"):
             read_workbook(tmp_path / name)
+    whole = file.read_bytes()
+    place = whole.index(b"xl/worksheets/sheet1.xml") + 60
+    (tmp_path / "flipped.xlsx").write_bytes(whole[:place] + bytes(40) + whole[place + 40 :])
+    with pytest.raises(TableError, match=r"flipped\.xlsx is not an Excel workbook, or is damaged"):
+        read_workbook(tmp_path / "flipped.xlsx")
     monkeypatch.setattr(workbook, "BYTES", 100)
     with pytest.raises(TableError, match="when unpacked"):
         read_workbook(file)
