@@ -40,6 +40,7 @@ from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.spaces.inequalities import InequalityError, inequalities
 
 _NOT_THERE = re.compile(r"(context|box|region): ('.*'|\".*\") is not in the graph; (.*)\Z", re.DOTALL)
+_BRACES = re.compile(r"->\s*\{|\}\s*<?->")
 _PATHS = ("graph", "context", "box", "region", "candidates", "unit")
 
 
@@ -82,12 +83,14 @@ def written_problem(path: str | Path | None) -> WrittenProblem:
     """
     if path is None:
         raise ProblemError("no problem file is given: set path=problem.yaml (see docs/own_table.md)", ())
-    file = Path(path)
+    file, text = Path(path), ""
     try:
         text = text_of(file)
         plain = yaml_of(text, str(file))
     except PlainFileError as error:
-        raise ProblemError(str(error), ()) from error
+        # Braces and commas have a meaning of their own in YAML's lists in brackets.
+        hint = ': put arrows with braces in quotes, such as "{a b} -> c"' if _BRACES.search(text) else ""
+        raise ProblemError(f"{error}{hint}", ()) from error
     if not isinstance(plain, dict):
         got = type(plain).__name__
         raise ProblemError(f"{file}: expected the parts {', '.join(ProblemForm.model_fields)}; got {got}", ())
