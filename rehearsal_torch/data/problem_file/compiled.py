@@ -114,7 +114,8 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
         rows = rows_of(form["data"], folder, "data", found)
     for name, about in variables.items():
         setting_faults(name, about, found)
-    usable = _column_faults(variables, rows, found)
+    if rows is not None:
+        _column_faults(variables, rows, found)
     for part in ("graph", "desired"):
         if part in form and form[part] in (None, [], {}, ""):
             expected = ProblemForm.model_fields[part].description
@@ -140,29 +141,26 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     made = _task(task, found, complete=len(box) == len(of_role(variables, "action")))
     cases = case_rows(form.get("cases"), folder, found)
     identity = form.get("identity")
-    if identity is not None and cases is None:
+    if identity is not None and "cases" in form and form["cases"] is None:
         found.fault("identity", "names the cases of a file or a list; there are none: leave it out")
     if cases is not None:
         wanted = of_role(variables, "context")
         for each in number_faults(cases.frame, wanted):
             found.fault("cases", f"{cases.where}: {each}")
+    ranges: dict[str, list[tuple[float, float]]] = {}
+    bounded = rows if form.get("cases") is None else cases
+    if made is not None and bounded is not None:
+        ranges = ranges_of(form.get("bounds", {}), made.box, bounded, found)
     found.settle()
-    assert made is not None
-    assert rows is not None
-    assert usable
-    ranges = ranges_of(form.get("bounds", {}), made.box, rows if cases is None else cases, found)
-    found.settle()
-    plain = made.to_plain()
+    if made is None or rows is None:
+        raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
     return WrittenProblem(
-        found.source, plain, rows, cases, identity, ranges, variables, costs(variables), found
+        found.source, made.to_plain(), rows, cases, identity, ranges, variables, costs(variables), found
     )
 
 
-def _column_faults(variables: Mapping[str, VariableForm], rows: ReadTable | None, found: Findings) -> bool:
-    """Faults of the columns: missing, not numbers, or not of their kind; whether there are none."""
-    if rows is None:
-        return False
-    before = len(found.faults)
+def _column_faults(variables: Mapping[str, VariableForm], rows: ReadTable, found: Findings) -> None:
+    """Faults of the columns: missing, not numbers, or not of their kind."""
     columns = [str(name) for name in rows.frame.columns]
     for name in variables:
         if name not in columns:
@@ -177,7 +175,6 @@ def _column_faults(variables: Mapping[str, VariableForm], rows: ReadTable | None
             found.fault(key("variables", column), f"column {column!r} of {rows.where}: {words}")
     for name in there:
         kind_faults(name, variables[name], rows.frame[name], found)
-    return len(found.faults) == before
 
 
 def _graph(written: Any, folder: Path, found: Findings) -> Any:

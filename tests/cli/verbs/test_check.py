@@ -4,6 +4,7 @@ import json
 import sqlite3
 
 import pytest
+from sklearn.datasets import load_diabetes
 
 from rehearsal_torch.cli.verbs.check import main
 from rehearsal_torch.program import main as program
@@ -159,3 +160,26 @@ def test_broken_files_get_the_messages_that_they_ask_for(path, capsys):
 
 def test_there_are_enough_broken_files():
     assert len(BROKEN) > 30
+
+
+@pytest.mark.slow
+def test_the_example_of_the_page_decides_within_the_bounds_of_each_case(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "docs" / "own_table.md").read_text()
+    problem = page.split("```yaml\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "problem.yaml").write_text(problem)
+    rows = load_diabetes(as_frame=True, scaled=False).frame.rename(columns={"target": "progression"})
+    rows.to_csv("diabetes.csv", index=False)
+    assert program(["check", "problem.yaml"]) == 0
+    assert (
+        "442 rows of diabetes.csv, of which 221 lie in the desired region; 2 cases" in capsys.readouterr().out
+    )
+    typed = ["problem.yaml", "+experiment=own_problem", "decision=outcome_regression", "out=run", "workers=1"]
+    assert program(["decide", *typed]) == 0
+    found = [json.loads(line) for line in (tmp_path / "run" / "decisions.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in found] == ["recommended"] * 2
+    for row, present in zip(found, (30, 34), strict=True):
+        assert row["estimate"]["point"] > row["baseline"]["point"]
+        if "bmi" in row["alteration"]:
+            assert present - 3 <= row["alteration"]["bmi"] <= present
+    assert any("bmi" in row["alteration"] for row in found)

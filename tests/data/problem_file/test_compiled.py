@@ -62,6 +62,8 @@ def test_faults_of_all_parts_are_told_at_once(written):
             candidates=[["aa"], ["nothing"]],
         )
     )
+    both = faults_of(written(bounds={"b": [0, 1]}, cases=[{"x": "text"}]))
+    assert [each.split(": ")[0].split(", ")[1] for each in both] == ["cases", "bounds.b"]
     for words in (
         "line 4, variables.aa: no column 'aa' in",
         "column 'name' of",
