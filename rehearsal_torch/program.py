@@ -9,7 +9,6 @@ signal n.
 """
 
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +16,12 @@ from importlib import import_module
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import UserError, did_you_mean
-from rehearsal_torch.cli.spelling import PROGRAM, quoted
+from rehearsal_torch.cli.spelling import PROGRAM, quoted_file
 
 _HELP = ("-h", "--help", "help")
 _YAML = (".yaml", ".yml")
-_PLAIN = re.compile(r"[A-Za-z_/][\w/-]*(\.[A-Za-z]\w*)+", re.ASCII)
+# The experiment whose data file is a problem file.
+OWN_PROBLEM = "own_problem"
 # 128 + the number of SIGPIPE.
 _PIPE = 141
 
@@ -116,28 +116,20 @@ def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
             f"{PROGRAM} {verb}",
             "Leave one of the two out",
         )
-    if Path(file).suffix.lower() in _YAML:
+    whole = key == "problem" or f"+experiment={OWN_PROBLEM}" in rest
+    if Path(file).suffix.lower() in _YAML and not whole:
         remedy = (
-            f"Name a task as dataset.task={file}, a configuration of the project as +experiment=NAME, and a "
-            "run folder as resume=FOLDER"
+            f"Name a task as dataset.task={file}, a problem file beside +experiment={OWN_PROBLEM}, a "
+            "configuration of the project as +experiment=NAME, and a run folder as resume=FOLDER"
         )
         raise UserError(
             f"expected a data file, such as table.csv; {file} is a YAML file", f"{PROGRAM} {verb}", remedy
         )
-    return [f"{key}={_quoted(file)}" if key == "path" else f"{key}={file}", *rest]
+    return [f"{key}={quoted_file(file)}" if key == "path" else f"{key}={file}", *rest]
 
 
 def _bare(text: str) -> bool:
     return "=" not in text and not text.startswith(("-", "+", "~"))
-
-
-def _quoted(text: str) -> str:
-    """A value quoted so that Hydra reads it verbatim, whatever characters it has; a plain file name needs no
-    quotes.
-    """
-    if _PLAIN.fullmatch(text):
-        return text
-    return quoted(text)
 
 
 def _overview() -> str:
@@ -183,6 +175,18 @@ def _collect(typed: list[str]) -> int:
     return collect.main(typed)
 
 
+def _check(typed: list[str]) -> int:
+    from rehearsal_torch.cli.verbs import check
+
+    return check.main(typed)
+
+
+def _init(typed: list[str]) -> int:
+    from rehearsal_torch.cli.verbs import init
+
+    return init.main(typed)
+
+
 def _learn_graph(typed: list[str]) -> int:
     from rehearsal_torch.cli.verbs import learn_graph
 
@@ -219,6 +223,18 @@ VERBS = {
         "table.csv +experiment=own_table dataset.task=task.yaml",
         _decide,
         "path",
+    ),
+    "init": Verb(
+        "Writes a first problem file from a table.",
+        "table.csv out=problem.yaml",
+        _init,
+        "data",
+    ),
+    "check": Verb(
+        "Checks a problem file, and says how to decide by it.",
+        "problem.yaml",
+        _check,
+        "problem",
     ),
     "cross-validate": Verb(
         "Evaluates surrogates by the likelihood of held-out data.",

@@ -92,7 +92,7 @@ def test_the_version(capsys):
     [
         (["trian"], "rehearsal trian: there is no such verb. Did you mean train?"),
         (["cross_validate"], "Did you mean cross-validate?"),
-        (["+experiment=sepsis"], "there is no such verb. Choose from collect, cross-validate, decide"),
+        (["+experiment=sepsis"], "there is no such verb. Choose from check, collect, cross-validate"),
         (["decide", "a.csv", "b.csv"], "rehearsal decide: expected at most one file; got a.csv and b.csv."),
         (["decide", "a.csv", "path=b.csv"], "a.csv is short for path=a.csv, which is given as well"),
         (
@@ -129,6 +129,8 @@ def test_a_slip_is_answered_in_a_sentence(started, capsys, arguments, words):
     [
         ("train", "rehearsal train +experiment=sepsis"),
         ("decide", "rehearsal decide resume=my/folder"),
+        ("init", "Usage: rehearsal init data=DATA"),
+        ("check", "Usage: rehearsal check"),
         ("cross-validate", "-m sweeps over comma-separated values"),
         ("collect", "Usage: rehearsal collect FOLDER"),
         ("learn-graph", "Usage: rehearsal learn-graph data=DATA"),
@@ -171,6 +173,16 @@ def test_the_first_word_may_be_a_file(typed, read):
     assert with_file("decide", typed, "path") == read
 
 
+def test_a_problem_file_is_the_file_of_its_experiment_and_of_the_check():
+    assert with_file("decide", ["problem.yaml", "+experiment=own_problem"], "path") == [
+        "path=problem.yaml",
+        "+experiment=own_problem",
+    ]
+    assert with_file("check", ["my problem.yaml"], "problem") == ["problem=my problem.yaml"]
+    with pytest.raises(UserError, match=r"a problem file beside \+experiment=own_problem"):
+        with_file("decide", ["problem.yaml", "+experiment=own_table"], "path")
+
+
 def test_a_learnt_graph_reads_its_own_key():
     assert with_file("learn-graph", ["my table.csv", "seed=1"], "data") == ["data=my table.csv", "seed=1"]
     with pytest.raises(UserError, match="short for data="):
@@ -194,7 +206,7 @@ def test_the_page_shows_every_verb():
 @pytest.mark.slow
 @pytest.mark.parametrize("line", blocks(), ids=" ".join)
 def test_what_the_page_shows_can_be_typed(started, monkeypatch, capsys, line):
-    for name in ("table.csv", "task.yaml", "cases.csv", "experiments.csv"):
+    for name in ("table.csv", "task.yaml", "cases.csv", "experiments.csv", "problem.yaml"):
         (started / name).write_text("")
     (started / "checkpoints").symlink_to(ROOT / "checkpoints")
     handed = []

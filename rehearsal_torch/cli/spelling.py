@@ -13,6 +13,7 @@ from rehearsal_torch.cli.installation import checkout
 
 PROGRAM = "rehearsal"
 # Backslashes that Hydra would take for escapes: those directly before a quote, the closing one included.
+_PLAIN = re.compile(r"[A-Za-z_/][\w/-]*(\.[A-Za-z]\w*)+", re.ASCII)
 _ESCAPES = re.compile(r"(\\+)(?='|\Z)")
 
 
@@ -33,6 +34,15 @@ def typed_as(script: str) -> list[str]:
 def spoken(script: str) -> str:
     """`typed_as` as one string."""
     return " ".join(typed_as(script))
+
+
+def quoted_file(name: str) -> str:
+    """A file's name as the value of an override: as it is if it is plain, else quoted.
+
+    Args:
+        name: The name.
+    """
+    return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def quoted(value: str) -> str:

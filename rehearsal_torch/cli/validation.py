@@ -81,6 +81,7 @@ def _what_to_type(script: str) -> str:
     words = [f"Type, for example, {line} +experiment=sepsis (experiments: {experiments})"]
     if script == "decide":
         words.append(f"or your own table: {line} +experiment=own_table path=table.csv dataset.task=task.yaml")
+        words.append(f"or your own problem file: {line} +experiment=own_problem path=problem.yaml")
         words.append(
             f"or your own experiments: {line} +experiment=own_system path=experiments.csv "
             "dataset.task=task.yaml"

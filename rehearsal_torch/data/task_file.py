@@ -18,11 +18,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import torch
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
 from rehearsal_torch.data.settable import SETTABLE, Settable, box_of
+from rehearsal_torch.data.written_region import (
+    REGION,
+    SETS,
+    Faces,
+    WrittenRegion,
+    outcomes_of,
+    region_of,
+)
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.schema import (
     FaultsError,
@@ -30,7 +37,6 @@ from rehearsal_torch.files.schema import (
     Names,
     Number,
     Schema,
-    Sides,
     fault,
     form,
     list_of,
@@ -41,12 +47,8 @@ from rehearsal_torch.files.schema import (
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, ParentsForm, WrittenGraph
-from rehearsal_torch.spaces.polytope import Polytope
 
-FACES = 1000
-SETS = 20_000
 Made = TypeVar("Made")
-OPEN, FLAT = form("<outcome>"), form("names", "normals", "offsets")
 WEIGHTS, TARGETS = form("weights"), form("targets", "mean")
 
 
@@ -65,53 +67,6 @@ class TaskError(FaultsError):
         self.args = (listed(source, self.faults) if self.faults else source,)
 
 
-def _rectangle(rows: Any) -> Any:
-    if (
-        not isinstance(rows, list)
-        or not rows
-        or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
-    ):
-        raise fault("rows of equal length, [[...], ...]", rows)
-    if len(rows) * max(len(rows[0]), 1) > SETS or len(rows) > FACES:
-        raise fault(f"at most {FACES} faces with {SETS} numbers", rows)
-    return rows
-
-
-def _column(numbers: Any) -> Any:
-    if not isinstance(numbers, list):
-        raise fault("a list of numbers", numbers)
-    return numbers
-
-
-Normals = Annotated[list[list[Number]], BeforeValidator(_rectangle)]
-Offsets = Annotated[list[Number], BeforeValidator(_column)]
-
-
-class Faces(Schema):
-    """Faces M a <= d: normals M and offsets d."""
-
-    normals: Normals
-    offsets: Offsets
-
-    def polytope(self, names: Sequence[str]) -> Polytope:
-        """The polytope in these variables.
-
-        Raises:
-            ValueError: if the shapes disagree, or no point satisfies all faces.
-        """
-        return Polytope(
-            tuple(names),
-            torch.tensor(self.normals, dtype=torch.float64),
-            torch.tensor(self.offsets, dtype=torch.float64),
-        )
-
-
-class NamedFaces(Faces):
-    """Faces, with the names of the outcomes."""
-
-    names: Names
-
-
 class Weights(Schema):
     """A weighted sum of nodes."""
 
@@ -123,10 +78,6 @@ class Targets(Schema):
 
     targets: Annotated[dict[Name, Number], mapping("{node: target}")]
     mean: bool = True
-
-
-def _region(plain: Any) -> str:
-    return FLAT if isinstance(plain, NamedFaces) or (isinstance(plain, dict) and "normals" in plain) else OPEN
 
 
 def _rewarded(plain: Any) -> str | None:
@@ -160,9 +111,6 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
 NO_VARIABLE = "expected a column that only says which rows belong together: take it out of one of the two"
 NODE, OTHER = form("node"), form("reward")
 REWARD = "a node's name, {weights: {node: weight}} or {targets: {node: target}, mean: true}"
-REGION = (
-    "{outcome: [lower, upper]}, null for an open side, or {names: [...], normals: [[...]], offsets: [...]}"
-)
 
 
 class RehearsalTaskFile(Schema):
@@ -173,11 +121,7 @@ class RehearsalTaskFile(Schema):
         description="a list of the variables that are observed before deciding, [] for none"
     )
     box: Settable = Field(description=SETTABLE)
-    region: Annotated[
-        Annotated[dict[Name, Sides], Tag(OPEN)] | Annotated[NamedFaces, Tag(FLAT)],
-        Discriminator(_region),
-        mapping(REGION),
-    ] = Field(description=REGION)
+    region: WrittenRegion = Field(description=REGION)
     candidates: Annotated[
         list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)
     ] = Field(default_factory=list)
@@ -258,11 +202,11 @@ def rehearsal_parts(
     found, faults = read(RehearsalTaskFile, plain)
     named, graph = _graph(found, faults)
     box = _made("box", faults, lambda: box_of(found["box"])) if "box" in found else None
-    region = _made("region", faults, lambda: _region_of(found["region"])) if "region" in found else None
+    region = _made("region", faults, lambda: region_of(found["region"])) if "region" in found else None
     parts = {
         "context": found.get("context", []),
         "box": list(found["box"]) if "box" in found else _keys(plain, "box"),
-        "region": _outcomes(found["region"]) if "region" in found else _keys(plain, "region"),
+        "region": outcomes_of(found["region"]) if "region" in found else _keys(plain, "region"),
         "candidates": [name for names in found.get("candidates", []) for name in names],
     }
     unknown: set[str] = set()
@@ -369,14 +313,6 @@ def _made(part: str, faults: list[str], make: Callable[[], Made]) -> Made | None
     except ValueError as error:
         faults.append(f"{part}: {error}")
     return None
-
-
-def _region_of(region: dict[str, list[float | None]] | NamedFaces) -> Polytope:
-    return region.polytope(region.names) if isinstance(region, NamedFaces) else Polytope.of(region)
-
-
-def _outcomes(region: dict[str, list[float | None]] | NamedFaces) -> list[str]:
-    return region.names if isinstance(region, NamedFaces) else list(region)
 
 
 def _reward_of(reward: Any) -> KnownReward:

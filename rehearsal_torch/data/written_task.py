@@ -9,7 +9,8 @@
     candidates: [[rate]]          # optional: sets of variables that may be set jointly (default: each alone)
     unit: shop                    # optional: the column that says which rows belong together; no variable
 
-The region may also be faces, {names: [...], normals: [[...]], offsets: [...]}, for M y <= d.
+The graph may also be edges, [score -> rate, rate -> repaid], and the region text, such as 0.6 <= repaid, or
+faces, {names: [...], normals: [[...]], offsets: [...]}, for M y <= d.
 
 Source: Du et al. (2026), Sec. 2.1 and Eq. (2), for what a task consists of.
 """

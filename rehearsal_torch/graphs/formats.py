@@ -5,22 +5,7 @@
     .graphml .gml     networkx' graphs with the attribute `kind`, as other programs read them
     .dagitty .txt     dagitty's model code
 
-The notation of dagitty:
-
-    dag {
-      weather [adjusted]
-      recommend [exposure,pos="0.3,1.0"]
-      rating [outcome]
-      weather -> recommend
-      recommend <-> congestion
-      {recommend congestion} -> rating
-    }
-
-`a -> b -> c`, `a <- b` and groups in braces are read as well; semicolons may separate statements, and
-positions and comments are ignored. A variable may have a role: context is written as adjusted, actionable
-variables as exposure, outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins members
-of a clique, so that the graph must satisfy Def. 3, or accompanies a directed edge (a bow). An undirected edge
-`--` is refused: its direction is unknown.
+`graphs.dagitty` describes the notation of dagitty.
 
 In a networkx graph, a directed edge has kind "directed". A bi-directional edge is a single edge too, with
 kind "bidirected", from the member that comes first to the other; its direction has no meaning. In a bow it
@@ -28,13 +13,10 @@ runs opposite to the directed edge, as a networkx graph has one edge in each dir
 are directed. Two opposite edges without a kind are refused: other programs use them for an undirected edge,
 which means an unknown direction, not that both variables move together.
 
-Source: Qin et al. (2023), Def. 1-3; Textor et al. (2016) (dagitty); Hagberg, Schult and Swart (2008)
+Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008)
 (networkx; the attribute is ours); Brandes et al. (2002) (GraphML); Himsolt (1997) (GML).
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -44,8 +26,10 @@ import yaml
 
 from rehearsal_torch.files.plain import PlainFileError, read_yaml, text_of
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.graphs.dagitty import from_dagitty, to_dagitty
+from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import check_size, graph_of
+from rehearsal_torch.graphs.written_graph import graph_of
 
 DIRECTED, BIDIRECTED = "directed", "bidirected"
 
@@ -102,172 +86,6 @@ def _data(graph: Any, one: Any, other: Any) -> dict[str, Any]:
     """The attributes of an edge; those of the first one in a multigraph."""
     found = graph.get_edge_data(one, other)
     return next(iter(found.values())) if graph.is_multigraph() else found
-
-
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?\*/)
-    |(?P<setting>\w+\s*=\s*"[^"]*")
-    |(?P<edge><->|->|<-|--|@-@|@->|<-@|@--|--@)
-    |(?P<mark>[{};])
-    |(?P<list>\[[^\]]*\])
-    |"(?P<quoted>[^"]*)"
-    |(?P<word>[^\s{}\[\];"<>]+?(?=\s|[{}\[\];"]|<->|->|<-|--|$)))""",
-    re.DOTALL | re.VERBOSE,
-)
-_PART = re.compile(r"\b(exposure|outcome|adjusted|latent|unobserved|selected)\b")
-_PLAIN = re.compile(r"[A-Za-z_][\w.]*\Z")
-_QUOTED = re.compile(r'"[^"]*"')
-
-
-@dataclass(frozen=True)
-class Written:
-    """A graph read from dagitty, with the roles of its variables.
-
-    Attributes:
-        graph: The influence graph.
-        parts: Role ("exposure", "outcome", "adjusted") to the variables that have it.
-    """
-
-    graph: RehearsalGraph
-    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
-def to_dagitty(
-    graph: RehearsalGraph,
-    context: Iterable[str] = (),
-    alterable: Iterable[str] = (),
-    outcomes: Iterable[str] = (),
-) -> str:
-    """The dagitty code of a graph.
-
-    Args:
-        graph: The influence graph.
-        context: X, marked as adjusted.
-        alterable: The actionable variables, marked as exposure.
-        outcomes: Y, marked as outcome.
-
-    Raises:
-        ValueError: if a role names an unknown variable, or a name contains a quotation mark.
-    """
-    part = {
-        **dict.fromkeys(context, "adjusted"),
-        **dict.fromkeys(alterable, "exposure"),
-        **dict.fromkeys(outcomes, "outcome"),
-    }
-    if unknown := sorted(set(part) - set(graph.names)):
-        raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
-    lines = [_quoted(name) + (f" [{part[name]}]" if name in part else "") for name in graph.names]
-    lines += [f"{_quoted(one)} -> {_quoted(other)}" for one, other in graph.edges]
-    lines += [f"{_quoted(one)} <-> {_quoted(other)}" for one, other in graph.bidirected]
-    return "\n".join(["dag {", *(f"  {line}" for line in lines), "}", ""])
-
-
-def from_dagitty(text: str) -> Written:
-    """Reads dagitty code.
-
-    Raises:
-        ValueError: if the text is not dagitty code, has edges or variables of kinds that a rehearsal graph
-            cannot have, or is not a rehearsal graph; the message says where.
-    """
-    tokens = _tokens(text)
-    kinds = [value for _, value in tokens]
-    start = kinds.index("{") if "{" in kinds else -1
-    if (
-        start < 0
-        or kinds[-1] != "}"
-        or not 1 <= start <= 2
-        or kinds[0].lower() not in ("dag", "mag", "graph", "digraph")
-    ):
-        raise ValueError("expected `dag { ... }`, as dagitty shows it under model code")
-    names: dict[str, None] = {}
-    parts: dict[str, list[str]] = {}
-    directed: list[tuple[str, str]] = []
-    bidirected: list[tuple[str, str]] = []
-    body = tokens[start + 1 : -1]
-    at, line, before = 0, "", list[str]()
-    while at < len(body):
-        kind, value = body[at]
-        if kind == "edge":
-            if value not in ("->", "<-", "<->") or not before:
-                undirected = (
-                    value == "--"
-                    and bool(before)
-                    and "; -- means that the direction is unknown: choose one, or write <->"
-                )
-                raise ValueError(
-                    f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no "
-                    f"others{undirected or ''}"
-                )
-            line = value
-        elif value == "{" or kind == "word":
-            group, at = _group(body, at)
-            names |= dict.fromkeys(group)
-            check_size(len(names), len(directed) + len(bidirected) + len(before) * len(group) * bool(line))
-            for one, other in ((one, other) for one in before for other in group if line):
-                (bidirected if line == "<->" else directed).append(
-                    (other, one) if line == "<-" else (one, other)
-                )
-            before, line = group, ""
-        elif kind == "list":
-            for mark in _PART.findall(_QUOTED.sub("", value)):
-                if mark in ("latent", "unobserved", "selected"):
-                    raise ValueError(
-                        f"{before} is {mark}: a rehearsal graph has observed variables only; join the "
-                        "variables that it moves with <->"
-                    )
-                parts.setdefault(mark, []).extend(before)
-        if value == ";":
-            if line:
-                raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
-            before = []
-        at += 1
-    if line:
-        raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
-    return Written(
-        RehearsalGraph.mixed(names, directed, bidirected),
-        {mark: tuple(dict.fromkeys(each)) for mark, each in parts.items()},
-    )
-
-
-def _tokens(text: str) -> list[tuple[str, str]]:
-    """(kind, value) of every word, edge, list and mark.
-
-    Raises:
-        ValueError: naming the first characters that are none of these.
-    """
-    found, at, text = list[tuple[str, str]](), 0, text.strip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None or match.end() == at:
-            raise ValueError(
-                f"cannot read {text[at : at + 30].strip()!r} in line {text.count(chr(10), 0, at) + 1}"
-            )
-        kind = str(match.lastgroup)
-        if kind not in ("comment", "setting"):
-            found.append(("word" if kind == "quoted" else kind, match[kind]))
-        at = match.end()
-    return found
-
-
-def _group(body: Sequence[tuple[str, str]], at: int) -> tuple[list[str], int]:
-    """The variable, or the variables in braces, that begin here, and the position where they end."""
-    if body[at][1] != "{" or body[at][0] == "word":
-        return [body[at][1]], at
-    names = list[str]()
-    for place in range(at + 1, len(body)):
-        kind, value = body[place]
-        if (kind, value) == ("mark", "}"):
-            return names, place
-        if kind != "word":
-            raise ValueError(f"expected variables within braces; got {value!r}")
-        names.append(value)
-    raise ValueError("a brace is opened and not closed")
-
-
-def _quoted(name: str) -> str:
-    if '"' in name:
-        raise ValueError(f"{name!r} has a quotation mark, which dagitty cannot write: rename the variable")
-    return name if _PLAIN.match(name) else f'"{name}"'
 
 
 ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt")

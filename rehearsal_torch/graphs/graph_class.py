@@ -24,8 +24,9 @@ from typing import Any
 
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.graphs.equivalence import NoMemberError, PartiallyDirected, TooManyGraphsError, members
+from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import check_size, graph_of
+from rehearsal_torch.graphs.written_graph import graph_of
 
 MEMBERS = 200
 # Listing the members of a class takes a second or two for so many edges.

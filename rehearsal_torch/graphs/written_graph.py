@@ -1,48 +1,47 @@
 """Graphs in the notation of configuration files, read strictly.
 
     {parents: {child: [causes]}, bidirected: [[one, other], ...]}                written by hand
+    [season -> price -> sales, price <-> sales]                                  the same, as edges
     {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}
                                                  written by `RehearsalGraph.to_plain`
 
-`bidirected` lists sets of variables that move together because of hidden causes. A pair that a directed edge
-joins as well is a bow: a direct effect and a hidden common cause at once. Sizes are bounded before any graph
-is built.
+Edges are a list of strings, or one string with an edge in every line or semicolons between them, in the
+notation of dagitty (`graphs.dagitty`): `->` is a direct cause, `<->` a hidden common cause, and {a b} -> c
+stands for two edges. `bidirected` lists sets of variables that move together because of hidden causes. A pair
+that a directed edge joins as well is a bow: a direct effect and a hidden common cause at once. Sizes are
+bounded before any graph is built.
 
 Source: Qin et al. (2023), Def. 1-3 (rehearsal graphs).
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.files.schema import FaultsError, Name, Names, Schema, fault, form, list_of, mapping, read
+from rehearsal_torch.files.schema import (
+    FaultsError,
+    Name,
+    Names,
+    Schema,
+    fault,
+    form,
+    list_of,
+    mapping,
+    read,
+    shown,
+)
+from rehearsal_torch.graphs.dagitty import edges_of
+from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
-VARIABLES = 1000
-EDGES = 20_000
 EXPECTED = (
-    "{parents: {child: [causes]}, bidirected: [[one, other], ...]} or {cliques: [[...]], edges: [[from, to]]}"
+    "{parents: {child: [causes]}, bidirected: [[one, other], ...]}, edges such as [cause -> effect, ...], or "
+    "{cliques: [[...]], edges: [[from, to]]}"
 )
 PARENTS, CLIQUES = form("parents", "bidirected"), form("cliques", "edges", "bows")
-
-
-def check_size(variables: int, edges: int) -> None:
-    """Refuses graphs that are too large to build.
-
-    Args:
-        variables: The number of variables.
-        edges: The number of edges; a bi-directional clique of n variables counts as n (n - 1) / 2.
-
-    Raises:
-        ValueError: if there are more than 1,000 variables or 20,000 edges.
-    """
-    for count, largest, kind in ((variables, VARIABLES, "variables"), (edges, EDGES, "edges")):
-        if count > largest:
-            raise ValueError(
-                f"expected at most {largest} {kind}; got {count}: is it the graph that was meant?"
-            )
 
 
 def _parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -150,10 +149,43 @@ def _which(plain: Any) -> str:
     )
 
 
+_LINE = re.compile(r"->|<-|--")
+
+
+def _edges(plain: Any) -> Any:
+    """Edges in dagitty's notation as {parents, bidirected}."""
+    if not isinstance(plain, str | list) or not plain:
+        return plain
+    lines = [plain] if isinstance(plain, str) else plain
+    if not any(isinstance(line, str) and _LINE.search(line) for line in lines):
+        return plain
+    parents, bidirected = dict[str, list[str]](), list[list[str]]()
+    for place, line in enumerate(lines):
+        where = f"edge {place + 1}, {shown(line)}: " if isinstance(plain, list) else ""
+        if not isinstance(line, str):
+            words = f"{where}expected a string such as cause -> effect"
+            raise PydanticCustomError("fault", "{words}", {"words": words})
+        try:
+            found = edges_of(line)
+        except ValueError as error:
+            raise PydanticCustomError("fault", "{words}", {"words": f"{where}{error}"}) from error
+        if own := [cause for cause, effect in found.directed if cause == effect]:
+            words = f"{where}{own[0]} cannot be a cause of itself: take the arrow out"
+            raise PydanticCustomError("fault", "{words}", {"words": words})
+        for name in found.names:
+            parents.setdefault(name, [])
+        for cause, effect in found.directed:
+            if cause not in parents[effect]:
+                parents[effect].append(cause)
+        bidirected += [sorted(pair) for pair in found.bidirected if sorted(pair) not in bidirected]
+    return {"parents": parents, "bidirected": bidirected}
+
+
 WrittenGraph = Annotated[
     Annotated[ParentsForm, Tag(PARENTS)] | Annotated[CliquesForm, Tag(CLIQUES)],
     Discriminator(_which),
     mapping(EXPECTED),
+    BeforeValidator(_edges),
 ]
 
 

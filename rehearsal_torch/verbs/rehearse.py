@@ -64,7 +64,7 @@ def rehearse(
 
     Args:
         table: Observations, one per row, with a column for each variable of the task's graph: a data frame,
-            a file (.csv or .csv.gz), or a table.
+            a file (.csv, .tsv, .xlsx, .parquet, ...), or a table.
         task: Graph, context, box and region, and optionally candidates: a dictionary, a YAML file, or a task.
         cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
             table, or a list of dictionaries (a single dictionary is one case). None decides for every row of

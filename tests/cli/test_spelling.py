@@ -9,7 +9,7 @@ from rehearsal_torch.cli import spelling
 from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.overrides import read_override
-from rehearsal_torch.cli.spelling import quoted, spoken, typed_as
+from rehearsal_torch.cli.spelling import quoted, quoted_file, spoken, typed_as
 from rehearsal_torch.cli.verbs.train import train
 
 SPELT = [
@@ -74,3 +74,10 @@ def test_a_run_records_what_was_typed(monkeypatch):
 )
 def test_a_quoted_value_is_read_as_it_is(value):
     assert read_override(f"out={quoted(value)}").value() == value
+
+
+def test_a_plain_file_name_needs_no_quotes():
+    assert quoted_file("runs/my_table-2.csv") == "runs/my_table-2.csv"
+    for name in ("my table.csv", "null", "2024.5", "../table.csv"):
+        assert quoted_file(name) == f"'{name}'"
+        assert read_override(f"path={quoted_file(name)}").value() == name

@@ -73,6 +73,7 @@ def test_something_must_say_what_the_data_are():
     assert "Type, for example, python scripts/train.py +experiment=sepsis (experiments: auf" in said
     assert "path=table.csv" not in said, "tables of one's own are decided for, not trained on"
     assert "+experiment=own_table path=table.csv" in refused("seed=1", script="decide")
+    assert "+experiment=own_problem path=problem.yaml" in refused("seed=1", script="decide")
 
 
 @pytest.mark.slow

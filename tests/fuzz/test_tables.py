@@ -5,7 +5,7 @@ import gzip
 
 import yaml
 
-from rehearsal_torch.data.reading import number_columns, table_file
+from rehearsal_torch.data.reading import number_columns, read_table
 from rehearsal_torch.graphs.bootstrap import bootstrap
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
@@ -47,7 +47,7 @@ def test_tables(number, judged, tmp_path):
             ExperimentTable(name, causal).card()
             optimised(causal, name)
         elif kind == "graph":
-            frame = table_file(name, "data")
+            frame = read_table(name, "data").frame
             names = [str(each) for each in frame.columns]
             values = number_columns(frame, names, name, min_rows=5, varying=True)
             learn(values, names)

@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.bidirection import signature
+from rehearsal_torch.graphs.dagitty import from_dagitty, to_dagitty
 from rehearsal_torch.graphs.formats import (
     ENDINGS,
-    from_dagitty,
     from_networkx,
     read_graph,
-    to_dagitty,
     to_networkx,
     write_graph,
 )
@@ -81,73 +80,6 @@ def test_networkx_sees_kinds_and_plain_graphs_are_read():
 def test_other_networkx_graphs_are_refused(graph, message):
     with pytest.raises(ValueError, match=message):
         from_networkx(graph)
-
-
-def test_dagitty_text_is_as_dagitty_writes_it():
-    graph = RehearsalGraph.mixed(
-        ["x", "two words"], [("x", "z"), ("x", "two words"), ("z", "y")], [("z", "two words")]
-    )
-    assert to_dagitty(graph, ["x"], ["z"], ["y"]) == (
-        'dag {\n  x [adjusted]\n  "two words"\n  z [exposure]\n  y [outcome]\n  x -> z\n  x -> "two words"\n '
-        ' z -> y\n  "two words" <-> z\n}\n'
-    )
-    read = from_dagitty(to_dagitty(graph, ["x"], ["z"], ["y"]))
-    assert read.parts == {"adjusted": ("x",), "exposure": ("z",), "outcome": ("y",)}
-    with pytest.raises(ValueError, match="unknown variables"):
-        to_dagitty(graph, ["w"])
-    with pytest.raises(ValueError, match="quotation mark"):
-        to_dagitty(RehearsalGraph((('a"b',),), ()))
-
-
-def test_dagitty_text_by_hand_is_read():
-    read = from_dagitty("""
-        dag "model code" {
-        bb="0,0,1,1"
-        "a b" [adjusted,pos="-1.2,0.300"]   // seen
-        x [exposure]; z; y [outcome,pos="0,1"]
-        # groups and chains
-        {x} <-> z
-        "a b" -> {x z} -> y <- lonely /* more
-        than one line */
-        }""")
-    assert signature(read.graph) == signature(
-        RehearsalGraph.mixed(
-            [], [("a b", "x"), ("a b", "z"), ("x", "y"), ("z", "y"), ("lonely", "y")], [("x", "z")]
-        )
-    )
-    assert read.parts == {"adjusted": ("a b",), "exposure": ("x",), "outcome": ("y",)}
-    assert from_dagitty('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a -> b", "expected `dag"),
-        ("", "expected `dag"),
-        ("pdag { a -- b }", "expected `dag"),
-        ("dag { a -- b }", "edge '--': expected ->, <- or <->.* -- means that the direction is unknown"),
-        (
-            "dag { {"
-            + " ".join(f"v{place}" for place in range(400))
-            + "} -> {"
-            + " ".join(f"w{place}" for place in range(400))
-            + "} }",
-            "at most 20000 edges; got 160000",
-        ),
-        ("dag { -> b }", "between two variables"),
-        ("dag { a -> }", "leads nowhere"),
-        ("dag { a -> ; b }", "leads nowhere"),
-        ("dag { {a b }", "a brace is opened and not closed"),
-        ("dag { {a -> b} -> c }", "expected variables within braces; got '->'"),
-        ("dag { u [latent] u -> a }", "is latent: a rehearsal graph has observed variables only"),
-        ("dag { a -> b b -> a }", "join the same two variables"),
-        ("dag { a <-> b b <-> c }", "a and c are not joined"),
-        ("dag {\n a -> b\n c > d }", "cannot read '> d .*line 3"),
-    ],
-)
-def test_other_texts_are_refused(text, message):
-    with pytest.raises(ValueError, match=message):
-        from_dagitty(text)
 
 
 def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):

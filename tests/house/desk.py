@@ -21,6 +21,13 @@ EXPERIMENTS = {
     "actions": {"valve": [0, 1], "dose": [0, 5]},
     "reward": "yield",
 }
+PROBLEM = """
+data: table.csv
+variables: {x: context, a: {role: action, range: [-1, 1]}, m: {role: action, range: [-1, 1]}, y: outcome}
+graph: [x -> a, x -> y, a -> m -> y]
+desired: 1 <= y <= 2
+cases: cases.csv
+"""
 # A run that was killed, as pages name it, and what it was started with.
 KILLED, STARTED = "runs/sepsis/2026-11-21_10-00-00", ["+experiment=sepsis"]
 
@@ -44,6 +51,7 @@ def laid_out(folder: Path) -> Path:
     _table(folder / "table.csv", rows.names, rows.values)
     (folder / "cases.csv").write_text("x\n0.1\n-0.4\n")
     (folder / "task.yaml").write_text(TASK)
+    (folder / "problem.yaml").write_text(PROBLEM)
     tried = [{"valve": place / 6, "dose": (2.5 * place) % 5} for place in range(6)]
     told = [{**each, **system(each)} for each in tried]
     lines = [",".join(told[0]), *(",".join(map(repr, row.values())) for row in told)]

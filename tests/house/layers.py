@@ -25,7 +25,7 @@ LAYERS = (
     {"cli"},
     {"verbs", "optimiser"},
     {"studies"},
-    {"program"},
+    {"program", "__main__"},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 METHODS = (

@@ -40,7 +40,14 @@ _PLACEHOLDER = re.compile(r"(?:^|=)[A-Z]{2,}$|\.\.\.$")
 
 
 # The key that a data file typed first is short for.
-_FILES = {"train": "path", "decide": "path", "cross_validate": "path", "learn_graph": "data"}
+_FILES = {
+    "train": "path",
+    "decide": "path",
+    "cross_validate": "path",
+    "learn_graph": "data",
+    "check": "problem",
+    "init": "data",
+}
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,15 @@ def learn_graph(options: Mapping[str, str]) -> int:
     )
     out = _folder(options.get("out"))
     with as_user_error("learn_graph"):
-        from rehearsal_torch.data.reading import number_columns, table_file
+        from rehearsal_torch.data.reading import number_columns, read_table
         from rehearsal_torch.graphs.bootstrap import bootstrap
         from rehearsal_torch.graphs.learning import learn
         from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
 
-        frame = table_file(options["data"], "data")
+        found = read_table(options["data"], "data")
+        for note in found.notes:
+            print(f"note: {note}")
+        frame = found.frame
         names = _names(options.get("columns")) or [str(name) for name in frame.columns]
         parts = {part: _names(options.get(part)) for part in ("context", "alterable", "outcomes")}
         for part, listed in parts.items():
@@ -224,7 +227,7 @@ VERB = Verb(
     "Learns rehearsal graphs from a table: the equivalence class, and bootstrap probabilities of graphs and "
     "edges.",
     (
-        Option("data", "the table, a .csv or .csv.gz with a header row", required=True),
+        Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True),
         Option("columns", "the variables, separated by commas; default: all columns"),
         Option("context", "variables before all others (X)"),
         Option("outcomes", "variables after all others (Y)"),

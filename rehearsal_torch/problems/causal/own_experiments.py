@@ -15,7 +15,7 @@ until they are tried.
 Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
-from rehearsal_torch.data.reading import TableError, number_columns, table_file
+from rehearsal_torch.data.reading import TableError, number_columns, read_table
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
 from rehearsal_torch.data.trials.store import initial_count
@@ -92,8 +92,8 @@ class ExperimentTable(CausalProblem):
     Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
 
     Args:
-        path: The experiments so far, .csv or .csv.gz; rows outside the task's bounds, levels or constraints
-            are kept as data to learn from.
+        path: The experiments so far, a file (see `data.reading`); rows outside the task's bounds, levels or
+            constraints are kept as data to learn from.
         task: Causal graph, actions and reward: a YAML file, or its content.
         fixed: Actions that the next experiment holds at a value, action to value; None for none.
 
@@ -111,7 +111,9 @@ class ExperimentTable(CausalProblem):
     ) -> None:
         self.task = causal_task(task)
         self.held = self.task.held(fixed)
-        self.past = experiments_of(table_file(path), self.task, str(path))
+        table = read_table(path)
+        self.read_notes = table.notes
+        self.past = experiments_of(table.frame, self.task, str(path))
         self.source = Path(str(path)).name
         if len(self.past) >= MIN_ROWS:
             self.task.check(self.past)
@@ -135,6 +137,10 @@ class ExperimentTable(CausalProblem):
     def observations(self) -> Table:
         """All experiments."""
         return self.past
+
+    def notes(self) -> Sequence[str]:
+        """What the reader of the file detected."""
+        return self.read_notes
 
     def held_out(self) -> Table:
         """The same experiments: they are too costly to hold some out."""

@@ -22,7 +22,13 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
-from rehearsal_torch.data.reading import TableError, number_columns, number_faults, table_file
+from rehearsal_torch.data.reading import (
+    ReadTable,
+    TableError,
+    number_columns,
+    number_faults,
+    read_table,
+)
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
@@ -38,7 +44,7 @@ CAUTION = (
 SHARE = 0.2
 RULES = ("random", "last")
 # Rows from a file, or in memory.
-Rows = str | Path | pd.DataFrame | Table
+Rows = str | Path | pd.DataFrame | Table | ReadTable
 
 
 class RehearsalTable(RehearsalProblem):
@@ -47,8 +53,8 @@ class RehearsalTable(RehearsalProblem):
     Messages number the rows of a table in memory like the lines of a file: the header is line 1.
 
     Args:
-        path: The observations: a file (.csv or .csv.gz), a data frame, or a table in which nothing was
-            altered; columns that the task does not name are ignored.
+        path: The observations: a file (see `data.reading`), a data frame, a table that was read, or a table
+            in which nothing was altered; columns that the task does not name are ignored.
         task: The roles of the variables: a YAML file, or its content; its `unit` names a column, of numbers
             or texts, whose equal values mark rows that belong together.
         contexts: The cases, in the same forms, one per row, with the context's columns; None decides on the
@@ -81,7 +87,8 @@ class RehearsalTable(RehearsalProblem):
         if validation is not None and not 0 <= validation < 1:
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
         faults: list[str] = []
-        frame, where = _frame(path, "path", "the table", faults)
+        table = _frame(path, "path", "the table", faults)
+        frame, where = table.frame, table.where
         try:
             self.task = written_task(task)
         except TaskError as error:
@@ -112,11 +119,9 @@ class RehearsalTable(RehearsalProblem):
                 names,
                 number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside),
             )
-        cases, origin = (
-            (frame.iloc[aside], where)
-            if contexts is None
-            else _frame(contexts, "dataset.contexts", "the cases")
-        )
+        given = None if contexts is None else _frame(contexts, "dataset.contexts", "the cases")
+        cases, origin = (frame.iloc[aside], where) if given is None else (given.frame, given.where)
+        self.read_notes = (*table.notes, *(() if given is None else given.notes))
         if not len(cases):
             raise ValueError(
                 f"{origin}: no cases to decide on: name a file with dataset.contexts=FILE, or hold rows out "
@@ -153,6 +158,12 @@ class RehearsalTable(RehearsalProblem):
         return self.past if self.aside is None else self.aside
 
     def notes(self) -> Sequence[str]:
+        """What the reader of the files detected, and that none of the rows to learn from, or every one, lies
+        in the desired region.
+        """
+        return (*self.read_notes, *self.region_notes())
+
+    def region_notes(self) -> Sequence[str]:
         """That none of the rows to learn from, or every one, lies in the desired region."""
         found = one_sided(self.past, self.task.region)
         return (found,) if found else ()
@@ -226,7 +237,7 @@ class RehearsalTable(RehearsalProblem):
             for name, column in zip(table.names, table.values.T, strict=True)
         }
         cautions = {"caution": CAUTION}
-        for sentence in self.notes():
+        for sentence in self.region_notes():
             cautions["caution: outcomes"] = sentence
         for number, sentence in enumerate(untrue_graph(table, self.task), 1):
             cautions[f"caution: graph {number}"] = sentence
@@ -251,31 +262,32 @@ class RehearsalTable(RehearsalProblem):
         }
 
 
-def _frame(
-    given: Rows | None, role: str, called: str, faults: list[str] | None = None
-) -> tuple[pd.DataFrame, str]:
-    """Rows as a data frame numbered from 0, and their name in messages.
+def _frame(given: Rows | None, role: str, called: str, faults: list[str] | None = None) -> ReadTable:
+    """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages.
 
     Args:
-        given: A file, a data frame or a table.
+        given: A file, a data frame, a table, or a table that was read.
         role: The argument that names the file.
         called: Name of rows in memory.
         faults: Collects duplicate column names instead of raising for them.
     """
+    if isinstance(given, ReadTable):
+        return given
     if given is None or isinstance(given, str | Path):
-        return table_file(given, role, faults), str(given)
+        return read_table(given, role, faults)
     if isinstance(given, Table):
         if bool(given.altered.any()):
             raise TableError(
                 f"{called}: expected observations; {int(given.altered.any(-1).sum())} rows have a value that "
                 "was set by a decision: leave those rows out, such as by table.unaltered(names)"
             )
-        return pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names)), called
+        rows = pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names))
+        return ReadTable(rows, called)
     names = [str(name) for name in given.columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise TableError(f"{called}: several columns are called {', '.join(map(repr, twice))}: rename them")
-    return given.set_axis(names, axis=1).reset_index(drop=True), called
+    return ReadTable(given.set_axis(names, axis=1).reset_index(drop=True), called)
 
 
 def _unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:

@@ -16,7 +16,8 @@ from pathlib import Path
 import yaml
 
 from rehearsal_torch.graphs.bootstrap import GraphPosterior
-from rehearsal_torch.graphs.formats import to_dagitty, write_graph
+from rehearsal_torch.graphs.dagitty import to_dagitty
+from rehearsal_torch.graphs.formats import write_graph
 from rehearsal_torch.graphs.learning import Learnt
 from rehearsal_torch.reporting.figures.graph import draw_graph
 

@@ -114,8 +114,8 @@ def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, mon
     [
         (
             [],
-            "learn_graph needs data= (the table, a .csv or .csv.gz with a header row). For example: python "
-            "scripts/learn_graph.py data=DATA",
+            "learn_graph needs data= (the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row). "
+            "For example: python scripts/learn_graph.py data=DATA",
         ),
         (["data=no.csv"], "there is no file no.csv: check data="),
         (["data=TABLE"], "note: expected numbers; got 'text' in line 2"),

@@ -1,0 +1,8 @@
+"""``python -m rehearsal_torch VERB ...``, which is ``rehearsal VERB ...``."""
+
+import sys
+
+from rehearsal_torch.program import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""The verb init: writes a first problem file from a table, which its author corrects and fills in.
+
+Nothing is asked, and no file is overwritten without force=true.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
+from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.cli.subcommand import Option, Verb
+
+_HELP = ("-h", "--help", "help")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Args:
+        arguments: The arguments after the script's name; None for those of the process.
+
+    Returns:
+        The exit code.
+    """
+    typed = list(sys.argv[1:] if arguments is None else arguments)
+    if typed and typed[0] in _HELP:
+        print(VERB.help())
+        return 0
+    return exit_code(lambda: init(VERB.read(typed)), "Interrupted; nothing was written.")
+
+
+def init(options: Mapping[str, str]) -> int:
+    """Writes a first problem file.
+
+    Args:
+        options: The verb's options.
+
+    Returns:
+        0.
+
+    Raises:
+        UserError: if the table cannot be used, or the file exists.
+    """
+    out = Path(options["out"])
+    if out.suffix.lower() not in (".yaml", ".yml"):
+        raise UserError("expected a file that ends in .yaml", f"out={out}", "For example: out=problem.yaml")
+    if (out.exists() or out.is_symlink()) and options["force"] != "true":
+        raise UserError("exists already", f"out={out}", "Name another file with out=, or add force=true")
+    from rehearsal_torch.data.reading import read_table
+    from rehearsal_torch.files.writing import write_text
+    from rehearsal_torch.problems.written.first_draft import first_draft
+
+    with as_user_error("init"):
+        table = read_table(options["data"], "data")
+        file = Path(os.path.relpath(Path(options["data"]).resolve(), out.parent.resolve())).as_posix()
+        write_text(out, first_draft(table, file, str(out)))
+    for note in table.notes:
+        print(f"Note: {note}.")
+    print(f"Written: {out}. Correct the guessed roles, fill in the lines that are marked, and type")
+    print(f"  {spoken('check')} problem={out}")
+    return 0
+
+
+VERB = Verb(
+    "init",
+    "Writes a first problem file from a table: guesses kinds and roles, and marks what is to be filled in.",
+    (
+        Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True),
+        Option("out", "the problem file", "problem.yaml"),
+        Option("force", "overwrites the file", "false", ("true", "false")),
+    ),
+    init,
+    "init",
+)

@@ -1,0 +1,111 @@
+"""The cases of a problem file, and the bounds that each case has of its own.
+
+    bounds: {bmi: [current - 3, current]}
+
+A limit is a number or a linear function of the action's present value in the case, `current`, which the cases
+(or, without cases, the rows) have in the action's column. The interval is cut to the range that all cases
+share.
+
+Source: ours; Du et al. (2026), Sec. 2.1, for actions within a box.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rehearsal_torch.data.problem_file.findings import Findings, key
+from rehearsal_torch.data.problem_file.form import DataForm
+from rehearsal_torch.data.problem_file.rows import rows_of
+from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
+from rehearsal_torch.files.schema import meant
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.inequalities import InequalityError, Linear, linear
+
+CURRENT = "current"
+
+
+def case_rows(
+    written: DataForm | Sequence[Mapping[str, Any]] | None, folder: Path, found: Findings
+) -> ReadTable | None:
+    """The cases; None if there are none of their own, or with a fault."""
+    if written is None:
+        return None
+    if isinstance(written, DataForm):
+        return rows_of(written, folder, "cases", found)
+    frame = pd.DataFrame([dict(each) for each in written])
+    # Counted from 1, as the lines of a file are from 2.
+    return ReadTable(frame.set_axis(range(-1, len(frame) - 1)), f"the list of cases in {found.source}")
+
+
+def ranges_of(
+    bounds: Mapping[str, Sequence[str]], box: Box, rows: ReadTable, found: Findings
+) -> dict[str, list[tuple[float, float]]]:
+    """(lower, upper) of each row, for the actions that have bounds of their own.
+
+    Args:
+        bounds: Action to its two limits, as text.
+        box: The range that all cases share.
+        rows: The cases, with a column for each of these actions if a limit has `current`.
+        found: Collects faults.
+    """
+    made = {}
+    for name, limits in bounds.items():
+        path = key("bounds", name)
+        if name not in box.names:
+            found.fault(path, f"is no action; {meant(name, box.names)}")
+            continue
+        if name in box.levels:
+            found.fault(
+                path, f"{name} is set to some values only, which are the same in all cases: leave it out"
+            )
+            continue
+        sums = [_read(text, path, found) for text in limits]
+        if None in sums:
+            continue
+        if any(each.weights for each in sums if each is not None):
+            if wrong := number_faults(rows.frame, [name]):
+                found.fault(path, f"the present value: {rows.where}: {wrong[0]}")
+                continue
+            current = numbers_of(rows.frame[name]).tolist()
+        else:
+            current = [0.0] * len(rows.frame)
+        made[name] = _intervals(sums, current, box.bounds()[name], path, rows, found)
+    return made
+
+
+def _read(text: str, path: str, found: Findings) -> Linear | None:
+    try:
+        made = linear(text)
+    except InequalityError as error:
+        found.fault(path, str(error))
+        return None
+    if odd := [name for name in made.weights if name != CURRENT]:
+        found.fault(path, f"{text!r}: expected numbers and `current`, the present value; got {odd[0]!r}")
+        return None
+    return made
+
+
+def _intervals(
+    sums: Sequence[Linear | None],
+    current: Sequence[float],
+    shared: tuple[float, float],
+    path: str,
+    rows: ReadTable,
+    found: Findings,
+) -> list[tuple[float, float]]:
+    made = []
+    for place, value in enumerate(current):
+        ends = [each.constant + each.weights.get(CURRENT, 0.0) * value for each in sums if each is not None]
+        lower, upper = max(ends[0], shared[0]), min(ends[1], shared[1])
+        if ends[0] > ends[1] or lower > upper:
+            line = int(rows.frame.index[place]) + 2
+            found.fault(
+                path,
+                f"line {line} of {rows.where}: [{ends[0]:g}, {ends[1]:g}] has nothing in common with the "
+                f"range [{shared[0]:g}, {shared[1]:g}]: widen one of the two",
+            )
+            break
+        made.append((lower, upper))
+    return made

@@ -1,0 +1,230 @@
+"""The schema of a problem file.
+
+    data: visits.csv                  # or {file, sheet, separator, decimal}, or {sql, query}
+    variables:                        # every variable of the graph, with its role
+      age: context
+      bmi: {role: action, unit: kg/m2, range: [20, 35]}
+      progression: outcome
+    graph: ["age -> bmi", "{age bmi} -> progression"]
+    desired: progression <= 140
+    cases: cases.csv                  # optional
+    bounds: {bmi: [current - 3, current]}
+
+The schema looks after the parts of a problem file itself; graph, desired region and candidate sets are read
+by the reader of tasks (`data.task_file`). Messages never show what `data` holds: a connection string may have
+a password.
+
+Source: ours.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from rehearsal_torch.files.schema import (
+    Bounds,
+    Name,
+    Number,
+    Schema,
+    fault,
+    form,
+    list_of,
+    mapping,
+    meant,
+)
+
+ROLES = ("context", "action", "outcome", "other")
+KINDS = ("continuous", "integer", "binary", "ordinal", "categorical")
+DATA = (
+    "a file, or {file: ..., sheet: ..., separator: ..., decimal: ...}, or {sql: sqlite:///FILE, query: ...}"
+)
+MOST = 100_000
+# The forms of `cases`. A fault of a form that was not meant would show what is there.
+SOURCE, LISTED, NOTHING = form("file", "sheet", "separator", "decimal", "sql", "query"), form(), form("none")
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or value not in choices:
+            raise fault(
+                f"one of {', '.join(choices)}", value, meant(value, choices) if isinstance(value, str) else ""
+            )
+        return value
+
+    return check
+
+
+def _positive(value: float) -> float:
+    if not value > 0:
+        raise fault("a number above 0", value)
+    return value
+
+
+def _untold(words: str) -> PydanticCustomError:
+    """A fault that does not show what was found."""
+    return PydanticCustomError("fault", "{words}", {"words": words})
+
+
+def _hidden_text(value: Any) -> Any:
+    if not isinstance(value, str) or not value.strip():
+        raise _untold("expected a text; what is there is not shown, since it may hold a password")
+    return value
+
+
+def _source(plain: Any) -> Any:
+    if isinstance(plain, DataForm):
+        return plain
+    if isinstance(plain, str) and plain.strip() and "://" not in plain:
+        return {"file": plain}
+    if not isinstance(plain, dict):
+        raise _untold(f"expected {DATA}")
+    if words := _unknown(plain, DataForm):
+        raise _untold(words)
+    if ("file" in plain) == ("sql" in plain):
+        raise _untold(f"expected either file or sql: {DATA}")
+    if ("sql" in plain) != ("query" in plain):
+        raise _untold("sql and query belong together: expected both")
+    extra = sorted({"sheet", "separator", "decimal"} & set(plain)) if "sql" in plain else []
+    if extra:
+        raise _untold(f"{', '.join(extra)}: for files only; leave it out beside sql")
+    return plain
+
+
+def _unknown(plain: dict[Any, Any], model: type[Schema]) -> str:
+    """Keys that a form does not have, in words that show no values; empty if there are none."""
+    odd = [str(each) for each in plain if each not in model.model_fields]
+    return "; ".join(f"unknown key {each!r}, {meant(each, model.model_fields)}" for each in odd)
+
+
+def _variable(plain: Any) -> Any:
+    if isinstance(plain, dict) and (words := _unknown(plain, VariableForm)):
+        raise _untold(words)
+    return {"role": plain} if isinstance(plain, str) else plain
+
+
+def _limits(pair: Any) -> Any:
+    if not isinstance(pair, list) or len(pair) != 2 or not all(_limit(each) for each in pair):
+        raise fault("[lower, upper], each a number or a sum such as current - 3", pair)
+    return [str(each) for each in pair]
+
+
+def _limit(value: Any) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _case(plain: Any) -> Any:
+    if not isinstance(plain, dict) or not all(_limit(each) for each in plain.values()):
+        raise fault("a case, {variable: number}", plain)
+    return plain
+
+
+def _cases(plain: Any) -> Any:
+    if isinstance(plain, list):
+        if not plain or len(plain) > MOST:
+            raise fault(f"1 to {MOST} cases", f"{len(plain)} cases")
+        return plain
+    return None if plain is None else _source(plain)
+
+
+def _which(plain: Any) -> str:
+    return NOTHING if plain is None else LISTED if isinstance(plain, list) else SOURCE
+
+
+class DataForm(Schema):
+    """Where rows come from."""
+
+    file: Annotated[str, BeforeValidator(_hidden_text)] | None = Field(
+        default=None, description="a table, relative to the folder of this file"
+    )
+    sheet: str | None = Field(default=None, description="the sheet of a workbook; the first by default")
+    separator: str | None = Field(default=None, description="of a text file; detected by default")
+    decimal: str | None = Field(
+        default=None, description="the decimal sign of a text file; detected by default"
+    )
+    sql: Annotated[str, BeforeValidator(_hidden_text)] | None = Field(
+        default=None, repr=False, description="sqlite:///FILE, a data base to be read"
+    )
+    query: Annotated[str, BeforeValidator(_hidden_text)] | None = Field(
+        default=None, repr=False, description="one select statement"
+    )
+
+
+class VariableForm(Schema):
+    """A variable: a column of the data."""
+
+    role: Annotated[str, BeforeValidator(_one_of(ROLES)), WithJsonSchema({"enum": list(ROLES)})] = Field(
+        description="context (observed before deciding), action (may be set), outcome, or other"
+    )
+    kind: Annotated[str, BeforeValidator(_one_of(KINDS)), WithJsonSchema({"enum": list(KINDS)})] = Field(
+        default="continuous", description="what its numbers are"
+    )
+    unit: str | None = Field(default=None, description="its unit, for the reader")
+    range: Bounds | None = Field(default=None, description="of an action: [lower, upper]")
+    levels: Annotated[list[Number], list_of("a list of numbers")] | None = Field(
+        default=None, description="of an action: the only values that it may be set to"
+    )
+    step: Annotated[Number, AfterValidator(_positive)] | None = Field(
+        default=None, description="of an action: the distance of its values, from the lower end of range"
+    )
+    cost: Annotated[Number, AfterValidator(_positive)] | None = Field(
+        default=None, description="of an action: the weight of its change, for decision=micns"
+    )
+
+
+Source = Annotated[DataForm, BeforeValidator(_source, json_schema_input_type=str | DataForm)]
+_STRINGS = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+
+
+class ProblemForm(Schema):
+    """A problem of rehearsal: what is observed, what may be set, and what is desired."""
+
+    data: Source = Field(description=DATA)
+    variables: Annotated[
+        dict[
+            Name,
+            Annotated[
+                VariableForm,
+                BeforeValidator(_variable, json_schema_input_type=VariableForm | str),
+            ],
+        ],
+        mapping("{variable: {role: ...}}"),
+    ] = Field(description="{variable: {role: context, action, outcome or other, ...}}")
+    graph: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
+        description="edges such as [cause -> effect, ...], or a file (.dagitty, .gml, .graphml, .yaml)"
+    )
+    desired: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
+        description="inequalities of the outcomes, such as 0.6 <= repayment, joined by and, or a list of them"
+    )
+    cases: Annotated[
+        Annotated[DataForm, Tag(SOURCE)]
+        | Annotated[list[Annotated[dict[Name, Any], BeforeValidator(_case)]], Tag(LISTED)]
+        | Annotated[None, Tag(NOTHING)],
+        Discriminator(_which),
+        BeforeValidator(_cases, json_schema_input_type=str | DataForm | list[dict[str, float | str]] | None),
+    ] = Field(
+        default=None, description="the cases to decide for: a file, or a list; held-out rows by default"
+    )
+    identity: Name | None = Field(default=None, description="the column that names the cases")
+    bounds: dict[
+        Name,
+        Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])],
+    ] = Field(
+        default_factory=dict,
+        description="of each case, for an action: [lower, upper], with its present value as `current`",
+    )
+    candidates: Annotated[
+        Any, WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "string"}}})
+    ] = Field(default=None, description="sets of actions that may be set jointly; each alone by default")
+    unit: Name | None = Field(default=None, description="the column that says which rows belong together")
+
+
+def problem_schema() -> dict[str, Any]:
+    """The JSON schema of problem files, for editors."""
+    made = ProblemForm.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **made,
+        "title": "Problem of rehearsal",
+    }

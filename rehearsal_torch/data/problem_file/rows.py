@@ -1,0 +1,43 @@
+"""The rows that a problem file names: a file, or the result of a query.
+
+Source: ours.
+"""
+
+from pathlib import Path
+
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.form import DataForm
+from rehearsal_torch.data.reading import ReadTable, TableError, read_table
+from rehearsal_torch.data.tables.query import read_query
+
+
+def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTable | None:
+    """Reads rows; None with a fault.
+
+    Args:
+        form: Where they come from.
+        folder: The folder that a relative file is in.
+        part: The key of the problem file.
+        found: Collects faults.
+    """
+    faults: list[str] = []
+    table = None
+    try:
+        if form.sql is not None:
+            table = read_query(form.sql, form.query or "", folder, faults)
+        else:
+            file = folder / str(form.file)
+            if not file.is_file():
+                found.fault(
+                    part, f"there is no file {file}: the name is relative to the folder of the problem file"
+                )
+                return None
+            table = read_table(
+                file, part, faults, separator=form.separator, decimal=form.decimal, sheet=form.sheet
+            )
+    except TableError as error:
+        found.fault(part, str(error).removeprefix("data.sql: ").removeprefix("data.query: "))
+        return None
+    for each in faults:
+        found.fault(part, f"{table.where}: {each}")
+    return table

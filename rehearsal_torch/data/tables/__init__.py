@@ -1,0 +1,1 @@
+"""Tables from files and queries: separated text, Excel workbooks, Parquet, Feather and SQLite."""

@@ -1,0 +1,165 @@
+"""Data frames that were read from outside: limits, numbering of the rows, and faults of the header.
+
+The index of a frame is the line of the file minus two (the header of a plain file is line 1), so that every
+fault is reported with the line, or the row of the sheet, in which it occurs. Lines without any value are left
+out, as are columns without name and values: spreadsheets leave both. What is no number and no text, such as a
+date, is kept as text, so that it is reported and never taken for a number.
+
+Source: ours.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+BYTES = 2 * 2**30
+COLUMNS = 10_000
+CELLS = 200_000_000
+EXTRA = "pip install 'rehearsal-torch[files]'"
+
+
+class TableError(ValueError):
+    """A table that cannot be used; its message lists every fault."""
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """A table that was read.
+
+    Attributes:
+        frame: Its rows; the index is the line minus two.
+        where: Its name in messages.
+        notes: What the reader decided by itself (separator, decimal sign, sheet), one sentence each.
+    """
+
+    frame: pd.DataFrame
+    where: str
+    notes: tuple[str, ...] = ()
+
+
+def few_columns(count: int, where: str) -> None:
+    """Refuses a table with too many columns.
+
+    Raises:
+        TableError: if there are more than 10,000.
+    """
+    if count > COLUMNS:
+        raise TableError(f"{where}: expected at most {COLUMNS} columns; got {count}: is it the right table?")
+
+
+def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str]:
+    """Faults of duplicate column names, and of several unnamed columns with values.
+
+    Args:
+        header: The names as they are written; None for a column without a name.
+        frame: The rows, with a column for each.
+    """
+    named = [name for name in header if name is not None]
+    twice = sorted({name for name in named if named.count(name) > 1}) if len(set(named)) < len(named) else []
+    found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
+    nameless = [
+        place
+        for place, name in enumerate(header)
+        if name is None and place < frame.shape[1] and frame.iloc[:, place].notna().any()
+    ]
+    if len(nameless) > 1:
+        found.append(
+            f"columns {', '.join(str(place + 1) for place in nameless)} have values and no name: name them, "
+            "or delete them"
+        )
+    return found
+
+
+def without_empty_columns(frame: pd.DataFrame, header: Sequence[str | None]) -> pd.DataFrame:
+    """The table without unnamed columns that hold no value."""
+    empty = [
+        place
+        for place, name in enumerate(header)
+        if name is None and place < frame.shape[1] and frame.iloc[:, place].isna().all()
+    ]
+    return frame.drop(columns=frame.columns[empty]) if empty else frame
+
+
+def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | None) -> None:
+    """Appends faults to those of the caller, or raises them if there is no list.
+
+    Raises:
+        TableError: if there are faults and no list.
+    """
+    if faults is not None:
+        faults += found
+    elif found:
+        raise TableError(f"{where}: {'; '.join(found)}")
+
+
+def frame_of(
+    header: Sequence[Any],
+    rows: Iterable[Sequence[Any]],
+    where: str,
+    first: int = 0,
+    faults: list[str] | None = None,
+) -> pd.DataFrame:
+    """A data frame of the cells of a sheet or of a query's result.
+
+    Args:
+        header: The names; None, or text without a letter, for a column without a name.
+        rows: The rows, of any lengths up to that of the header.
+        where: The table's name in messages.
+        first: The index of the first row.
+        faults: Collects faults of the header instead of raising for them.
+
+    Raises:
+        TableError: if there are too many columns or cells, values beyond the last name, or, without
+            `faults`, faults of the header.
+    """
+    names = [None if cell is None or not str(cell).strip() else str(cell).strip() for cell in header]
+    few_columns(len(names), where)
+    kept, places, most = list[list[Any]](), list[int](), CELLS // max(len(names), 1)
+    for place, row in enumerate(rows, first):
+        cells = [plain_cell(cell) for cell in row]
+        if all(cell is None for cell in cells):
+            continue
+        if any(cell is not None for cell in cells[len(names) :]):
+            raise TableError(
+                f"{where}: line {place + 2} has values beyond the last column with a name: name every column"
+            )
+        if len(kept) >= most:
+            raise TableError(
+                f"{where}: expected at most {CELLS} cells; there are more: select what is needed"
+            )
+        kept.append([*cells[: len(names)], *[None] * (len(names) - len(cells))])
+        places.append(place)
+    frame = pd.DataFrame(
+        kept, columns=range(len(names)), index=pd.Index(places, dtype=np.int64), dtype=object
+    )
+    frame = frame.infer_objects()
+    refused_or_collected(header_faults(names, frame), where, faults)
+    columns = [f"Unnamed: {place}" if name is None else name for place, name in enumerate(names)]
+    seen: dict[str, int] = {}
+    for place, name in enumerate(columns):
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            columns[place] = f"{name}.{seen[name] - 1}"
+    frame.columns = pd.Index(columns)
+    return without_empty_columns(frame, names)
+
+
+def plain_cell(cell: Any) -> Any:
+    """A cell as a number, a truth value, text or None; anything else becomes text."""
+    if isinstance(cell, str):
+        text = cell.strip()
+        return None if not text or text == "#N/A" else text
+    if cell is None or isinstance(cell, bool | int | float | np.number | np.bool_):
+        return cell
+    if isinstance(cell, Decimal):
+        return float(cell)
+    if isinstance(cell, date | time):
+        return cell.isoformat()
+    if isinstance(cell, timedelta):
+        return str(cell)
+    return repr(cell) if isinstance(cell, bytes) else str(cell)

@@ -1,0 +1,301 @@
+"""Separated text: .csv, .tsv, with semicolons or vertical bars, plain or packed with gzip.
+
+A file is inspected before it is parsed: its type, encoding, separator, decimal sign, and unpacked size.
+
+The separator is the comma if the header has one; otherwise that of the semicolon, the tab and the vertical
+bar which occurs most often in the header. Where the header has a comma and another separator, the one that
+occurs equally often in every line is taken. Beside another separator than the comma, the decimal sign is the
+comma if no fewer of the numbers in the first lines have one than a point. What was
+detected is noted; both can be given.
+
+Source: ours.
+"""
+
+import gzip
+import json
+import re
+import shlex
+import warnings
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.tables.frame import (
+    BYTES,
+    ReadTable,
+    TableError,
+    few_columns,
+    header_faults,
+    refused_or_collected,
+    without_empty_columns,
+)
+
+HEAD = 2**20
+# Lines by which separator and decimal sign are detected.
+LINES = 500
+KINDS = {
+    b"PK\x03\x04": "a zip archive or an Excel workbook: unpack the archive, or name the workbook .xlsx",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls): save the sheet as .xlsx, or as 'CSV UTF-8 (comma "
+    "delimited)'",
+    b"PAR1": "a Parquet file: name it .parquet",
+    b"ARROW1": "a Feather file: name it .feather",
+    b"BZh": "packed with bzip2: unpack it, or pack it with gzip",
+    b"\xfd7zXZ": "packed with xz: unpack it, or pack it with gzip",
+    b"\x28\xb5\x2f\xfd": "packed with zstd: unpack it, or pack it with gzip",
+    b"%PDF": "a PDF: export the table as CSV",
+    b"SQLite format 3": "an SQLite data base: write a query into a problem file, data: {sql: "
+    '"sqlite:///FILE", query: "select ..."}',
+    b"\x1f\x8b": "packed with gzip: name it .csv.gz",
+}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+SIGNS = {",": "commas", ".": "points"}
+_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+_WHOLE = re.compile(r"[+-]?\d+")
+
+
+def read_separated(
+    file: Path,
+    separator: str | None = None,
+    decimal: str | None = None,
+    faults: list[str] | None = None,
+) -> ReadTable:
+    """Reads a text file of separated values with a header row.
+
+    Args:
+        file: The file, plain or packed with gzip (.gz), at most 2 GiB unpacked.
+        separator: One of , ; | and the tab; None detects it.
+        decimal: The decimal sign, "." or ","; None detects it.
+        faults: A list to which faults of header and decimal signs are appended instead of raising an error,
+            so that they are reported with the other faults.
+
+    Raises:
+        TableError: if it cannot be read as separated UTF-8 text, or, without `faults`, two columns have the
+            same name.
+        OSError: if the file cannot be read.
+    """
+    if separator not in (None, *SEPARATORS):
+        raise TableError(f"separator: expected one of , ; | and the tab; got {separator!r}")
+    if decimal not in (None, *SIGNS):
+        raise TableError(f"decimal: expected '.' or ','; got {decimal!r}")
+    head, packed = _head(file)
+    blank, lines = _checked(file, head)
+    found, sign, notes = _detected(file, lines, separator, decimal)
+    if found == sign == ",":
+        # Both signs are the comma: decimals stand in quotes.
+        notes = []
+    options: dict[str, Any] = {"sep": found, "decimal": sign, "packed": packed}
+    header = _parsed(file, **options, header=None, nrows=1, dtype=str, skiprows=blank).iloc[0]
+    few_columns(len(header), str(file))
+    frame = _parsed(file, **options, index_col=False, low_memory=False, skiprows=blank)
+    names = [None if pd.isna(name) else str(name) for name in header]
+    wrong = header_faults(names, frame)
+    frame = without_empty_columns(_with_values(file, options, blank, frame), names)
+    if sign == ",":
+        wrong += _mixed_signs(frame)
+        frame = _with_points(frame)
+    refused_or_collected(wrong, str(file), faults)
+    return ReadTable(frame, str(file), tuple(notes))
+
+
+def _head(file: Path) -> tuple[bytes, bool]:
+    """The first bytes, unpacked, and whether the file is packed with gzip; checks the unpacked size."""
+    with file.open("rb") as stream:
+        head = stream.read(HEAD)
+    if file.suffix != ".gz":
+        if file.stat().st_size > BYTES:
+            raise TableError(
+                f"{file}: expected at most {BYTES // 2**30} GiB; it is larger: keep the columns that are "
+                "needed"
+            )
+        return head, False
+    if head[:2] != b"\x1f\x8b":
+        raise TableError(f"{file} has the suffix .gz but is not packed with gzip: rename it to {file.stem}")
+    size = 0
+    try:
+        with gzip.open(file) as stream:
+            first = chunk = stream.read(HEAD)
+            while chunk:
+                size += len(chunk)
+                if size > BYTES:
+                    raise TableError(
+                        f"{file}: expected at most {BYTES // 2**30} GiB when unpacked; it is larger: keep "
+                        "the columns that are needed"
+                    )
+                chunk = stream.read(HEAD)
+    except EOFError as error:
+        raise TableError(f"{file} is an incomplete gzip archive: copy or download it again") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise TableError(f"{file} is a damaged gzip archive ({error}): copy or download it again") from error
+    return first, True
+
+
+def _checked(file: Path, head: bytes) -> tuple[int, list[str]]:
+    """The number of blank lines before the header, and the first lines; refuses a file that, by its first
+    bytes, is not separated UTF-8 text.
+    """
+    kind = next((kind for magic, kind in KINDS.items() if head.startswith(magic)), None)
+    if kind is not None or head[257:262] == b"ustar":
+        raise TableError(f"{file} is not comma-separated text but {kind or 'a tar archive: unpack it'}")
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2000]:
+        wide = (
+            "utf-16"
+            if head[:2] in (b"\xff\xfe", b"\xfe\xff")
+            else "utf-16-le"
+            if head[1:2] == b"\0" == head[3:4]
+            else "utf-16-be"
+        )
+        if wide == "utf-16-be" and not head[:1] == b"\0" == head[2:3]:
+            raise TableError(f"{file} is not comma-separated text: it holds binary data")
+        raise TableError(
+            f"{file} is UTF-16, not UTF-8: save it as 'CSV UTF-8 (comma delimited)', or type\n  "
+            f"{_rewritten(file, wide)}"
+        )
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    if len(head) == HEAD:
+        lines = lines[:-1] or lines
+    blank = next((place for place, line in enumerate(lines) if line.strip()), None)
+    if blank is None:
+        raise TableError(
+            f"{file} cannot be read as a comma-separated table: it is empty; expected .csv or .csv.gz with a "
+            "header row"
+        )
+    return blank, lines[blank : blank + LINES]
+
+
+def _detected(
+    file: Path, lines: list[str], separator: str | None, decimal: str | None
+) -> tuple[str, str, list[str]]:
+    """Separator, decimal sign, and a note of what was detected."""
+    found = _separator(file, lines) if separator is None else separator
+    sign = _sign(lines[1:], found) if decimal is None else decimal
+    told = []
+    if separator is None and found != ",":
+        told.append(f"separated by {SEPARATORS[found]}")
+    if decimal is None and (found != "," or sign != "."):
+        told.append(f"written with decimal {SIGNS[sign]}")
+    return found, sign, [f"{file} is read as {' and '.join(told)}"] if told else []
+
+
+def _separator(file: Path, lines: list[str]) -> str:
+    bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
+    header, rows = bare[0], bare[1:]
+    others = [
+        mark for mark in SEPARATORS if mark != "," and mark in header and (not rows or _some(rows, mark))
+    ]
+    if not others:
+        return ","
+    if "\t" in others and ".tsv" in file.suffixes:
+        return "\t"
+    best = max(others, key=header.count)
+    if "," not in header:
+        return best
+    commas, even = ({line.count(mark) for line in bare} for mark in (",", best))
+    return best if len(even) == 1 < len(commas) else ","
+
+
+def _some(rows: list[str], mark: str) -> bool:
+    return any(mark in line for line in rows)
+
+
+def _sign(rows: list[str], separator: str) -> str:
+    """The decimal sign: a point beside separating commas, else what more numbers have."""
+    if separator == ",":
+        return "."
+    cells = [cell.strip().strip('"') for line in rows for cell in line.split(separator)]
+    commas, points = (sum(bool(kind.fullmatch(cell)) for cell in cells) for kind in (_COMMA, _POINT))
+    return "," if commas and commas >= points else "."
+
+
+def _mixed_signs(frame: pd.DataFrame) -> list[str]:
+    """Faults of columns of numbers with decimal commas in which some have a point: thousands, or another
+    decimal sign.
+    """
+    found = []
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind not in "OTSU":
+            continue
+        cells = column.dropna().astype(str).str.strip()
+        points = cells.str.fullmatch(r"[+-]?[\d.]*\.\d+(?:,\d+)?").to_numpy(dtype=bool)
+        others = cells[~points]
+        rest = others.str.fullmatch(f"{_COMMA.pattern}|{_WHOLE.pattern}").to_numpy(dtype=bool)
+        if points.any() and rest.all():
+            place = int(points.argmax())
+            found.append(
+                f"{name}: expected decimal commas, without signs between thousands; got "
+                f"{cells.iloc[place]!r} in line {int(cells.index[place]) + 2}: write it as the others"
+            )
+    return found
+
+
+def _with_points(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with decimal points in columns that also hold text, so that the text alone is reported."""
+    for name in frame.columns[[frame[name].dtype.kind in "OTSU" for name in frame.columns]]:
+        cells = frame[name].astype(object)
+        numbers = cells.notna() & cells.astype(str).str.strip().str.fullmatch(_COMMA.pattern)
+        if numbers.any():
+            frame[name] = cells.where(~numbers, cells.astype(str).str.strip().str.replace(",", "."))
+    return frame
+
+
+def _rewritten(file: Path, encoding: str) -> str:
+    """A command that converts the file to commas, decimal points and UTF-8; pandas detects the separator."""
+    name, target = (
+        json.dumps(each, ensure_ascii=False) for each in (str(file), f"{file.name.split('.')[0]}_commas.csv")
+    )
+    options = f'encoding="{encoding}", sep=None, engine="python"'
+    return "python -c " + shlex.quote(
+        f"import pandas as pd; pd.read_csv({name}, {options}).to_csv({target}, index=False)"
+    )
+
+
+def _parsed(file: Path, packed: bool, **options: Any) -> pd.DataFrame:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            reading: dict[str, Any] = {
+                "skipinitialspace": True,
+                "skip_blank_lines": False,
+                "encoding": "utf-8-sig",
+                "compression": "gzip" if packed else None,
+            }
+            made: pd.DataFrame = pd.read_csv(file, **reading, **options)
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"{file} cannot be read as a comma-separated table: it is not UTF-8 (byte "
+            f"0x{error.object[error.start]:02x}), as spreadsheets save it: save "
+            f"it as 'CSV UTF-8 (comma delimited)', or type\n  {_rewritten(file, 'cp1252')}"
+        ) from error
+    except pd.errors.ParserWarning as error:
+        raise TableError(
+            f"{file}: rows have more fields than the header: name every column, put strings with commas in "
+            "quotes, and write decimal points"
+        ) from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, OverflowError) as error:
+        raise TableError(
+            f"{file} cannot be read as a comma-separated table ({' '.join(str(error).split())}): expected "
+            ".csv or .csv.gz with a header row"
+        ) from error
+    return made
+
+
+def _with_values(file: Path, options: dict[str, Any], blank: int, frame: pd.DataFrame) -> pd.DataFrame:
+    """The table without lines that hold no value, numbered like the file."""
+    frame.index = pd.RangeIndex(blank, blank + len(frame))
+    # Only lines with an empty first cell can be entirely empty.
+    some = np.flatnonzero(frame.iloc[:, 0].isna().to_numpy()) if frame.shape[1] else np.empty(0, int)
+    blank_rows = some[frame.iloc[some].isna().all(axis=1).to_numpy()] if len(some) else some
+    if not len(blank_rows):
+        return frame
+    kept = frame.drop(frame.index[blank_rows])
+    # Read again without these lines, so that whole numbers stay whole.
+    without = [*range(blank), *(blank + 1 + blank_rows).tolist()]
+    again = _parsed(file, **options, index_col=False, low_memory=False, skiprows=without)
+    if len(again) == len(kept):
+        again.index = kept.index
+        return again
+    return kept

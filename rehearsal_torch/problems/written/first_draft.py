@@ -1,0 +1,189 @@
+"""A first problem file from a table: kinds and roles are guessed, and every line says so.
+
+    outcome    the last column with a name such as outcome, target or y; else the last that can be used
+    action     the column with a name such as dose, price or treatment; else, of those with more than two
+               values, the one whose ranks are most correlated with those of the outcome
+    context    all other columns that can be used
+
+    binary     two values;  integer    up to 20 whole numbers;  continuous    otherwise
+
+Columns of text, with missing values, with a single value, or that number the rows are left out, with the
+reason. Graph and desired region cannot be guessed: the file has a place for them, with an example.
+
+Source: ours.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of
+
+OUTCOMES = "outcome|target|result|response|label|progression|success|yield|score|y"
+ACTIONS = "action|treatment|dose|dosage|drug|price|rate|budget|setting|temperature|intervention"
+WHOLE = 20
+COLUMNS = 60
+MARK = "# <- fill in"
+SHARES = (0.05, 0.95)
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    numbers: np.ndarray
+    kind: str
+
+    @property
+    def seen(self) -> str:
+        values = len(np.unique(self.numbers))
+        return f"{self.numbers.min():.6g} to {self.numbers.max():.6g}, {values} values"
+
+
+def first_draft(table: ReadTable, file: str, written: str) -> str:
+    """The text of a problem file.
+
+    Args:
+        table: The rows.
+        file: The name of the table in the problem file.
+        written: The name of the problem file, for the command in its first lines.
+
+    Raises:
+        TableError: if fewer than two columns can be used.
+    """
+    columns, left_out = _usable(table.frame)
+    if len(columns) < 2:
+        reasons = "; ".join(f"{name}: {why}" for name, why in left_out)
+        raise TableError(
+            f"{table.where}: expected at least two columns of numbers, an action and an outcome; got "
+            f"{len(columns)} ({reasons or 'there are no others'})"
+        )
+    outcome = _named(columns, OUTCOMES) or columns[-1]
+    others = [each for each in columns if each is not outcome]
+    action = _named(others, ACTIONS) or max(others, key=lambda each: _relevance(each, outcome))
+    context = [each for each in others if each is not action]
+    lines = [
+        f"# A problem of {len(table.frame)} rows. Correct what is guessed, fill in what is marked, then type",
+        f"#   rehearsal check {written}",
+        *(f"# {note}." for note in table.notes),
+        "",
+        "# The table, relative to the folder of this file.",
+        f"data: {_scalar(file)}",
+        "",
+        "# Every variable, with its role (guessed): context is known before deciding, an action may be set,",
+        "# an outcome should come out as desired, other is anything else. Kinds: continuous, integer,",
+        "# binary, ordinal.",
+        "variables:",
+        *(_line(each, "context") for each in context),
+        _action(action),
+        _line(outcome, "outcome"),
+        *(f"  # {_scalar(name)}: left out: {why}" for name, why in left_out),
+        "",
+        "# What directly influences what, an arrow for each; x <-> y if a hidden cause moves both. Add what",
+        "# is missing, or name a file (.dagitty, .gml, .graphml).",
+        f"graph: {MARK}: the arrows; delete the # before those that hold",
+        *_edges([each.name for each in context], action.name, outcome.name),
+        "",
+        "# Which outcomes are desired: inequalities with <= and >=, joined by and.",
+        f"desired: {MARK}, such as {_term(outcome.name)} <= {np.median(outcome.numbers):.4g}",
+        "",
+        "# The cases to decide for, a file or a list; without it, rows that are held out.",
+        "# cases:",
+        f"#   - {_case(context, action)}",
+        "# How far each case may go from its present value.",
+        f"# bounds: {{{_scalar(action.name)}: [current - 1, current + 1]}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]]]:
+    """The columns that a problem can use, and the reasons why others cannot be used."""
+    columns, left_out = list[_Column](), list[tuple[str, str]]()
+    for name in map(str, frame.columns):
+        faults = number_faults(frame, [name], varying=True)
+        numbers = numbers_of(frame[name])
+        if not name.strip() or len(name) > 200 or not name.isprintable() or "\n" in name:
+            left_out.append((repr(name)[:40], "a name of 1 to 200 letters in one line is needed"))
+        elif name.startswith("Unnamed: "):
+            left_out.append((name, "the column has no name"))
+        elif faults:
+            left_out.append((name, faults[0].removeprefix(f"{name}: ")))
+        elif _numbering(numbers):
+            left_out.append((name, "it numbers the rows"))
+        elif len(columns) >= COLUMNS:
+            left_out.append((name, f"one of more than {COLUMNS} columns"))
+        else:
+            columns.append(_Column(name, numbers, _kind(numbers)))
+    return columns, left_out
+
+
+def _numbering(numbers: np.ndarray) -> bool:
+    values = np.unique(numbers)
+    whole = bool((values == np.round(values)).all())
+    return whole and len(values) == len(numbers) > 2 and float(np.ptp(values)) == len(values) - 1
+
+
+def _kind(numbers: np.ndarray) -> str:
+    values = np.unique(numbers)
+    if len(values) == 2:
+        return "binary"
+    return "integer" if len(values) <= WHOLE and bool((values == np.round(values)).all()) else "continuous"
+
+
+def _named(columns: Sequence[_Column], words: str) -> _Column | None:
+    """The last column with one of some words in its name."""
+    pattern = re.compile(rf"(?:\A|[\W_])(?:{words})(?:\Z|[\W_])", re.IGNORECASE)
+    found = [each for each in columns if pattern.search(each.name)]
+    return found[-1] if found else None
+
+
+def _relevance(column: _Column, outcome: _Column) -> tuple[bool, float]:
+    """Whether a column has more than two values, and the rank correlation with the outcome, in size."""
+    one, other = (pd.Series(each.numbers).rank() for each in (column, outcome))
+    return column.kind != "binary", float(abs(np.corrcoef(one, other)[0, 1]))
+
+
+def _line(column: _Column, role: str) -> str:
+    return f"  {_scalar(column.name)}: {{role: {role}, kind: {column.kind}}}  # {column.seen}"
+
+
+def _action(column: _Column) -> str:
+    if column.kind == "binary":
+        return (
+            f"  {_scalar(column.name)}: {{role: action, kind: binary}}  # {column.seen}; one of them is set"
+        )
+    low, high = np.quantile(column.numbers, SHARES)
+    if not low < high:
+        low, high = column.numbers.min(), column.numbers.max()
+    return (
+        f"  {_scalar(column.name)}: {{role: action, kind: {column.kind}, range: [{low:.6g}, {high:.6g}]}}  "
+        f"# {column.seen}; the range holds nine of ten"
+    )
+
+
+def _edges(context: Sequence[str], action: str, outcome: str) -> list[str]:
+    pairs = [(each, after) for each in context for after in (action, outcome)] + [(action, outcome)]
+    return [f"  # - {_scalar(f'{_node(one)} -> {_node(other)}')}" for one, other in pairs]
+
+
+def _case(context: Sequence[_Column], action: _Column) -> str:
+    cells = [f"{_scalar(each.name)}: {np.median(each.numbers):.4g}" for each in [*context, action]]
+    return f"{{{', '.join(cells)}}}"
+
+
+def _node(name: str) -> str:
+    """A name as dagitty's statements have it."""
+    return name if re.fullmatch(r"[^\W\d][\w.]*", name) else f'"{name}"'
+
+
+def _term(name: str) -> str:
+    """A name as inequalities have it."""
+    return name if re.fullmatch(r"[^\W\d][\w.]*", name) and name not in ("and", "or") else f"`{name}`"
+
+
+def _scalar(text: str) -> str:
+    """A text as a YAML scalar in one line, also within braces."""
+    return yaml.safe_dump([text], allow_unicode=True, width=10_000, default_flow_style=True).strip()[1:-1]

@@ -1,0 +1,47 @@
+"""A user-supplied problem file: its rows to learn from, its cases, and the bounds of each case.
+
+Source: `data.problem_file` (the file); `problems.rehearsal.own_table` (the problem).
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+
+
+class OwnProblem(RehearsalTable):
+    """A problem file, as a table and a task.
+
+    Args:
+        path: The problem file, or one that was read.
+        validation: Share of the rows that is held out, in [0, 1); None holds out a fifth, ten rows at least,
+            or none if the file has cases.
+        kept: Which rows are held out: "random", or the "last" of the file.
+        seed: Seed of the random choice.
+
+    Raises:
+        ProblemError: if the file cannot be used; all faults are listed.
+        ValueError: if another argument is out of range, or there are too few rows to hold some out.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | WrittenProblem | None,
+        validation: float | None = None,
+        kept: str = "random",
+        seed: int = 0,
+    ) -> None:
+        problem = path if isinstance(path, WrittenProblem) else written_problem(path)
+        self.problem = problem
+        super().__init__(problem.rows, problem.task, problem.cases, problem.identity, validation, kept, seed)
+
+    def case(self, index: int) -> RehearsalCase:
+        """Case number `index`, within its own bounds."""
+        case = super().case(index)
+        if not self.problem.ranges:
+            return case
+        place = index if self.problem.cases is not None else self._places[index]
+        own = {name: ranges[place] for name, ranges in self.problem.ranges.items()}
+        return replace(case, feasible={**case.feasible, **own})

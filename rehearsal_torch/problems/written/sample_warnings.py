@@ -1,0 +1,84 @@
+"""Warnings about a problem that can be decided by, and may not mean what its author means.
+
+    few rows                 fewer than 10 for each variable, or fewer than 50
+    hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
+    like an identifier       whole numbers, each once, without gaps
+    no path                  an action without a directed path to an outcome
+    contradicted graph       an action that is said not to matter, and does in the rows
+    desired already          more than 80% of the rows lie in the desired region
+    desired region unseen    no row, or every row, lies in it
+    beyond the rows          an action may be set further than any row goes
+
+Source: ours; `data.graph_check` for the test of the graph.
+"""
+
+import torch
+
+from rehearsal_torch.data.graph_check import untrue_graph
+from rehearsal_torch.data.problem_file.findings import key
+from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.problems.written.own_problem import OwnProblem
+
+FEW, FEW_EACH = 50, 10
+HARDLY, MOSTLY = 0.95, 0.8
+
+
+def warned(problem: OwnProblem) -> list[str]:
+    """The warnings, those of the file itself first; each with its line."""
+    found, table, task = problem.problem.findings, problem.every, problem.task
+    rows, names = len(table), task.graph.names
+    usual = max(FEW, FEW_EACH * len(names))
+    if rows < usual:
+        found.warn(
+            "data",
+            f"{rows} rows for {len(names)} variables: estimates will be rough; {usual} rows are usual",
+        )
+    for name in names:
+        column = table.columns((name,))[:, 0]
+        values, counts = column.unique(return_counts=True)
+        if len(values) > 2 and float(counts.max()) > HARDLY * rows:
+            found.warn(
+                key("variables", name),
+                f"{int(counts.max())} of {rows} rows have the value {float(values[counts.argmax()]):g}: it "
+                "hardly varies, so that little is learnt of its effect",
+            )
+        whole = bool((column == column.round()).all())
+        if whole and len(values) == rows and float(values[-1] - values[0]) == rows - 1:
+            found.warn(
+                key("variables", name),
+                "every row has another whole number, without gaps: is it a row number or an identifier, and "
+                "no variable?",
+            )
+    for name in task.box.names:
+        if not reaches((task.graph,), (name,), task.outcomes):
+            found.warn(
+                key("variables", name),
+                f"no directed path leads from {name} to {' or '.join(task.outcomes)}: it will never be set",
+            )
+    for sentence in untrue_graph(table, task):
+        found.warn("", sentence)
+    inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
+    for sentence in problem.region_notes():
+        found.warn("desired", sentence)
+    if MOSTLY < inside < 1:
+        found.warn(
+            "desired",
+            f"{inside:.0%} of the rows lie in the desired region already: there is little left to avoid",
+        )
+    _beyond(problem)
+    return found.warnings
+
+
+def _beyond(problem: OwnProblem) -> None:
+    """Warnings of actions that may be set further than any row goes."""
+    found, table = problem.problem.findings, problem.every
+    for name, (lower, upper) in problem.task.box.bounds().items():
+        column = table.columns((name,))[:, 0]
+        low, high = (float(each) for each in torch.aminmax(column))
+        slack = 1e-9 * (1 + abs(low) + abs(high))
+        if lower < low - slack or upper > high + slack:
+            found.warn(
+                key("variables", name, "range"),
+                f"may be set from {lower:g} to {upper:g}; the rows go from {low:g} to {high:g}: beyond them "
+                "nothing was observed",
+            )

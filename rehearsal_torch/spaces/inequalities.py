@@ -1,0 +1,301 @@
+"""Linear inequalities as text, read into the faces of a polytope.
+
+    0.6 <= repayment                      at least 0.6
+    65 <= map <= 100                      an interval
+    sales - 2*cost >= 10 and cost <= 4    several, all of which must hold
+
+The grammar, with names as they stand in the table; a name with blanks or other signs, or called `and`, stands
+in backticks or double quotes:
+
+    region    = relation { "and" relation }
+    relation  = sum ("<=" | ">=") sum [ the same sign, sum ]
+    sum       = ["+" | "-"] product { ("+" | "-") product }
+    product   = factor { ("*" | "/") factor }        at most one factor has a variable; divisors have none
+    factor    = number | name | "(" sum ")"
+
+Every relation becomes one face, or two: m'y <= d, with the variables on the left. Strict signs, equalities
+and `or` are refused: a region is closed and convex, with an interior. An error says at which character it is.
+
+Source: ours; Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rehearsal_torch.files.schema import LARGEST
+
+LONGEST, DEEPEST, FACES = 10_000, 20, 1000
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    |(?P<sign><=|>=|=<|=>|==|!=|<|>|=|≤|≥|≠)
+    |(?P<mark>[-+*/()])
+    |`(?P<tick>[^`]*)`
+    |"(?P<quoted>[^"]*)"
+    |(?P<word>[^\W\d][\w.]*))""",
+    re.VERBOSE,
+)
+_PLAIN = re.compile(r"[^\W\d][\w.]*\Z")
+_SIGNS = {"<=": "<=", ">=": ">=", "≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
+CLOSED = "a bound belongs to the region; for whole numbers below 3 write <= 2"
+EQUAL = "a region has an interior; write an interval, such as 1.5 <= grade <= 2.5"
+OTHERS = {"<": CLOSED, ">": CLOSED, "=": EQUAL, "==": EQUAL, "!=": EQUAL, "≠": EQUAL}
+WHAT = "a number, a name or ("
+
+
+class InequalityError(ValueError):
+    """A text that is no linear inequality.
+
+    Attributes:
+        place: The character of the text at which the error is, from 1.
+    """
+
+    def __init__(self, text: str, place: int, words: str) -> None:
+        self.place = place
+        start = max(place - 21, 0)
+        near = text[start : place + 39]
+        super().__init__(f"at character {place} of {'...' * (start > 0)}{near!r}: {words}")
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear form, sum of weights times variables, plus a constant."""
+
+    weights: dict[str, float]
+    constant: float
+
+    def plus(self, other: "Linear", sign: float) -> "Linear":
+        """The sum of this and `sign` times another."""
+        weights = dict(self.weights)
+        for name, weight in other.weights.items():
+            weights[name] = weights.get(name, 0.0) + sign * weight
+        return Linear(weights, self.constant + sign * other.constant)
+
+    def times(self, factor: float) -> "Linear":
+        """A multiple."""
+        return Linear({name: factor * each for name, each in self.weights.items()}, factor * self.constant)
+
+
+@dataclass(frozen=True)
+class Inequalities:
+    """The faces m'y <= d of a region.
+
+    Attributes:
+        names: The variables, in the order in which they occur.
+        normals: m for each face, over the names.
+        offsets: d for each face.
+    """
+
+    names: tuple[str, ...]
+    normals: tuple[tuple[float, ...], ...]
+    offsets: tuple[float, ...]
+
+    def text(self) -> str:
+        """The inequalities as text, which is read back to the same faces."""
+        return " and ".join(
+            f"{_sum_text(self.names, normal)} <= {offset!r}"
+            for normal, offset in zip(self.normals, self.offsets, strict=True)
+        )
+
+
+def inequalities(text: str | Sequence[str]) -> Inequalities:
+    """Reads inequalities.
+
+    Args:
+        text: One text, or several, all of which must hold.
+
+    Raises:
+        InequalityError: at the first character that cannot be read.
+    """
+    found = [face for each in ([text] if isinstance(text, str) else text) for face in _Reader(each).region()]
+    if not found:
+        raise InequalityError("", 1, "expected an inequality, such as 0.6 <= repayment")
+    names = tuple(dict.fromkeys(name for face in found for name in face.weights))
+    return Inequalities(
+        names,
+        tuple(tuple(face.weights.get(name, 0.0) + 0.0 for name in names) for face in found),
+        tuple(0.0 - face.constant for face in found),
+    )
+
+
+def linear(text: str) -> Linear:
+    """Reads one sum, such as current - 3.
+
+    Raises:
+        InequalityError: at the first character that cannot be read.
+    """
+    reader = _Reader(text)
+    found = reader.sum()
+    reader.end("expected the end")
+    return found
+
+
+def _sum_text(names: Sequence[str], normal: Sequence[float]) -> str:
+    parts = [(weight, name) for weight, name in zip(normal, names, strict=True) if weight]
+    texts = [
+        f"{'-' if weight < 0 else '+' if place else ''}{' ' * (place > 0)}{abs(weight)!r}*{_quoted(name)}"
+        for place, (weight, name) in enumerate(parts)
+    ]
+    return " ".join(texts)
+
+
+def _quoted(name: str) -> str:
+    if _PLAIN.match(name) and name not in ("and", "or"):
+        return name
+    return f'"{name}"' if "`" in name else f"`{name}`"
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    value: str
+    place: int
+
+
+class _Reader:
+    """Reads a text from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.depth = text, 0, 0
+        if len(text) > LONGEST:
+            raise InequalityError(text[:40], 1, f"expected at most {LONGEST} characters; got {len(text)}")
+        self.tokens = self._tokens()
+
+    def _tokens(self) -> list[_Token]:
+        found, at, end = list[_Token](), 0, len(self.text.rstrip())
+        while at < end:
+            match = _TOKEN.match(self.text, at)
+            if match is None:
+                at += len(self.text[at:]) - len(self.text[at:].lstrip())
+                odd = self.text[at]
+                quote = (
+                    f"a closing {odd}" if odd in '`"' else "a number, a name, a sign (<=, >=) or + - * / ( )"
+                )
+                raise InequalityError(self.text, at + 1, f"expected {quote}; got {odd!r}")
+            kind = str(match.lastgroup)
+            word = "name" if kind in ("tick", "quoted") else kind
+            found.append(_Token(word, match[kind], match.start(kind) + 1 - (kind in ("tick", "quoted"))))
+            at = match.end()
+        return [*found, _Token("end", "the end", end + 1)]
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.at]
+
+    def error(self, words: str) -> InequalityError:
+        got = self.next.value if self.next.kind == "end" else repr(self.next.value)
+        return InequalityError(self.text, self.next.place, f"{words}; got {got}")
+
+    def take(self, *values: str) -> str | None:
+        """The next mark or keyword, if it is one of these."""
+        if self.next.kind in ("mark", "word") and self.next.value in values:
+            self.at += 1
+            return self.tokens[self.at - 1].value
+        return None
+
+    def end(self, words: str) -> None:
+        if self.next.kind != "end":
+            raise self.error(words)
+
+    def region(self) -> list[Linear]:
+        found = self.relation()
+        while self.take("and") is not None:
+            found += self.relation()
+            if len(found) > FACES:
+                raise self.error(f"expected at most {FACES} inequalities")
+        if self.next.value == "or" and self.next.kind == "word":
+            raise self.error("expected 'and': a region is convex, so that alternatives are no region")
+        self.end("expected 'and' or the end")
+        return found
+
+    def relation(self) -> list[Linear]:
+        start = self.next.place
+        left, sign = self.sum(), self.sign(None)
+        right = self.sum()
+        faces = [self.face(left, right, sign, start)]
+        if self.next.kind == "sign":
+            middle = self.next.place
+            again = self.sign(sign)
+            faces.append(self.face(right, self.sum(), again, middle))
+        if self.next.kind == "sign":
+            raise self.error("expected at most two signs in one inequality; join others with 'and'")
+        return faces
+
+    def sign(self, before: str | None) -> str:
+        token = self.next
+        if token.kind != "sign":
+            raise self.error("expected <= or >=")
+        if token.value in OTHERS:
+            raise InequalityError(
+                self.text, token.place, f"expected <= or >=; got {token.value!r}: {OTHERS[token.value]}"
+            )
+        if before is not None and _SIGNS[token.value] != before:
+            raise self.error(f"expected {before} again, as in 65 <= map <= 100")
+        self.at += 1
+        return _SIGNS[token.value]
+
+    def face(self, left: Linear, right: Linear, sign: str, place: int) -> Linear:
+        made = left.plus(right, -1.0) if sign == "<=" else right.plus(left, -1.0)
+        made = Linear({name: each for name, each in made.weights.items() if each}, made.constant)
+        if not made.weights:
+            raise InequalityError(self.text, place, "this inequality depends on no variable: leave it out")
+        numbers = [*made.weights.values(), made.constant]
+        if not all(math.isfinite(each) and abs(each) <= LARGEST for each in numbers):
+            raise InequalityError(self.text, place, f"expected numbers up to {LARGEST:g}: use another unit")
+        if small := [name for name, each in made.weights.items() if abs(each) < 1 / LARGEST]:
+            words = f"expected weights of at least {1 / LARGEST:g} in size; that of {small[0]!r} is smaller"
+            raise InequalityError(self.text, place, f"{words}: use another unit")
+        return made
+
+    def sum(self) -> Linear:
+        sign = self.take("+", "-")
+        found = self.product().times(-1.0 if sign == "-" else 1.0)
+        while (sign := self.take("+", "-")) is not None:
+            found = found.plus(self.product(), -1.0 if sign == "-" else 1.0)
+        return found
+
+    def product(self) -> Linear:
+        found = self.factor()
+        while (mark := self.take("*", "/")) is not None:
+            place, other = self.next.place, self.factor()
+            if mark == "/" and (other.weights or not other.constant):
+                raise InequalityError(self.text, place, "expected a number other than 0 to divide by")
+            if found.weights and other.weights:
+                raise InequalityError(
+                    self.text,
+                    place,
+                    "a product of two variables is not linear: add it as a column of the table",
+                )
+            if mark == "/":
+                found = found.times(1.0 / other.constant)
+            elif other.weights:
+                found = other.times(found.constant)
+            else:
+                found = found.times(other.constant)
+        if self.next.kind in ("word", "name", "number") and self.next.value not in ("and", "or"):
+            raise self.error("expected a sign between two values, such as 2*cost")
+        return found
+
+    def factor(self) -> Linear:
+        token = self.next
+        if token.kind == "number":
+            self.at += 1
+            if not float(token.value) <= LARGEST:
+                raise InequalityError(self.text, token.place, f"expected numbers up to {LARGEST:g}")
+            return Linear({}, float(token.value))
+        if token.kind == "name" or (token.kind == "word" and token.value not in ("and", "or")):
+            if not token.value.strip():
+                raise InequalityError(self.text, token.place, "expected a name between the quotes")
+            self.at += 1
+            return Linear({token.value: 1.0}, 0.0)
+        if self.take("(") is not None:
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise self.error(f"expected at most {DEEPEST} levels of brackets")
+            found = self.sum()
+            if self.take(")") is None:
+                raise self.error("expected )")
+            self.depth -= 1
+            return found
+        raise self.error(f"expected {WHAT}")

@@ -1,0 +1,8 @@
+"""Writes a first problem file from a table: python scripts/init.py data=table.csv out=problem.yaml."""
+
+import sys
+
+from rehearsal_torch.cli.verbs.init import main
+
+if __name__ == "__main__":
+    sys.exit(main())

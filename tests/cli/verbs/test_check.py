@@ -1,0 +1,185 @@
+"""The verb check: exit codes, what it prints, the schema, and that nothing secret is printed or recorded."""
+
+import json
+import sqlite3
+
+import pytest
+from sklearn.datasets import load_diabetes
+
+from rehearsal_torch.cli.verbs.check import main
+from rehearsal_torch.program import main as program
+from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
+from tests.places import ROOT
+
+SOUND = RIGHT | {"graph": ["x -> {a d y z}", "a -> {y z}", "d -> {y z}"], "desired": "y - 2*z >= 0"}
+
+
+@pytest.fixture
+def file(written, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.chdir(tmp_path)
+    return lambda **changes: written(**{**SOUND, **changes}).name
+
+
+def test_a_sound_file_ends_with_the_command_that_decides(file, capsys):
+    assert main([file()]) == 0
+    out = capsys.readouterr().out
+    inside = int((table()["y"] - 2 * table()["z"] >= 0).sum())
+    assert (
+        f"problem.yaml: no faults. 120 rows of table.csv, of which {inside} lie in the desired region; 24"
+        in out
+    )
+    line = next(line.split() for line in out.splitlines() if line.startswith("z "))
+    assert line[:4] == ["z", "outcome", "continuous", "kg"]
+    assert "1 warning\n- line" in out
+    assert (
+        out.splitlines()[-1]
+        == "To decide: python scripts/decide.py +experiment=own_problem path=problem.yaml"
+    )
+
+
+def test_costs_name_the_method_that_weighs_them(file, capsys):
+    about = SOUND["variables"] | {"a": {"role": "action", "range": [-1, 1], "cost": 2}}
+    assert main([f"problem={file(variables=about)}"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].endswith('decision=micns "objective.weights={a:2}"')
+
+
+def test_faults_are_listed_on_the_error_stream(file, capsys):
+    assert program(["check", file(desired="y < 2", data="tabel.csv")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("problem.yaml: 2 faults, nothing can be decided yet\n- line ")
+    assert "desired: at character 3 of 'y < 2'" in told.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ([], "no problem file is given. For example:"),
+        (["problem=nowhere.yaml"], "nowhere.yaml: there is no such file"),
+        (["problem=a.yaml", "shema=b"], "Did you mean schema?"),
+    ],
+)
+def test_slips_are_answered(tmp_path, monkeypatch, capsys, typed, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(typed) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["schema=problem.schema.json"]) == 0
+    schema = json.loads((tmp_path / "problem.schema.json").read_text())
+    assert schema["required"] == ["data", "variables", "graph", "desired"]
+    assert "# yaml-language-server: $schema=problem.schema.json" in capsys.readouterr().out
+    (tmp_path / "problem.schema.json").write_text("mine")
+    assert main(["schema=problem.schema.json"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert (tmp_path / "problem.schema.json").read_text() == "mine"
+    assert main(["schema=problem.schema.json", "force=true"]) == 0
+
+
+def test_help(capsys):
+    assert main(["--help"]) == 0
+    assert "schema=..." in capsys.readouterr().out
+
+
+QUERY = {"sql": "sqlite:///secret.db", "query": "select * from t where 'hunter2' <> ''"}
+
+
+@pytest.fixture
+def base(tmp_path):
+    opened = sqlite3.connect(tmp_path / "secret.db")
+    table().to_sql("t", opened, index=False)
+    opened.close()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"sql": "postgresql://me:hunter2@secret/db", "query": "select 1"},
+        {"sql": "sqlite:///secret/hunter2.db", "query": "select 1"},
+        {"sql": "sqlite:///secret.db", "query": "select 'hunter2"},
+        {"sql": "sqlite:///secret.db", "queri": "hunter2"},
+        "mysql://me:hunter2@secret/db",
+    ],
+)
+def test_no_message_holds_a_connection(base, file, capsys, data):
+    assert main([file(data=data)]) == 2
+    told = capsys.readouterr()
+    assert "data" in told.err
+    for secret in ("hunter2@", "secret", "hunter2.db"):
+        assert secret not in told.out + told.err
+
+
+def test_a_yaml_error_does_not_quote_the_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "problem.yaml").write_text('data: {sql: "postgresql://me:hunter2@h", query: [}\n')
+    assert main(["problem.yaml"]) == 2
+    assert "hunter2" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_no_run_folder_holds_a_connection(base, file, capsys):
+    assert main([file(data=QUERY)]) == 0
+    assert (
+        program(["decide", "problem.yaml", "+experiment=own_problem", "decision=none", "limit=3", "out=run"])
+        == 0
+    )
+    told = capsys.readouterr()
+    files = [each for each in (base / "run").rglob("*") if each.is_file()]
+    assert len(files) > 5
+    whole = b"".join(each.read_bytes() for each in files).decode("utf-8", errors="replace")
+    for secret in ("hunter2", "secret", "sqlite", "select *"):
+        assert secret not in whole + told.out + told.err
+
+
+# Problem files with the number of their faults and parts of the messages that are expected, in comments.
+BROKEN = sorted((ROOT / "tests" / "fixtures" / "problem_files").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
+def test_broken_files_get_the_messages_that_they_ask_for(path, capsys):
+    comments = [line[2:] for line in path.read_text().splitlines() if line.startswith("# ")]
+    (count,) = (int(line.partition(": ")[2]) for line in comments if line.startswith("faults"))
+    expected = [line.partition(": ")[2] for line in comments if line.startswith("expects")]
+    assert main([f"problem={path}"]) == (2 if count else 0)
+    told = capsys.readouterr()
+    if not count:
+        assert told.err == ""
+        return
+    faults = [line for line in told.err.splitlines() if line.startswith("- ")]
+    assert len(faults) == count, told.err
+    for words in expected:
+        assert words in told.err, told.err
+    for each in faults:
+        assert each.startswith("- line ") or "no such" in each or "missing" in each, each
+    assert "Traceback" not in told.err
+    assert "hunter2" not in told.err
+
+
+def test_there_are_enough_broken_files():
+    assert len(BROKEN) > 30
+
+
+@pytest.mark.slow
+def test_the_example_of_the_page_decides_within_the_bounds_of_each_case(tmp_path, monkeypatch, capsys):
+    page = (ROOT / "docs" / "own_table.md").read_text()
+    problem = page.split("```yaml\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "problem.yaml").write_text(problem)
+    rows = load_diabetes(as_frame=True, scaled=False).frame.rename(columns={"target": "progression"})
+    rows.to_csv("diabetes.csv", index=False)
+    assert program(["check", "problem.yaml"]) == 0
+    assert (
+        "442 rows of diabetes.csv, of which 221 lie in the desired region; 2 cases" in capsys.readouterr().out
+    )
+    typed = ["problem.yaml", "+experiment=own_problem", "decision=outcome_regression", "out=run", "workers=1"]
+    assert program(["decide", *typed]) == 0
+    found = [json.loads(line) for line in (tmp_path / "run" / "decisions.jsonl").read_text().splitlines()]
+    assert [row["status"] for row in found] == ["recommended"] * 2
+    for row, present in zip(found, (30, 34), strict=True):
+        assert row["estimate"]["point"] > row["baseline"]["point"]
+        if "bmi" in row["alteration"]:
+            assert present - 3 <= row["alteration"]["bmi"] <= present
+    assert any("bmi" in row["alteration"] for row in found)

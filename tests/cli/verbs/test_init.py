@@ -1,0 +1,83 @@
+"""The verb init: a first file, filled in, checked, and decided by."""
+
+import json
+
+import pytest
+
+from rehearsal_torch.cli.verbs.init import main
+from rehearsal_torch.program import main as program
+from tests.data.problem_file.conftest import table
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    rows = table()
+    rows["good"] = rows["y"] - 2 * rows["z"]
+    rows[["x", "a", "d", "name", "good"]].to_csv("data/t.csv", sep=";", decimal=",", index=False)
+    return tmp_path
+
+
+def filled(desk, name="problem.yaml"):
+    text = (desk / name).read_text()
+    # The least that somebody does: take the arrows as they are, and write what is desired.
+    text = text.replace("  # - ", "  - ").replace("desired: #", "desired: good >= 0.5  #")
+    (desk / name).write_text(text)
+
+
+def test_a_draft_that_is_filled_in_passes_the_check(desk, capsys):
+    assert program(["init", "data/t.csv"]) == 0
+    out = capsys.readouterr().out
+    assert "Note: data/t.csv is read as separated by semicolons and written with decimal commas." in out
+    assert out.splitlines()[-1] == "  python scripts/check.py problem=problem.yaml"
+    assert "data: data/t.csv\n" in (desk / "problem.yaml").read_text()
+    assert program(["check", "problem.yaml"]) == 2
+    filled(desk)
+    assert program(["check", "problem.yaml"]) == 0
+    assert "To decide: " in capsys.readouterr().out
+
+
+def test_the_table_is_named_relative_to_the_file(desk):
+    assert main(["data=data/t.csv", "out=data/deep/p.yaml"]) == 0
+    assert "data: ../t.csv\n" in (desk / "data/deep/p.yaml").read_text()
+    filled(desk, "data/deep/p.yaml")
+    assert program(["check", "data/deep/p.yaml"]) == 0
+
+
+def test_nothing_is_overwritten_unasked(desk, capsys):
+    (desk / "problem.yaml").write_text("mine")
+    assert main(["data=data/t.csv"]) == 2
+    assert "out=problem.yaml: exists already. Name another file with out=, or add force=true." in (
+        capsys.readouterr().err
+    )
+    assert (desk / "problem.yaml").read_text() == "mine"
+    assert main(["data=data/t.csv", "force=true"]) == 0
+    assert "variables:" in (desk / "problem.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ([], "init needs data="),
+        (["data=no.csv"], "there is no file no.csv"),
+        (["data=data/t.csv", "out=p.txt"], "expected a file that ends in .yaml"),
+        (["data=data/t.csv", "out=data"], "expected a file that ends in .yaml"),
+    ],
+)
+def test_slips_are_answered(desk, capsys, typed, words):
+    assert main(typed) == 2
+    assert words in capsys.readouterr().err
+    assert main(["--help"]) == 0
+
+
+@pytest.mark.slow
+def test_from_a_table_to_decisions(desk):
+    assert program(["init", "data/t.csv"]) == 0
+    filled(desk)
+    assert program(["check", "problem.yaml"]) == 0
+    typed = ["decide", "problem.yaml", "+experiment=own_problem", "limit=2", "out=run", "workers=1"]
+    assert program(typed) == 0
+    rows = [json.loads(line) for line in (desk / "run" / "decisions.jsonl").read_text().splitlines()]
+    assert len(rows) == 2
+    assert {row["status"] for row in rows} <= {"recommended", "no_action", "refused"}

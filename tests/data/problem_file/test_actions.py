@@ -1,0 +1,82 @@
+"""Kinds of columns, and the values that actions may be set to."""
+
+import pandas as pd
+import pytest
+
+from rehearsal_torch.data.problem_file.actions import costs, kind_faults, of_role, settable, setting_faults
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.form import VariableForm
+
+COLUMN = pd.Series([0.0, 1.0, 1.0, 2.5, 4.0])
+
+
+def form(**settings):
+    return VariableForm(**{"role": "action", **settings})
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected", "warned"),
+    [
+        ({"range": [0, 3]}, [0.0, 3.0], ""),
+        ({"levels": [1, 4]}, {"values": [1.0, 4.0]}, ""),
+        ({"kind": "integer", "range": [-0.5, 4]}, {"values": [0.0, 1.0, 4.0]}, "2 of the 5 values"),
+        ({"range": [0, 4], "step": 2.5}, {"values": [0.0, 2.5]}, ""),
+        ({"range": [1, 4], "step": 1.5}, {"values": [1.0, 2.5, 4.0]}, ""),
+        ({"kind": "binary"}, {"values": [0.0, 1.0, 2.5, 4.0]}, ""),
+    ],
+)
+def test_what_an_action_may_be_set_to(settings, expected, warned):
+    found = Findings("p")
+    assert settable("a", form(**settings), COLUMN, found) == expected
+    assert found.faults == []
+    assert (warned in found.warnings[0]) if warned else not found.warnings
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "an action needs range: [lower, upper], for instance the observed [0, 4], or levels"),
+        ({"range": [0.2, 0.9], "step": 0.2}, "no row has one of the values 0.2, 0.4, ... up to 0.9"),
+    ],
+)
+def test_nothing_that_may_be_set_is_a_fault(settings, words):
+    found = Findings("p")
+    assert settable("a", form(**settings), COLUMN, found) is None
+    assert words in found.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("integer", "expected whole numbers in the column; got 2.5 in line 5"),
+        ("ordinal", "got 2.5 in line 5"),
+        ("binary", "expected two values in the column; got 4, 0, 1, 2.5, 4"),
+        ("categorical", "categorical with 4 values (0, 1, 2.5, 4): the methods read numbers on a scale"),
+    ],
+)
+def test_columns_of_another_kind(kind, words):
+    found = Findings("p")
+    kind_faults("a", form(kind=kind), COLUMN, found)
+    assert words in found.faults[0]
+    kind_faults("a", form(kind=kind), pd.Series([0, 1, 1]), found)
+    assert len(found.faults) == 1, "0 and 1 are of every kind"
+
+
+def test_settings_that_do_not_go_together():
+    found = Findings("p")
+    setting_faults("a", form(levels=[1.0], range=[0.0, 1.0]), found)
+    setting_faults("b", form(step=1.0), found)
+    setting_faults("c", VariableForm(role="context", cost=1.0), found)
+    setting_faults("e", form(levels=[]), found)
+    assert [each.partition(":")[0] for each in found.faults] == [
+        "variables.a.levels",
+        "variables.b.step",
+        "variables.c.cost",
+        "variables.e.levels",
+    ]
+
+
+def test_roles_and_costs():
+    variables = {"a": form(cost=2.0), "b": form(), "c": VariableForm(role="context")}
+    assert of_role(variables, "action") == ["a", "b"]
+    assert costs(variables) == {"a": 2.0}

@@ -1,0 +1,57 @@
+"""Cases from files and lists, and the bounds of each."""
+
+import pandas as pd
+import pytest
+
+from rehearsal_torch.data.problem_file.cases import case_rows, ranges_of
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.form import DataForm
+from rehearsal_torch.data.reading import ReadTable
+from rehearsal_torch.spaces.box import Box
+
+BOX = Box.of({"bmi": [20, 35], "drug": {"values": [0, 1]}})
+ROWS = ReadTable(pd.DataFrame({"bmi": [22.0, 34.0], "text": ["a", "b"]}), "cases.csv")
+
+
+def test_cases_come_from_a_file_or_a_list(tmp_path):
+    (tmp_path / "c.csv").write_text("x,bmi\n1,2\n")
+    found = Findings("p")
+    assert case_rows(None, tmp_path, found) is None
+    assert case_rows(DataForm(file="c.csv"), tmp_path, found).frame["bmi"].tolist() == [2]
+    listed = case_rows([{"x": 1, "bmi": 3.5}, {"x": 2}], tmp_path, found).frame
+    assert listed["x"].tolist() == [1, 2]
+    assert (listed.index + 2).tolist() == [1, 2], "counted from 1"
+
+
+def test_bounds_are_cut_to_the_range_of_all_cases():
+    found = Findings("p")
+    made = ranges_of({"bmi": ["current - 3", "1.1*current"]}, BOX, ROWS, found)
+    assert made["bmi"] == [(20.0, pytest.approx(24.2)), (31.0, 35.0)]
+    assert ranges_of({"bmi": ["25", "30"]}, BOX, ROWS, found) == {"bmi": [(25.0, 30.0)] * 2}
+    assert found.faults == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"bmj": ["0", "1"]}, "bounds.bmj: is no action; did you mean 'bmi'?"),
+        ({"drug": ["0", "1"]}, "bounds.drug: drug is set to some values only"),
+        ({"bmi": ["curent", "1"]}, "expected numbers and `current`, the present value; got 'curent'"),
+        ({"bmi": ["current -", "1"]}, "bounds.bmi: at character 10 of 'current -'"),
+        (
+            {"bmi": ["current + 5", "current + 9"]},
+            "line 3 of cases.csv: [39, 43] has nothing in common with the range",
+        ),
+        ({"bmi": ["current", "current - 1"]}, "line 2 of cases.csv: [22, 21] has nothing in common"),
+    ],
+)
+def test_bounds_that_cannot_be_used(bounds, words):
+    found = Findings("p")
+    ranges_of(bounds, BOX, ROWS, found)
+    assert words in found.faults[0]
+
+
+def test_the_present_value_must_be_known():
+    found = Findings("p")
+    ranges_of({"bmi": ["current", "30"]}, BOX, ReadTable(pd.DataFrame({"x": [1.0]}), "cases.csv"), found)
+    assert found.faults == ["bounds.bmi: the present value: cases.csv: no column 'bmi'; there are x"]

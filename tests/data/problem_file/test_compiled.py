@@ -1,0 +1,116 @@
+"""Problem files compiled to tasks; the faults of all parts at once."""
+
+import re
+
+import pytest
+
+from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
+from rehearsal_torch.data.written_task import written_task
+from rehearsal_torch.graphs.formats import write_graph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+
+
+def faults_of(file):
+    with pytest.raises(ProblemError) as told:
+        written_problem(file)
+    return list(told.value.faults) or [str(told.value)]
+
+
+def test_a_problem_is_the_task_that_is_written_by_hand(written):
+    problem = written_problem(written(candidates=[["a"], ["a", "d"]]))
+    by_hand = written_task(
+        {
+            "graph": {"parents": {"a": ["x"], "d": ["x"], "y": ["x", "a"], "z": ["a", "d"]}},
+            "context": "x",
+            "box": {"a": [-1, 1], "d": {"values": [0, 1, 2, 3]}},
+            "region": {"names": ["y", "z"], "normals": [[-1, 2], [0, 1]], "offsets": [0, 1]},
+            "candidates": [["a"], ["a", "d"]],
+        }
+    )
+    made = written_task(problem.task)
+    assert set(made.graph.edges) == set(by_hand.graph.edges)
+    assert made.to_plain() | {"graph": None} == by_hand.to_plain() | {"graph": None}
+    assert problem.findings.warnings == [
+        "line 9, variables.d: 1 of the 5 values that it could be set to occur in no row and are not offered; "
+        "offered are 0, 1, 2, 3"
+    ]
+
+
+@pytest.mark.parametrize("ending", [".dagitty", ".gml", ".graphml", ".yaml"])
+def test_the_graph_may_be_a_file(written, tmp_path, ending):
+    edges = [("x", "a"), ("x", "d"), ("x", "y"), ("a", "y"), ("a", "z"), ("d", "z")]
+    write_graph(RehearsalGraph.mixed("xadyz", edges, []), tmp_path / f"graph{ending}")
+    problem = written_problem(written(graph=f"graph{ending}"))
+    assert set(written_task(problem.task).graph.edges) == set(edges)
+
+
+def test_faults_of_all_parts_are_told_at_once(written):
+    variables = {
+        "x": "context",
+        "aa": {"role": "action", "range": [0, 1]},
+        "name": "other",
+        "d": {"role": "action", "range": [0, 3], "levels": [1]},
+        "y": "outcome",
+        "z": "outcome",
+    }
+    faults = faults_of(
+        written(
+            variables=variables,
+            graph=["x -> {aa d y}", "aa -> y", "d -> zz"],
+            desired="y <= 3 and q <= 1",
+            cases=[{"w": 1}],
+            candidates=[["aa"], ["nothing"]],
+        )
+    )
+    both = faults_of(written(bounds={"b": [0, 1]}, cases=[{"x": "text"}]))
+    assert [each.split(": ")[0].split(", ")[1] for each in both] == ["cases", "bounds.b"]
+    for words in (
+        "line 4, variables.aa: no column 'aa' in",
+        "column 'name' of",
+        "expected numbers; got 'n' in line 2",
+        "variables.d.levels: levels are all values that may be set",
+        "graph: 'zz' is not under variables; did you mean 'z'?",
+        "variables.z: is in no edge of the graph; did you mean 'zz'?",
+        "desired: 'q' is not under variables",
+        "variables.z: an outcome of which desired says nothing",
+        "no column 'x'; there are w",
+    ):
+        assert any(words in each for each in faults), (words, faults)
+    assert all(each.startswith("line ") for each in faults), faults
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "no such file"),
+        ("- a\n- b\n", "expected the parts data, variables, graph, desired"),
+        ("data: [1\n", "cannot be read as YAML"),
+        ("graph: [x -> {a b}]\n", 'line 1.*: put arrows with braces in quotes, such as "{a b} -> c"'),
+        ("data: a\ndata: b\n", "the key 'data' occurs twice"),
+        ("graph: {}\nbox: {}\nregion: {}\n", "is a task file (graph, context, box, region"),
+    ],
+)
+def test_what_is_no_problem_file_is_one_paragraph(tmp_path, text, words):
+    if text is not None:
+        (tmp_path / "problem.yaml").write_text(text)
+    assert re.search(re.sub(r"[()|{}]", r"\\\g<0>", words), faults_of(tmp_path / "problem.yaml")[0])
+    with pytest.raises(ProblemError, match="no problem file is given"):
+        written_problem(None)
+
+
+def test_bounds_costs_and_named_cases(written):
+    about = {"role": "action", "range": [-1, 1], "cost": 2.5}
+    from tests.data.problem_file.conftest import RIGHT
+
+    problem = written_problem(
+        written(
+            variables=RIGHT["variables"] | {"a": about},
+            cases=[{"who": "Ann", "x": 0, "a": 0.5}, {"who": "Bo", "x": 1, "a": -1}],
+            identity="who",
+            bounds={"a": ["current - 0.25", "current"]},
+        )
+    )
+    assert problem.ranges == {"a": [(0.25, 0.5), (-1.0, -1.0)]}
+    assert problem.costs == {"a": 2.5}
+    assert problem.cases.frame["who"].tolist() == ["Ann", "Bo"]
+    assert "identity: names the cases" in faults_of(written(identity="who"))[0]

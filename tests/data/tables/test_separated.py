@@ -1,0 +1,94 @@
+"""Separators and decimal signs are detected, noted, or given; what is ambiguous is reported."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.reading import number_faults
+from rehearsal_torch.data.tables.separated import TableError, read_separated
+
+READ = [
+    ("t.csv", "a,b\n1.5,2\n", ",", ".", []),
+    ("t.csv", "a;b\n1,5;2\n", ";", ",", ["separated by semicolons and written with decimal commas"]),
+    ("t.csv", "a;b\n1.5;2\n", ";", ".", ["separated by semicolons and written with decimal points"]),
+    ("t.tsv", "a\tb\n1.5\t2\n", "\t", ".", ["separated by tabs and written with decimal points"]),
+    ("t.txt", "a|b\n1,5|2\n", "|", ",", ["separated by vertical bars and written with decimal commas"]),
+    ("t.tsv", "a, of all\tb\n1,5\t2\n", "\t", ",", ["separated by tabs and written with decimal commas"]),
+    ("t.csv", '"a;b",b\n1.5,2\n', ",", ".", []),
+    (
+        "t.csv",
+        "a, of all;b\n1,5;2\n2;3\n",
+        ";",
+        ",",
+        ["separated by semicolons and written with decimal commas"],
+    ),
+    (
+        "t.csv",
+        '\n"x";"y"\n"1,5";"2"\n',
+        ";",
+        ",",
+        ["separated by semicolons and written with decimal commas"],
+    ),
+    ("t.csv", "P(a|b)\n1.5\n", ",", ".", []),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "separator", "decimal", "told"), READ)
+def test_separator_and_decimal_sign_are_detected(tmp_path, name, text, separator, decimal, told):
+    (tmp_path / name).write_text(text)
+    found = read_separated(tmp_path / name)
+    assert float(found.frame.iloc[0, 0]) == 1.5
+    assert list(found.notes) == [f"{tmp_path / name} is read as {each}" for each in told]
+    again = read_separated(tmp_path / name, separator, decimal)
+    assert again.frame.equals(found.frame)
+    assert again.notes == (), "what was given is no news"
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(-1e6, 1e6).map(lambda x: round(x, 3)), st.integers(-99, 99)),
+        min_size=1,
+        max_size=20,
+    ),
+    st.sampled_from([(",", "."), (";", ","), (";", "."), ("\t", ","), ("|", ".")]),
+)
+def test_written_numbers_are_read(tmp_path_factory, rows, signs):
+    separator, decimal = signs
+    file = tmp_path_factory.mktemp("separated") / "t.csv"
+    lines = [f"{one:.3f}".replace(".", decimal) + f"{separator}{two}" for one, two in rows]
+    file.write_text("\n".join([f"a{separator}b", *lines]) + "\n")
+    assert read_separated(file).frame.to_numpy().tolist() == [[one, two] for one, two in rows]
+
+
+def test_a_point_between_thousands_is_reported_with_its_line(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n1,5;x\n1.234;y\n\n7;z 2.5\n")
+    with pytest.raises(
+        TableError, match=r"a: expected decimal commas, .*; got '1.234' in line 3: write it as the others"
+    ):
+        read_separated(tmp_path / "t.csv")
+    faults = []
+    read_separated(tmp_path / "t.csv", faults=faults)
+    assert len(faults) == 1
+
+
+def test_text_among_decimal_commas_is_what_is_reported(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n1,5;2\n2,5;3\nnone;4\n")
+    frame = read_separated(tmp_path / "t.csv").frame
+    assert number_faults(frame, ["a"]) == [
+        "a: expected numbers; got 'none' in line 4: encode strings as numbers, or leave the variable out"
+    ]
+
+
+def test_decimal_commas_in_quotes_between_commas_are_read_where_they_are_given(tmp_path):
+    (tmp_path / "t.csv").write_text('a,b\n"1,5",2\n')
+    assert read_separated(tmp_path / "t.csv", ",", ",").frame["a"].tolist() == [1.5]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"), [({"separator": ":"}, "separator: "), ({"decimal": ";"}, "decimal: ")]
+)
+def test_unknown_signs_are_refused(tmp_path, setting, words):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match=words):
+        read_separated(tmp_path / "t.csv", **setting)

@@ -1,0 +1,91 @@
+"""First drafts: guesses, reasons for what is left out, and files that are read."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
+from rehearsal_torch.data.reading import ReadTable, TableError
+from rehearsal_torch.problems.written.first_draft import MARK, first_draft
+
+RANDOM = np.random.default_rng(0)
+
+
+def rows(**more):
+    x, dose = RANDOM.normal(size=60), RANDOM.integers(0, 5, 60)
+    frame = pd.DataFrame({"x": x, "sex": RANDOM.integers(0, 2, 60), "dose": dose, "result": dose + x})
+    return frame.assign(**more)
+
+
+def drafted(frame):
+    return first_draft(ReadTable(frame, "t.csv", ("t.csv is read as it is",)), "t.csv", "problem.yaml")
+
+
+def test_roles_and_kinds_are_guessed_and_reasons_given():
+    frame = rows(
+        **{
+            "row": np.arange(60),
+            "two words": RANDOM.normal(size=60),
+            "who": "a",
+            "same": 1.0,
+            "gap": [np.nan] * 60,
+        }
+    )
+    text = drafted(frame)
+    plain = yaml.safe_load(text)
+    assert plain["variables"] == {
+        "x": {"role": "context", "kind": "continuous"},
+        "sex": {"role": "context", "kind": "binary"},
+        "two words": {"role": "context", "kind": "continuous"},
+        "dose": {"role": "action", "kind": "integer", "range": [0, 4]},
+        "result": {"role": "outcome", "kind": "continuous"},
+    }
+    assert (plain["graph"], plain["desired"]) == (None, None)
+    assert text.count(MARK) == 2
+    for words in (
+        "# t.csv is read as it is.",
+        "# row: left out: it numbers the rows",
+        "# who: left out: expected numbers; got 'a'",
+        "# same: left out: all 60 values are 1",
+        "# gap: left out: 60 of 60 values are missing",
+        """# - '"two words" -> dose'""",
+        "# - dose -> result",
+    ):
+        assert words in text, words
+
+
+def test_without_names_that_say_it_the_most_relevant_column_is_the_action():
+    frame = rows().rename(columns={"dose": "b", "result": "c", "x": "a"})
+    variables = yaml.safe_load(drafted(frame))["variables"]
+    relevance = frame[["a", "b"]].rank().corrwith(frame["c"].rank()).abs()
+    assert variables["c"]["role"] == "outcome"
+    assert variables[relevance.idxmax()]["role"] == "action"
+
+
+@pytest.mark.parametrize("names", [["yes", "no", "null"], ["a: b", "c, d", "e}"], ["#1", "- x", "größe"]])
+def test_odd_names_are_kept(tmp_path, names):
+    frame = pd.DataFrame(RANDOM.normal(size=(80, 3)), columns=names)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    text = drafted(frame)
+    assert list(yaml.safe_load(text)["variables"]) == sorted(
+        names, key=list(yaml.safe_load(text)["variables"]).index
+    )
+    assert set(yaml.safe_load(text)["variables"]) == set(names)
+    filled = text.replace("  # - ", "  - ").replace("desired: #", f"desired: '`{names[2]}` <= 1' #")
+    (tmp_path / "problem.yaml").write_text(filled)
+    problem = written_problem(tmp_path / "problem.yaml")
+    assert set(problem.variables) == set(names)
+
+
+def test_what_is_to_be_filled_in_is_asked_for_by_the_check(tmp_path):
+    rows().to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "problem.yaml").write_text(drafted(rows()))
+    with pytest.raises(ProblemError) as told:
+        written_problem(tmp_path / "problem.yaml")
+    assert [each.split(": ")[0].split(", ")[1] for each in told.value.faults] == ["graph", "desired"]
+
+
+def test_a_table_without_two_columns_of_numbers_is_refused():
+    with pytest.raises(TableError, match=r"at least two columns of numbers.* got 1 \(who: expected numbers"):
+        drafted(pd.DataFrame({"a": [1, 2.5, 3], "who": ["x", "y", "z"]}))

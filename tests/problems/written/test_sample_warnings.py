@@ -1,0 +1,67 @@
+"""Warnings about problems that can be decided by."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.written.sample_warnings import warned
+from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
+
+QUIET = {
+    "graph": ["x -> {a d y z}", "a -> {y z}", "d -> {y z}"],
+    "variables": RIGHT["variables"] | {"d": {"role": "action", "kind": "integer", "range": [0, 3]}},
+}
+
+
+def said(file, frame=None):
+    if frame is not None:
+        frame.to_csv(file.parent / "table.csv", index=False)
+    return warned(OwnProblem(file))
+
+
+def test_a_sound_problem_has_no_warnings(written):  # noqa: F811
+    assert said(written(**QUIET, desired="y - 2*z >= 0")) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda rows: rows.head(40),
+            "data: 40 rows for 5 variables: estimates will be rough; 50 rows are usual",
+        ),
+        (
+            lambda rows: rows.assign(x=[0.0] * 117 + [1.0, 2.0, 3.0]),
+            "variables.x: 117 of 120 rows have the value 0: it hardly varies",
+        ),
+        (lambda rows: rows.assign(x=np.arange(120) + 7), "variables.x: every row has another whole number"),
+        (lambda rows: rows.assign(y=rows["y"] + 1.5), "of the rows lie in the desired region already"),
+        (lambda rows: rows.assign(y=rows["y"] - 99), "desired: none of the"),
+        (
+            lambda rows: rows.assign(a=rows["a"] / 9),
+            "variables.a.range: may be set from -1 to 1; the rows go from",
+        ),
+    ],
+)
+def test_what_may_not_be_meant_is_warned_of_with_its_line(written, change, words):  # noqa: F811
+    found = said(written(**QUIET, desired="y - 2*z >= 0"), change(table()))
+    assert [each for each in found if words in each and each.startswith("line ")], found
+
+
+def test_an_action_without_a_path_is_warned_of(written):  # noqa: F811
+    found = said(written(**QUIET | {"graph": ["x -> {a d y z}", "a -> {y z}"]}, desired="y - 2*z >= 0"))
+    assert any(
+        "variables.d: no directed path leads from d to y or z: it will never be set" in each for each in found
+    )
+    rows = table()
+    rows["y"] = rows["y"] + 3 * rows["d"]
+    found = said(written(**QUIET | {"graph": ["x -> {a d y z}", "a -> {y z}"]}, desired="y - 2*z >= 0"), rows)
+    assert any("setting d cannot change y, z by the graph" in each for each in found)
+
+
+def test_variables_outside_the_graph_are_not_looked_at(written):  # noqa: F811
+    rows = table().assign(extra=pd.Series(range(120)))
+    variables = QUIET["variables"] | {"extra": "other"}
+    found = said(written(**QUIET | {"variables": variables}, desired="y - 2*z >= 0"), rows)
+    assert [each.partition(": ")[2] for each in found] == ["is in no edge of the graph, and so is not used"]

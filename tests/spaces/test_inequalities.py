@@ -1,0 +1,127 @@
+"""Inequalities as text: faces, round trips, the same truth as the inequalities, and errors at their place."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
+from rehearsal_torch.spaces.polytope import Polytope
+
+READ = [
+    ("0.6 <= repayment", ("repayment",), [[-1.0]], [-0.6]),
+    ("65 <= map <= 100", ("map",), [[-1.0], [1.0]], [-65.0, 100.0]),
+    ("100 >= map ≥ 65", ("map",), [[1.0], [-1.0]], [100.0, -65.0]),
+    ("sales - 2*cost >= 10", ("sales", "cost"), [[-1.0, 2.0]], [-10.0]),
+    ("sales/2 + 1 <= 3*(cost - 2) and cost<=4", ("sales", "cost"), [[0.5, -3.0], [0.0, 1.0]], [-7.0, 4.0]),
+    ("a + a - b*2 <= -1e1 + a", ("a", "b"), [[1.0, -2.0]], [-10.0]),
+    (
+        '`blood pressure` <= 5 and "and" <= .5',
+        ("blood pressure", "and"),
+        [[1.0, 0.0], [0.0, 1.0]],
+        [5.0, 0.5],
+    ),
+    ("-größe.2 <= -3", ("größe.2",), [[-1.0]], [-3.0]),
+]
+
+
+@pytest.mark.parametrize(("text", "names", "normals", "offsets"), READ, ids=[each[0] for each in READ])
+def test_faces(text, names, normals, offsets):
+    found = inequalities(text)
+    assert found.names == names
+    assert [list(normal) for normal in found.normals] == normals
+    assert list(found.offsets) == offsets
+
+
+def test_several_texts_hold_jointly():
+    assert inequalities(["a <= 1", "b >= 2 and a >= 0"]) == inequalities("a <= 1 and b >= 2 and a >= 0")
+
+
+WRONG = [
+    ("a < 3", 3, "expected <= or >=; got '<': a bound belongs to the region"),
+    ("grade == 2", 7, "got '==': a region has an interior; write an interval"),
+    ("a - * b >= 1", 5, "expected a number, a name or (; got '*'"),
+    ("a >= ", 5, "expected a number, a name or (; got the end"),
+    ("a >= 1 or b >= 1", 8, "a region is convex"),
+    ("a * b <= 3", 5, "a product of two variables is not linear"),
+    ("2 / a <= 3", 5, "expected a number other than 0 to divide by"),
+    ("a / 0 <= 3", 5, "expected a number other than 0 to divide by"),
+    ("2 cost <= 3", 3, "expected a sign between two values, such as 2*cost; got 'cost'"),
+    ("1 <= a >= 0", 8, "expected <= again"),
+    ("0 <= a <= 1 <= 2", 13, "at most two signs"),
+    ("a <= 1, b <= 2", 7, "expected a number, a name, a sign (<=, >=) or + - * / ( ); got ','"),
+    ("a - a <= 1", 1, "depends on no variable"),
+    ("b <= 1 and 1 <= 2", 12, "depends on no variable"),
+    ("(a + 1 <= 2", 8, "expected )"),
+    ("`a <= 1", 1, "expected a closing `"),
+    ("a <= 1e200", 6, "expected numbers up to 1e+150"),
+    ("b + 1e-200*a <= 1", 1, "that of 'a' is smaller: use another unit"),
+    ("a", 2, "expected <= or >=; got the end"),
+    ("", 1, "expected a number, a name or (; got the end"),
+    ("a <= 1 and", 11, "got the end"),
+    ("(" * 30 + "a", 22, "at most 20 levels"),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "words"), WRONG, ids=[each[0] for each in WRONG])
+def test_errors_are_at_their_character(text, place, words):
+    with pytest.raises(InequalityError) as told:
+        inequalities(text)
+    assert told.value.place == place
+    assert words in str(told.value)
+    assert str(told.value).startswith(f"at character {place} of ")
+
+
+def test_one_sum_is_read_for_bounds():
+    assert linear("current - 3") == linear("-3 + 1*current")
+    assert linear("0.9*current").weights == {"current": 0.9}
+    with pytest.raises(InequalityError, match=r"at character 9 .*: expected the end"):
+        linear("current <= 3")
+
+
+NAMES = st.sampled_from(["a", "b c", "and", "größe", "x.1", 'say "y"'])
+NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)
+WEIGHTS = NUMBERS.filter(lambda each: abs(each) > 1e-9)
+FACES = st.lists(
+    st.tuples(st.dictionaries(NAMES, WEIGHTS, min_size=1, max_size=3), NUMBERS),
+    min_size=1,
+    max_size=4,
+)
+
+
+def typed(name):
+    return f"`{name}`"
+
+
+@settings(max_examples=150, deadline=None)
+@given(FACES, st.lists(st.floats(-1e3, 1e3), min_size=6, max_size=6))
+def test_a_text_means_what_its_inequalities_mean(faces, values):
+    point = dict(zip(["a", "b c", "and", "größe", "x.1", 'say "y"'], values, strict=True))
+    texts, truth = [], []
+    for weights, offset in faces:
+        total = " + ".join(f"{weight!r}*{typed(name)}" for name, weight in weights.items()).replace(
+            "+ -", "- "
+        )
+        texts.append(f"{total} >= {offset!r}")
+        truth.append(sum(weight * point[name] for name, weight in weights.items()) - offset)
+    found = inequalities(" and ".join(texts))
+    at = torch.tensor([point[name] for name in found.names], dtype=torch.float64)
+    normals = torch.tensor(found.normals, dtype=torch.float64)
+    slack = torch.tensor(found.offsets, dtype=torch.float64) - normals @ at
+    torch.testing.assert_close(slack, torch.tensor(truth, dtype=torch.float64), rtol=1e-9, atol=1e-6)
+    assert inequalities(found.text()) == found
+    if all(value > 0 for value in truth):
+        region = Polytope(found.names, normals, torch.tensor(found.offsets, dtype=torch.float64))
+        assert bool(region.contains(at))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet='ab1.<>=+-*/() and`"', max_size=30))
+def test_any_text_is_read_or_refused_with_a_place_in_it(text):
+    found, place = None, 1
+    try:
+        found = inequalities(text)
+    except InequalityError as error:
+        place = error.place
+    assert 1 <= place <= len(text) + 1
+    assert found is None or inequalities(found.text()) == found
