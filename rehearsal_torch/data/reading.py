@@ -8,6 +8,7 @@ first line in which it occurs.
 Source: ours.
 """
 
+import datetime
 import gzip
 import json
 import re
@@ -40,6 +41,8 @@ KINDS = {
     b"SQLite format 3": "an SQLite data base: export the table as CSV",
     b"\x1f\x8b": "packed with gzip: name it .csv.gz",
 }
+# The beginning of a date as text.
+DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
@@ -315,13 +318,10 @@ def number_faults(
         bad = ~np.isfinite(numbers) & ~text
         large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
         if text.any():
-            cell = str(rows[name][text].iloc[0])
-            remedy = (
-                "write a decimal point"
-                if re.match(r"\s*[+-]?\d+,\d+\s*\Z", cell)
-                else "encode strings as numbers, or leave the variable out"
+            cell = rows[name][text].iloc[0]
+            faults.append(
+                f"{name}: expected numbers; got {str(cell)[:60]!r}{_at(rows, text)}: {_as_number(cell)}"
             )
-            faults.append(f"{name}: expected numbers; got {cell[:60]!r}{_at(rows, text)}: {remedy}")
         if bad.any():
             faults.append(
                 f"{name}: {int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad)}: "
@@ -347,8 +347,26 @@ def number_faults(
     return faults
 
 
+def _as_number(cell: object) -> str:
+    """How a cell that is not a number may be written as one."""
+    if isinstance(cell, datetime.date | datetime.timedelta | np.datetime64 | pd.Period) or DATE.match(
+        str(cell)
+    ):
+        return "write dates and durations as numbers, such as days since the first, or leave the variable out"
+    if isinstance(cell, complex):
+        return "split complex numbers into two columns, or leave the variable out"
+    if re.match(r"\s*[+-]?\d+,\d+\s*\Z", str(cell)):
+        return "write a decimal point"
+    return "encode strings as numbers, or leave the variable out"
+
+
 def _numbers(column: pd.Series) -> np.ndarray:
-    """A column as float64, NaN where a cell is not a number."""
+    """A column as float64, NaN where a cell is not a number; truth values are 1 and 0."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if isinstance(column.dtype, pd.PeriodDtype) or column.dtype.kind in "mMc":
+        # pandas would count microseconds, also for a missing date, and drop imaginary parts.
+        return np.full(len(column), np.nan)
     try:
         numbers = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # a whole number of hundreds of digits

@@ -34,6 +34,8 @@ from rehearsal_torch.verbs.configured import (
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning, check_method
 
 if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.verbs.rehearsed import Rehearsed
@@ -50,9 +52,9 @@ Case = Mapping[str, float]
 
 
 def rehearse(
-    table: "pd.DataFrame | Table | str | Path",
+    table: "IntoDataFrame | Table | str | Path",
     task: "Mapping[str, Any] | RehearsalTask | str | Path",
-    cases: "pd.DataFrame | Table | str | Path | Sequence[Case] | Case | None" = None,
+    cases: "IntoDataFrame | Table | str | Path | Sequence[Case] | Case | None" = None,
     method: str = "cme_stack",
     seed: int = 0,
     workers: int = 1,
@@ -63,8 +65,8 @@ def rehearse(
     """Decides which alteration to make in each case.
 
     Args:
-        table: Observations, one per row, with a column for each variable of the task's graph: a data frame,
-            a file (.csv or .csv.gz), or a table.
+        table: Observations, one per row, with a column for each variable of the task's graph: a data frame
+            (of pandas, polars or pyarrow), a file (.csv or .csv.gz), or a table.
         task: Graph, context, box and region, and optionally candidates: a dictionary, a YAML file, or a task.
         cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
             table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
@@ -142,12 +144,13 @@ def rehearse(
         return Rehearsed(made, untouched_score(problem, surrogate, chosen.objective, others))
 
 
-def _rows(given: Any, role: str) -> "pd.DataFrame | Table | str | Path":
+def _rows(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
     """A source of rows; dictionaries become a data frame.
 
     Raises:
         RequestError: if it is of another type, there is no such file, or there is no row.
     """
+    from rehearsal_torch.data.frames import row_count
     from rehearsal_torch.data.table import Table
 
     if isinstance(given, Mapping):
@@ -157,9 +160,10 @@ def _rows(given: Any, role: str) -> "pd.DataFrame | Table | str | Path":
         if odd is not None:
             raise RequestError(f"{role}: expected a dictionary for each row; got a {type(odd).__name__}")
         given = pd.DataFrame(list(given))
-    if isinstance(given, pd.DataFrame | Table):
-        if not len(given):
-            raise RequestError(f"{role}: expected at least one row; got none")
+    rows = len(given) if isinstance(given, Table) else row_count(given)
+    if rows == 0:
+        raise RequestError(f"{role}: expected at least one row; got none")
+    if rows is not None:
         return given
     return _check_file(given, role, "a data frame, a .csv file, a Table or a list of dictionaries")
 

@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from narwhals.typing import IntoDataFrame
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.frames import SET, data_frame
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults, table_file
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
@@ -37,8 +39,8 @@ CAUTION = (
 )
 SHARE = 0.2
 RULES = ("random", "last")
-# Rows from a file, or in memory.
-Rows = str | Path | pd.DataFrame | Table
+# Rows from a file, or in memory: a table, or a data frame of pandas, polars or pyarrow.
+Rows = str | Path | Table | IntoDataFrame
 
 
 class RehearsalTable(RehearsalProblem):
@@ -47,8 +49,8 @@ class RehearsalTable(RehearsalProblem):
     Messages number the rows of a table in memory like the lines of a file: the header is line 1.
 
     Args:
-        path: The observations: a file (.csv or .csv.gz), a data frame, or a table in which nothing was
-            altered; columns that the task does not name are ignored.
+        path: The observations: a file (.csv or .csv.gz), a data frame of pandas, polars or pyarrow, or a
+            table in which nothing was altered; columns that the task does not name are ignored.
         task: The roles of the variables: a YAML file, or its content; its `unit` names a column, of numbers
             or texts, whose equal values mark rows that belong together.
         contexts: The cases, in the same forms, one per row, with the context's columns; None decides on the
@@ -91,7 +93,7 @@ class RehearsalTable(RehearsalProblem):
                 raise
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
-        faults += _unit_faults(frame, self.task.unit)
+        faults += [*_unit_faults(frame, self.task.unit), *_set_faults(frame, names)]
         if faults := [*faults, *number_faults(frame, names, MIN_ROWS, varying=True)]:
             raise TableError(listed(where, faults))
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
@@ -271,11 +273,21 @@ def _frame(
                 "was set by a decision: leave those rows out, such as by table.unaltered(names)"
             )
         return pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names)), called
-    names = [str(name) for name in given.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise TableError(f"{called}: several columns are called {', '.join(map(repr, twice))}: rename them")
-    return given.set_axis(names, axis=1).reset_index(drop=True), called
+    return data_frame(given, called, faults), called
+
+
+def _set_faults(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """The faults of variables with values that a decision set, by the columns that mark these."""
+    found = []
+    for name in names:
+        column = f"{SET}{name}"
+        marks = frame[column] if column in frame.columns else pd.Series(dtype=float)
+        if count := int((marks.fillna(1) != 0).sum()):
+            found.append(
+                f"{column}: expected observations; {count} rows have a value of {name} that was set by a "
+                "decision: leave those rows out"
+            )
+    return found
 
 
 def _unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:
