@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
+    from rehearsal_torch.verbs.decisions import Decisions
     from rehearsal_torch.verbs.look_back import look_back
     from rehearsal_torch.verbs.rehearse import rehearse
 
@@ -102,6 +103,7 @@ _HOME = {
     "Surrogate": "surrogates.surrogate",
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
+    "Decisions": "verbs.decisions",
     "look_back": "verbs.look_back",
     "rehearse": "verbs.rehearse",
 }
@@ -118,6 +120,7 @@ __all__ = [
     "CounterfactualReturn",
     "CredibleBound",
     "Decision",
+    "Decisions",
     "Episode",
     "EpisodeCase",
     "Estimate",

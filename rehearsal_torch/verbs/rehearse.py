@@ -86,9 +86,10 @@ def rehearse(
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
 
     Returns:
-        A decision for each case, in the order of the cases: a list, whose `held_out()` says in a sentence how
-        well the method predicts rows that it has not seen where nothing is altered, and whose `untouched` has
-        these numbers (None unless ``claims`` are cross-fitted or ``dataset.validation`` holds rows out).
+        A decision for each case, in the order of the cases: a list with `to_frame()`, `plot()` and a display
+        of its own in notebooks (`verbs.decisions`). Its `held_out()` says in a sentence how well the method
+        predicts rows that it has not seen where nothing is altered, and its `untouched` has these numbers
+        (None unless ``claims`` are cross-fitted or ``dataset.validation`` holds rows out).
 
     Warns:
         RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
@@ -141,7 +142,10 @@ def rehearse(
         others = judged(config, problem, chosen) if claims == "cross_fitted" else None
         under = over_graphs(config, problem, chosen, surrogate, known, others)
         made = decisions(problem, surrogate, chosen, seed, workers, under)
-        return Rehearsed(made, untouched_score(problem, surrogate, chosen.objective, others))
+        score = untouched_score(problem, surrogate, chosen.objective, others)
+        source = table if cases is None else cases
+        labels = source.index if isinstance(source, pd.DataFrame) else None
+        return Rehearsed(made, score, [problem.case(index) for index in range(problem.count())], labels)
 
 
 def _rows(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":

@@ -1,4 +1,4 @@
-"""What `rehearse` returns: a list of decisions, with the held-out score of the untouched rows.
+"""What `rehearse` returns: decisions (`verbs.decisions`), with the held-out score of the untouched rows.
 
     decisions = rt.rehearse("table.csv", "task.yaml", "cases.csv", claims="cross_fitted")
     print(decisions.held_out())
@@ -15,10 +15,13 @@ Source: Brier (1950).
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
+from rehearsal_torch.verbs.decisions import Decisions
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rehearsal_torch.claims import CrossFittedClaims, Untouched
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
     from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -29,19 +32,27 @@ NONE = (
 )
 
 
-class Rehearsed(list[Decision]):
+class Rehearsed(Decisions):
     """The decisions, in the order of the cases.
 
     Args:
         decisions: The decisions.
         untouched: The score of the rows that nobody altered; None if no row was held out.
+        cases: See `Decisions`.
+        labels: See `Decisions`.
 
     Attributes:
         untouched: The same.
     """
 
-    def __init__(self, decisions: Iterable[Decision], untouched: UntouchedScore | None = None) -> None:
-        super().__init__(decisions)
+    def __init__(
+        self,
+        decisions: Iterable[Decision],
+        untouched: UntouchedScore | None = None,
+        cases: Sequence[DecisionContext] = (),
+        labels: "pd.Index | None" = None,
+    ) -> None:
+        super().__init__(decisions, cases, labels)
         self.untouched = untouched
 
     def held_out(self) -> str:
@@ -49,6 +60,9 @@ class Rehearsed(list[Decision]):
         a method that does not beat it has learnt nothing about the outcome.
         """
         return NONE if self.untouched is None else self.untouched.line()
+
+    def _sentences(self) -> list[str]:
+        return [*super()._sentences(), *([] if self.untouched is None else [self.untouched.line()])]
 
 
 def untouched_score(
