@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.claims import CrossFittedClaims, Untouched
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
     from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
 NONE = (
     'Held-out score of the untouched rows: none, as no row was held out (claims="cross_fitted" scores all '
@@ -40,9 +41,11 @@ class Rehearsed(Decisions):
         untouched: The score of the rows that nobody altered; None if no row was held out.
         cases: See `Decisions`.
         labels: See `Decisions`.
+        model: The fitted method.
 
     Attributes:
         untouched: The same.
+        model: The same: it decides for further cases, and can be saved; None if it is not known.
     """
 
     def __init__(
@@ -51,9 +54,10 @@ class Rehearsed(Decisions):
         untouched: UntouchedScore | None = None,
         cases: Sequence[DecisionContext] = (),
         labels: "pd.Index | None" = None,
+        model: "RehearsalModel | None" = None,
     ) -> None:
         super().__init__(decisions, cases, labels)
-        self.untouched = untouched
+        self.untouched, self.model = untouched, model
 
     def held_out(self) -> str:
         """One sentence on how well the method predicts what happens without an alteration, beside a constant:

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import torch
 from narwhals.typing import IntoDataFrame
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.frames import SET, data_frame
@@ -83,7 +84,7 @@ class RehearsalTable(RehearsalProblem):
         if validation is not None and not 0 <= validation < 1:
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
         faults: list[str] = []
-        frame, where = _frame(path, "path", "the table", faults)
+        frame, where = rows_in(path, "path", "the table", faults)
         try:
             self.task = written_task(task)
         except TaskError as error:
@@ -117,7 +118,7 @@ class RehearsalTable(RehearsalProblem):
         cases, origin = (
             (frame.iloc[aside], where)
             if contexts is None
-            else _frame(contexts, "dataset.contexts", "the cases")
+            else rows_in(contexts, "dataset.contexts", "the cases")
         )
         if not len(cases):
             raise ValueError(
@@ -125,20 +126,7 @@ class RehearsalTable(RehearsalProblem):
                 "with dataset.validation=0.2"
             )
         self.recorded = contexts is None
-        self.given = number_columns(cases, self.task.context, origin)
-        if identity is not None and identity not in cases.columns:
-            raise ValueError(
-                f"identity: {origin} has no column {identity!r}; it has "
-                f"{', '.join(map(str, cases.columns[:30]))}"
-            )
-        called = cases.index + 2 if identity is None else cases[identity]
-        self.identities = [str(each) for each in called]
-        if len(set(self.identities)) < len(self.identities):
-            twice = next(each for each in self.identities if self.identities.count(each) > 1)
-            raise ValueError(
-                f"identity: {twice!r} is in column {identity!r} of {origin} more than once: number the "
-                "cases, or leave identity out"
-            )
+        self.given, self.identities = cases_in(cases, origin, self.task.context, identity)
 
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
@@ -253,7 +241,38 @@ class RehearsalTable(RehearsalProblem):
         }
 
 
-def _frame(
+def cases_in(
+    frame: pd.DataFrame, origin: str, context: Sequence[str], identity: str | None = None
+) -> tuple[Tensor, list[str]]:
+    """The contexts of cases, (B, |X|), and their names.
+
+    Args:
+        frame: One row per case, numbered from 0.
+        origin: Its name in messages.
+        context: The |X| columns.
+        identity: A column with the names of the cases; None takes the row's line in the file.
+
+    Raises:
+        TableError: if a column is missing, not numeric or incomplete; all faults are listed.
+        ValueError: if there is no column of names, or a name occurs twice.
+    """
+    given = number_columns(frame, context, origin)
+    if identity is not None and identity not in frame.columns:
+        raise ValueError(
+            f"identity: {origin} has no column {identity!r}; it has {', '.join(map(str, frame.columns[:30]))}"
+        )
+    called = frame.index + 2 if identity is None else frame[identity]
+    identities = [str(each) for each in called]
+    if len(set(identities)) < len(identities):
+        twice = next(each for each in identities if identities.count(each) > 1)
+        raise ValueError(
+            f"identity: {twice!r} is in column {identity!r} of {origin} more than once: number the "
+            "cases, or leave identity out"
+        )
+    return given, identities
+
+
+def rows_in(
     given: Rows | None, role: str, called: str, faults: list[str] | None = None
 ) -> tuple[pd.DataFrame, str]:
     """Rows as a data frame numbered from 0, and their name in messages.
