@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
     from rehearsal_torch.verbs.rehearse import rehearse
     from rehearsal_torch.verbs.saved_model import load
+    from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 
 __version__ = "0.2.0"
 
@@ -107,6 +108,8 @@ _HOME = {
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
     "Decisions": "verbs.decisions",
+    "Comparison": "verbs.what_if",
+    "WhatIf": "verbs.what_if",
     "RehearsalModel": "verbs.rehearsal_model",
     "learn": "verbs.learn",
     "look_back": "verbs.look_back",
@@ -121,6 +124,7 @@ __all__ = [
     "BranchAndBound",
     "CausalOptimiser",
     "CausalTask",
+    "Comparison",
     "ConfidenceBound",
     "CounterfactualReturn",
     "CredibleBound",
@@ -154,6 +158,7 @@ __all__ = [
     "Table",
     "TransitionModel",
     "Trial",
+    "WhatIf",
     "World",
     "c_separated",
     "card",

@@ -51,7 +51,8 @@ def learn(
             well it predicts them.
 
     Returns:
-        The fitted method (`verbs.rehearsal_model`): `decide`, `save` and `card`.
+        The fitted method (`verbs.rehearsal_model`): `decide`, `what_if`, `compare`,
+        `save` and `card`.
 
     Warns:
         RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.

@@ -36,7 +36,7 @@ class NewCases(RehearsalProblem):
         """The number of cases."""
         return len(self.given)
 
-    def case(self, index: int) -> DecisionContext:
+    def case(self, index: int) -> RehearsalCase:
         """Case number `index`.
 
         Raises:

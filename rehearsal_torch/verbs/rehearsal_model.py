@@ -23,6 +23,7 @@ from rehearsal_torch.verbs.request import check_workers, labels_of, rows_of
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
 
+    from rehearsal_torch.data.decision import RehearsalCase
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.surrogates.overturning import Overturning
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.verbs.configured import Method
     from rehearsal_torch.verbs.decisions import Decisions
     from rehearsal_torch.verbs.new_cases import NewCases
+    from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 
 Case = Mapping[str, float]
 
@@ -101,6 +103,64 @@ class RehearsalModel:
             )
         every = [problem.case(index) for index in range(problem.count())]
         return Decisions(made, every, labels_of(cases))
+
+    def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float]) -> "WhatIf":
+        """What the method claims of a given alteration in one case; nothing is searched.
+
+        Args:
+            case: The context of the case: a dictionary, or one row in any of the forms of `decide`.
+            alteration: Name to value for all variables of one candidate set, within their bounds or levels.
+
+        Returns:
+            The probability of a desired outcome with its interval, that without an alteration, support and
+            warnings.
+
+        Raises:
+            TableError: if the context is incomplete or not numeric.
+            RequestError: if there is not one case, the values may not be set, or the method has no interval.
+        """
+        from rehearsal_torch.verbs.what_if import what_if
+
+        one = self._one(case)
+        with in_words(), undisturbed():
+            return what_if(self, one, alteration)
+
+    def compare(
+        self, case: "IntoDataFrame | Case", first: Mapping[str, float], second: Mapping[str, float]
+    ) -> "Comparison":
+        """Which of two alterations of the same variables is better in one case.
+
+        Args:
+            case: As for `what_if`.
+            first: As `what_if`'s alteration.
+            second: Another one of the same variables.
+
+        Returns:
+            Both claims, and their difference with its interval: both are judged by the same draws of the
+            model, or by the posterior of the difference, so that it is narrower than what the two intervals
+            suggest.
+
+        Raises:
+            TableError: if the context is incomplete or not numeric.
+            RequestError: if there is not one case, the values may not be set, the variables differ, or the
+                method has no interval of the difference.
+        """
+        from rehearsal_torch.verbs.what_if import compare
+
+        one = self._one(case)
+        with in_words(), undisturbed():
+            return compare(self, one, first, second)
+
+    def _one(self, case: Any) -> "RehearsalCase":
+        """The only case.
+
+        Raises:
+            RequestError: if there are several.
+        """
+        problem = self._cases(case)
+        if problem.count() != 1:
+            raise RequestError(f"case: expected one case; got {problem.count()}: take one row of them")
+        return problem.case(0)
 
     def save(self, folder: str | Path) -> Path:
         """Writes the model to a folder, from which `rehearsal_torch.load` reads it; nothing in it is pickled.
