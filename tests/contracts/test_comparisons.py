@@ -1,4 +1,4 @@
-"""Which rehearsal methods have intervals of given alterations, and of differences: every preset, on one table."""
+"""Which rehearsal methods have intervals of given alterations, and of differences: every preset."""
 
 import pytest
 
