@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rehearsal_torch.certificate import PacBound, pac_bound
-    from rehearsal_torch.checkpoint import card, load, save
+    from rehearsal_torch.checkpoint import card, save
     from rehearsal_torch.credible_bound import CredibleBound
     from rehearsal_torch.data.causal_task import CausalTask
     from rehearsal_torch.data.decision import Decision, EpisodeCase, Estimate, RehearsalCase
@@ -46,8 +46,13 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
+    from rehearsal_torch.verbs.decisions import Decisions
+    from rehearsal_torch.verbs.learn import learn
     from rehearsal_torch.verbs.look_back import look_back
+    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
     from rehearsal_torch.verbs.rehearse import rehearse
+    from rehearsal_torch.verbs.saved_model import load
+    from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 
 __version__ = "0.2.0"
 
@@ -56,7 +61,7 @@ _HOME = {
     "pac_bound": "certificate",
     "CredibleBound": "credible_bound",
     "card": "checkpoint",
-    "load": "checkpoint",
+    "load": "verbs.saved_model",
     "save": "checkpoint",
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
@@ -102,6 +107,11 @@ _HOME = {
     "Surrogate": "surrogates.surrogate",
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
+    "Decisions": "verbs.decisions",
+    "Comparison": "verbs.what_if",
+    "WhatIf": "verbs.what_if",
+    "RehearsalModel": "verbs.rehearsal_model",
+    "learn": "verbs.learn",
     "look_back": "verbs.look_back",
     "rehearse": "verbs.rehearse",
 }
@@ -114,10 +124,12 @@ __all__ = [
     "BranchAndBound",
     "CausalOptimiser",
     "CausalTask",
+    "Comparison",
     "ConfidenceBound",
     "CounterfactualReturn",
     "CredibleBound",
     "Decision",
+    "Decisions",
     "Episode",
     "EpisodeCase",
     "Estimate",
@@ -135,6 +147,7 @@ __all__ = [
     "ProjectedAscent",
     "RehearsalCase",
     "RehearsalGraph",
+    "RehearsalModel",
     "RehearsalTable",
     "RehearsalTask",
     "Search",
@@ -145,11 +158,13 @@ __all__ = [
     "Table",
     "TransitionModel",
     "Trial",
+    "WhatIf",
     "World",
     "c_separated",
     "card",
     "counterfactual",
     "fit",
+    "learn",
     "load",
     "look_back",
     "pac_bound",

@@ -166,6 +166,20 @@ def card(folder: str | Path) -> dict[str, Any]:
     return _card(folder if (folder / "card.yaml").exists() else folder / "checkpoint")
 
 
+def configuration(folder: str | Path) -> dict[str, Any]:
+    """The configuration from which a checkpoint's surrogate is built, as plain data; nothing is built.
+
+    Raises:
+        CheckpointError: if it is not plain YAML of names and values.
+    """
+    content = _plain(Path(folder) / "config.yaml")
+    if not isinstance(content, dict):
+        raise CheckpointError(
+            f"{folder}: config.yaml: expected names and values; got {type(content).__name__}"
+        )
+    return content
+
+
 def annotate(folder: str | Path, notes: Mapping[str, Any]) -> None:
     """Adds to the card of a checkpoint what became known after it was saved; the card is replaced as a whole.
 

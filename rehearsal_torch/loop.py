@@ -132,6 +132,7 @@ def rounds(
     workers: int = 1,
     begin: int = 0,
     answers: Sequence[Table] = (),
+    overturning: Overturning | None = None,
 ) -> Iterator[Round]:
     """Decides case after case.
 
@@ -155,6 +156,8 @@ def rounds(
         answers: For an online run, the world's responses in the skipped rounds, in order. The surrogate is
             refitted after each of them, as in the earlier run, so it must be passed in its state before the
             first one.
+        overturning: What would overturn a recommendation offline, where the problem has not the observations
+            of the fit; None finds it from the problem's observations.
 
     Yields:
         One round per index, in the order of `indices`; with the world's response in an online run.
@@ -168,11 +171,10 @@ def rounds(
         raise ValueError(f"expected at least 1 worker; got {workers}")
     chosen = range(problem.count()) if indices is None else indices
     # In an online run, decisions choose the actions of further rows: hidden causes do not.
-    overturning = (
-        None
-        if learn or problem.kind != "rehearse"
-        else for_question(surrogate.question(), problem.observations)
-    )
+    if learn or problem.kind != "rehearse":
+        overturning = None
+    elif overturning is None:
+        overturning = for_question(surrogate.question(), problem.observations)
     look_back = not learn and problem.kind == "look_back"
     hidden = SequenceOverturning(surrogate, problem.observations) if look_back else None
     method = _Method(problem, surrogate, objective, search, certify, seed, overturning, claims, hidden)

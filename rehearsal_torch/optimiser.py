@@ -30,13 +30,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.data.reading import table_file
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.trials.file import read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import Reference, TrialLog
 from rehearsal_torch.data.trials.recommended import Recommended
@@ -45,7 +46,7 @@ from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, f
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.problems.causal.own_experiments import SET, causal_task, experiments_of
+from rehearsal_torch.problems.causal.own_experiments import FRAME, causal_task, experiments_in
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.pending import aware_of_pending
 from rehearsal_torch.search.trials.proposal import (
@@ -326,9 +327,9 @@ class CausalOptimiser:
         beside = other, sure.runner_up_predicted, sure.chance
         return Recommended(action, found.predicted, sure.std, *beside, sure.tried)
 
-    def read(self, path: str | Path) -> None:
-        """Adds the experiments of a comma-separated file, one per row; the columns are actions, nodes, and
-        ``set:NODE`` indicators.
+    def read(self, path: str | Path | IntoDataFrame) -> None:
+        """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are
+        actions, nodes, and ``set:NODE`` indicators.
 
         A row with the settings of a pending trial completes it; the others become trials that were not
         suggested. Rows equal to completed trials, to the last bit, are left out with a warning: reading the
@@ -337,14 +338,14 @@ class CausalOptimiser:
         Raises:
             TableError: if the file cannot be read, or a column is missing, not numeric or incomplete.
         """
-        table = experiments_of(table_file(path), self.task, str(path))
+        table, source = experiments_in(path, self.task), path if isinstance(path, str | Path) else FRAME
         outside = self.task.outside(table)
         with self._store.changing() as log:
             log, left_out = log.complete_rows(table)
             self._store.keep(log)
         if left_out:
             warnings.warn(
-                f"{path}: {left_out} of {len(table)} rows equal trials that are completed already, and are "
+                f"{source}: {left_out} of {len(table)} rows equal trials that are completed already, and are "
                 "not added again",
                 TrialWarning,
                 stacklevel=2,
@@ -352,22 +353,24 @@ class CausalOptimiser:
         if outside:
             more = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
             warnings.warn(
-                f"{path}: {'; '.join(outside[:3])}{more}: kept as observations, but no action will be "
+                f"{source}: {'; '.join(outside[:3])}{more}: kept as observations, but no action will be "
                 "suggested there",
                 TrialWarning,
                 stacklevel=2,
             )
 
+    def to_frame(self) -> pd.DataFrame:
+        """The completed experiments as a data frame of pandas, which `read` reads without loss: actions,
+        nodes, and ``set:NODE`` where a node was set.
+        """
+        frame = self._store.fresh().table.to_frame()
+        return frame.drop(columns=[f"{SET}{name}" for name in self.task.actions], errors="ignore")
+
     def write(self, path: str | Path) -> None:
         """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` reads
         without loss.
         """
-        table = self._store.fresh().table
-        frame = pd.DataFrame(table.values.numpy(), columns=list(table.names))
-        for place, name in enumerate(table.names):
-            if name in self.task.nodes and bool(table.altered[:, place].any()):
-                frame[f"{SET}{name}"] = table.altered[:, place].int().numpy()
-        content = frame.to_csv(index=False, float_format="%.17g").encode()
+        content = self.to_frame().to_csv(index=False, float_format="%.17g").encode()
         write_bytes(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
 
     def _fitted(self, log: TrialLog) -> CausalModel:

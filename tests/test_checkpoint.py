@@ -13,7 +13,7 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.checkpoint import CheckpointError, annotate, card, load, savable, save
+from rehearsal_torch.checkpoint import CheckpointError, annotate, card, configuration, load, savable, save
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -77,6 +77,15 @@ def test_what_was_saved_is_loaded(model: TransitionModel, folder: Path, episode:
         assert torch.equal(again.state_dict()[name], tensor)
     assert torch.equal(again.trajectory(episode).noise, model.trajectory(episode).noise)
     assert card(folder)["seed"] == 0
+
+
+def test_the_configuration_is_read_without_building_anything(folder: Path) -> None:
+    assert configuration(folder) == CONFIG
+    edit(folder, _target_="os.system")
+    assert configuration(folder)["_target_"] == "os.system"
+    (folder / "config.yaml").write_text("- 1\n")
+    with pytest.raises(CheckpointError, match=r"config\.yaml: expected names and values; got list"):
+        configuration(folder)
 
 
 def test_a_card_of_an_earlier_version_is_read_with_the_names_of_today(folder):

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -828,6 +829,21 @@ def test_a_table_read_again_adds_nothing_and_says_so(tmp_path):
         with pytest.warns(TrialWarning, match="6 of 6 rows equal trials that are completed already"):
             again.read(tmp_path / "exp.csv")
         assert len(again.table) == 6
+
+
+def test_experiments_come_from_a_frame_and_leave_in_one():
+    made = told(CausalOptimiser(TASK), 6)
+    frame = made.to_frame()
+    assert list(frame.columns) == [*made.task.actions, *made.task.nodes]
+    for form in (frame, pl.DataFrame(frame.to_dict("list"))):
+        again = CausalOptimiser(TASK)
+        again.read(form)
+        assert torch.equal(again.table.values, made.table.values)
+        assert torch.equal(again.table.altered, made.table.altered)
+    with pytest.warns(TrialWarning, match="the data frame: 6 of 6 rows equal trials that are completed"):
+        again.read(frame)
+    with pytest.raises(TableError, match=r"the data frame: (?s:.*)missing or infinite in line 2"):
+        again.read(frame.assign(a=None))
 
 
 def test_what_another_session_told_is_in_every_copy(tmp_path):

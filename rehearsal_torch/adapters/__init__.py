@@ -1,1 +1,1 @@
-"""Adapters to the interfaces of other libraries: BoTorch test functions, Gymnasium environments."""
+"""Adapters to the interfaces of other libraries: BoTorch, Gymnasium and scikit-learn."""

@@ -32,6 +32,8 @@ from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest
 ROUNDING = 1e-6
 # What the estimate of a rehearsal method is of.
 CHANCE = "probability of a desired outcome"
+# What the estimate of a comparison is of.
+DIFFERENCE = "difference of the probabilities of a desired outcome"
 
 
 @dataclass(frozen=True)

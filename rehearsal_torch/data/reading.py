@@ -10,6 +10,7 @@ the line number in the file minus two, so that every fault is reported with the 
 Source: ours.
 """
 
+import datetime
 import re
 import warnings
 from collections.abc import Iterable, Sequence
@@ -36,6 +37,8 @@ __all__ = [
     "read_table",
     "table_file",
 ]
+# The beginning of a date as text.
+DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 
 
 class TableWarning(UserWarning):
@@ -157,13 +160,10 @@ def number_faults(
         bad = ~np.isfinite(numbers) & ~text
         large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
         if text.any():
-            cell = str(rows[name][text].iloc[0])
-            remedy = (
-                "write a decimal point"
-                if re.match(r"\s*[+-]?\d+,\d+\s*\Z", cell)
-                else "encode strings as numbers, or leave the variable out"
+            cell = rows[name][text].iloc[0]
+            faults.append(
+                f"{name}: expected numbers; got {str(cell)[:60]!r}{_at(rows, text)}: {_as_number(cell)}"
             )
-            faults.append(f"{name}: expected numbers; got {cell[:60]!r}{_at(rows, text)}: {remedy}")
         if bad.any():
             faults.append(
                 f"{name}: {int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad)}: "
@@ -189,8 +189,26 @@ def number_faults(
     return faults
 
 
+def _as_number(cell: object) -> str:
+    """How a cell that is not a number may be written as one."""
+    if isinstance(cell, datetime.date | datetime.timedelta | np.datetime64 | pd.Period) or DATE.match(
+        str(cell)
+    ):
+        return "write dates and durations as numbers, such as days since the first, or leave the variable out"
+    if isinstance(cell, complex):
+        return "split complex numbers into two columns, or leave the variable out"
+    if re.match(r"\s*[+-]?\d+,\d+\s*\Z", str(cell)):
+        return "write a decimal point"
+    return "encode strings as numbers, or leave the variable out"
+
+
 def numbers_of(column: pd.Series) -> np.ndarray:
-    """A column as float64, NaN where a cell is not a number."""
+    """A column as float64, NaN where a cell is not a number; truth values are 1 and 0."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if isinstance(column.dtype, pd.PeriodDtype) or column.dtype.kind in "mMc":
+        # pandas would count microseconds, also for a missing date, and drop imaginary parts.
+        return np.full(len(column), np.nan)
     try:
         numbers = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # a whole number of hundreds of digits

@@ -10,9 +10,13 @@ Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Of a value, relative to the largest of its column, in a fingerprint.
 BITS = 32
@@ -52,6 +56,34 @@ class Table:
     def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
         """Rows (n, d) in which nothing was altered."""
         return cls(tuple(names), values, torch.zeros_like(values, dtype=torch.bool))
+
+    @classmethod
+    def from_frame(cls, frame: Any, names: Sequence[str] | None = None) -> "Table":
+        """A table from a data frame of pandas, polars or pyarrow.
+
+        Columns of truth values count as 1 and 0. A column ``set:NAME`` marks with 1 the cells of the column
+        NAME that a decision set.
+
+        Args:
+            frame: One row per observation; it is not changed.
+            names: The columns, in order; None for all of them.
+
+        Raises:
+            TableError: if a column is missing or occurs twice, or a value is text, a date, missing, infinite
+                or beyond 1e150; all faults are listed, each with the first line in which it occurs (the
+                header is line 1).
+        """
+        from rehearsal_torch.data.tables.in_memory import cells_of
+
+        return cls(*cells_of(frame, None if names is None else tuple(names), "the data frame"))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The table as a data frame of pandas; after the columns, ``set:NAME`` marks the cells of each column
+        NAME in which a decision set some. `from_frame` reads it without loss.
+        """
+        from rehearsal_torch.data.tables.in_memory import frame_of
+
+        return frame_of(self.names, self.values, self.altered)
 
     def __len__(self) -> int:
         return len(self.values)

@@ -30,7 +30,7 @@ import torch
 from scipy.stats import chi2
 from torch import Tensor
 
-from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 from rehearsal_torch.spaces.box import margin
@@ -170,6 +170,10 @@ class ChanceCost(AlterationObjective):
         """The cheapest actions in the box, feasible or not, then the starts of the success probability."""
         free = self.project(self.reference.expand(len(self.cases), -1))
         return torch.cat([free.unsqueeze(0), self.success.starts(max(count - 1, 1))])[:count]
+
+    def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
+        """See `AlterationObjective.contrast`: that of the success probability."""
+        return self.success.contrast(first, second)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The assessment by the success probability. Trace: ``cost``, ``level`` (tau), ``qualifies`` (whether

@@ -25,11 +25,12 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
     chance,
+    difference,
     no_improvement,
     normal_quantile,
 )
@@ -182,6 +183,19 @@ class GaussianSuccess(AlterationObjective):
         """
         drawn = self.chances(actions)
         return self(actions) if drawn is None else drawn.mean(0).clamp_min(1e-300).log()
+
+    def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
+        """See `AlterationObjective.contrast`: by the same draws of the parameters for both, normal; None if
+        there are no draws.
+        """
+        drawn = self.chances(first)
+        beside = self.chances(second)
+        if drawn is None or beside is None:
+            return None
+        apart = drawn - beside
+        half = self._quantile * apart.std(0)
+        rows = zip(apart.mean(0).tolist(), half.tolist(), strict=True)
+        return [difference(point, point - width, point + width, self.level) for point, width in rows]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The predictive probability with its interval, and that without an alteration. Trace: ``plug_in``,

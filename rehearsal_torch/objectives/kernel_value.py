@@ -22,12 +22,13 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
     chance,
+    difference,
     normal_quantile,
 )
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
@@ -152,6 +153,22 @@ class KernelValue(AlterationObjective):
         other = copy(self)
         other.level = level
         return other
+
+    def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
+        """See `AlterationObjective.contrast`: from the posterior of the difference; None for an estimator
+        without a covariance between actions.
+        """
+        at, beside = self.standardised(first), self.standardised(second)
+        found = self.estimator.difference_and_std(self.prepared, at, beside, 1)
+        if found is None:
+            return None
+        value, half = found[0].tolist(), (normal_quantile(self.level) * found[1]).tolist()
+        points = (self.estimator.value(self.prepared, each, 1) for each in (at, beside))
+        pairs = zip(*points, value, half, strict=True)
+        return [
+            difference(_clipped(one) - _clipped(other), apart - width, apart + width, self.level)
+            for one, other, apart, width in pairs
+        ]
 
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether there are enough observations nearby, (..., B, k) -> (..., B) bool."""

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import CHANCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -134,6 +134,16 @@ def chance(
     if lower is None or upper is None or not (math.isfinite(lower) and math.isfinite(upper)):
         return Estimate(point, CHANCE)
     return Estimate(point, CHANCE, min(lower, point), max(upper, point), level)
+
+
+def difference(point: float, lower: float, upper: float, level: float) -> Estimate | None:
+    """A difference of two probabilities with its interval, within [-1, 1] and around the point; None if a
+    number is not finite.
+    """
+    if not all(map(math.isfinite, (point, lower, upper))):
+        return None
+    point, least, most = (round(each, 6) for each in (point, max(lower, -1.0), min(upper, 1.0)))
+    return Estimate(point, DIFFERENCE, min(least, point), max(most, point), level)
 
 
 def normal_quantile(level: float) -> float:
@@ -277,6 +287,20 @@ class AlterationObjective(Objective, ABC):
 
         Args:
             level: Coverage probability, in (0, 1).
+        """
+        return None
+
+    def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:  # noqa: ARG002
+        """By how much the estimate of one action exceeds that of another in each case, with an interval of
+        the difference: what both have in common, such as a draw of the model, cancels in it.
+
+        Args:
+            first: (B, k).
+            second: (B, k).
+
+        Returns:
+            B differences, None where one is not finite; None if the method has no interval of them, as by
+            default.
         """
         return None
 

@@ -31,9 +31,15 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import chances
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, no_improvement
+from rehearsal_torch.objectives.objective import (
+    AlterationObjective,
+    Appraisal,
+    chance,
+    difference,
+    no_improvement,
+)
 from rehearsal_torch.seeding import sobol, spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -320,6 +326,17 @@ class ScenarioCount(CountObjective):
         other = copy(self)
         other.level = level
         return other
+
+    def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
+        """See `AlterationObjective.contrast`: by the same sets of parameters for both."""
+        one, other = (
+            success(self.test_scenarios, self.region, self.contexts, each) for each in (first, second)
+        )
+        apart = one - other
+        ends = [round((1 - self.level) / 2, 12), round((1 + self.level) / 2, 12)]
+        low, high = torch.quantile(apart, apart.new_tensor(ends), dim=0)
+        rows = zip(apart.mean(0).tolist(), low.tolist(), high.tolist(), strict=True)
+        return [difference(*row, self.level) for row in rows]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability of success with its interval, and that without an alteration."""

@@ -39,6 +39,7 @@ from rehearsal_torch.graphs.separation import adjustment
 # More rows add nothing to a 95 % range.
 MOST_ROWS = 20_000
 NO_COVARIATE = "no observed covariate is adjusted for, so there is none to compare it with"
+UNRECORDED = "how strong the observed covariates are was not recorded for these variables when it was fitted"
 FEW_ROWS = "there are too few observations to say how strong the observed covariates are"
 
 
@@ -53,6 +54,11 @@ class Overturning:
     def __init__(self, task: RehearsalTask, observations: Callable[[], Table]) -> None:
         self.task, self.observations = task, observations
         self._known: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+
+    @property
+    def applies(self) -> bool:
+        """Whether something can be said: not where cells of the observations were altered."""
+        return self.rows is not None
 
     @cached_property
     def rows(self) -> Table | None:
@@ -72,6 +78,10 @@ class Overturning:
             self._known[names] = self._strengths(names)
         return self._known[names]
 
+    def why_none(self, names: tuple[str, ...]) -> str:  # noqa: ARG002
+        """Why `covariates` has nothing for altered variables."""
+        return FEW_ROWS
+
     def with_sensitivity(self, decision: Decision, certificate: Mapping[str, float | str] | None) -> Decision:
         """The decision with its sensitivity, or unchanged where that does not apply.
 
@@ -83,14 +93,14 @@ class Overturning:
         estimate, baseline = decision.estimate, decision.baseline
         if decision.alteration is None or estimate is None or baseline is None:
             return decision
-        if not estimate.of == baseline.of == CHANCE or self.rows is None:
+        if not estimate.of == baseline.of == CHANCE or not self.applies:
             return decision
         lower, basis = self._lower(decision, certificate)
         ends = torch.tensor([lower, baseline.point], dtype=torch.float64).clamp(0.0, 1.0)
         tipping = float(tipping_strength(ends[0], ends[1]))
         found = self.covariates(decision.alteration.names)
         if not found:
-            note = FEW_ROWS if found is None else NO_COVARIATE
+            note = self.why_none(decision.alteration.names) if found is None else NO_COVARIATE
             return replace(decision, sensitivity=Sensitivity(_rounded(tipping), basis, note=note))
         covariate, yardstick = next(iter(found.items()))
         return replace(
@@ -129,6 +139,35 @@ class Overturning:
             return None
         # An earlier action is given when a later one is chosen, but is not a covariate of the alteration.
         return {name: each for name, each in strengths(assignments).items() if name not in names}
+
+
+class RecordedStrengths(Overturning):
+    """The same without the observations: the strengths of the covariates were recorded before.
+
+    Args:
+        task: The roles of the variables.
+        known: The altered variables to the strengths of their covariates, strongest first; None where there
+            were too few rows.
+    """
+
+    def __init__(
+        self, task: RehearsalTask, known: Mapping[tuple[str, ...], Mapping[str, float] | None]
+    ) -> None:
+        super().__init__(task, lambda: Table.observed((), torch.zeros(0, 0, dtype=torch.float64)))
+        self._known = dict(known)
+
+    @property
+    def applies(self) -> bool:
+        """True: strengths are recorded only where they apply."""
+        return True
+
+    def covariates(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
+        """See `Overturning.covariates`; None for variables of which nothing was recorded."""
+        return self._known.get(names)
+
+    def why_none(self, names: tuple[str, ...]) -> str:
+        """See `Overturning.why_none`."""
+        return FEW_ROWS if names in self._known else UNRECORDED
 
 
 def for_question(question: Question | None, observations: Callable[[], Table]) -> Overturning | None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision
     from rehearsal_torch.loop import Claims
     from rehearsal_torch.problems.problem import Problem
+    from rehearsal_torch.surrogates.overturning import Overturning
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 __all__ = [
@@ -206,6 +207,7 @@ def decisions(
     seed: int,
     workers: int = 1,
     claims: "Claims | None" = None,
+    overturning: "Overturning | None" = None,
 ) -> "list[Decision]":
     """A decision for each case of a problem, in order.
 
@@ -216,6 +218,7 @@ def decisions(
         seed: Determines all random draws.
         workers: The number of processes that share the cases.
         claims: Replaces the claims of the decisions; None keeps the method's own.
+        overturning: See `loop.rounds`.
 
     Raises:
         UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
@@ -226,6 +229,13 @@ def decisions(
     seed_and_use_one_thread(seed)
     with as_user_error("deciding"):
         found = rounds(
-            problem, surrogate, method.objective, method.search, claims=claims, seed=seed, workers=workers
+            problem,
+            surrogate,
+            method.objective,
+            method.search,
+            claims=claims,
+            seed=seed,
+            workers=workers,
+            overturning=overturning,
         )
         return [each.decision for each in found]

@@ -32,6 +32,8 @@ from rehearsal_torch.verbs.configured import (
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning, check_method
 
 if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
     from rehearsal_torch.data.decision import Decision, EpisodeCase
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.data.table import Table
@@ -53,7 +55,7 @@ def look_back(
     method: str = "branch_and_bound",
     reward: "Reward | Mapping[str, float] | str | None" = None,
     seed: int = 0,
-    records: "Sequence[Episode] | Table | None" = None,
+    records: "Sequence[Episode] | Table | IntoDataFrame | None" = None,
     **settings: object,
 ) -> "Decision":
     """The best change of at most k actions of an episode.
@@ -69,8 +71,8 @@ def look_back(
             return is the sum over the episode's T steps. None is the method's own: minus the SOFA score of
             the organs ("sofa_organs"), or minus the SOFA column for "astar".
         seed: Determines the draws of random baselines.
-        records: The episodes to which the model was fitted, or their `transitions`; no decision depends on
-            them. `hidden_cause` needs them, as no checkpoint keeps them.
+        records: The episodes to which the model was fitted, or their `transitions`, as a table or a data
+            frame; no decision depends on them. `hidden_cause` needs them, as no checkpoint keeps them.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"search.budget_s": 10}``.
 
@@ -126,7 +128,7 @@ def look_back(
     return decision
 
 
-def _transitions(records: "Sequence[Episode] | Table", model: "Surrogate") -> "Table":
+def _transitions(records: "Sequence[Episode] | Table | IntoDataFrame", model: "Surrogate") -> "Table":
     """The records as a table of transitions.
 
     Raises:
@@ -135,12 +137,15 @@ def _transitions(records: "Sequence[Episode] | Table", model: "Surrogate") -> "T
     """
     from rehearsal_torch.data.episode import Episode, transitions
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.data.tables.in_memory import cells_of, row_count
     from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
 
     if isinstance(records, Sequence) and all(isinstance(each, Episode) for each in records):
         if not records:
             raise RequestError("records: expected the episodes to which the model was fitted; got none")
         records = transitions(records)
+    if row_count(records) is not None:
+        records = Table(*cells_of(records, None, "records"))
     if not isinstance(records, Table):
         kinds = {type(each).__name__: None for each in records} if isinstance(records, Sequence) else {}
         found = f"a {type(records).__name__}" + (f" of {', '.join(kinds)}" if kinds else "")

@@ -18,41 +18,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from rehearsal_torch.cli.errors import as_user_error
-from rehearsal_torch.verbs.configured import (
-    configuration,
-    decisions,
-    in_words,
-    judged,
-    learnt,
-    method_of,
-    over_graphs,
-    undisturbed,
-)
+from rehearsal_torch.verbs.configured import decisions, in_words, judged, learnt, over_graphs, undisturbed
+from rehearsal_torch.verbs.learn import model_of
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning, check_method
+from rehearsal_torch.verbs.request import Request, check_workers, labels_of
 
 if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.verbs.rehearsed import Rehearsed
 
-# The configuration groups in which settings are allowed.
-GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
-_TAKEN = {
-    "dataset.path": "table",
-    "dataset.task": "task",
-    "dataset.contexts": "cases",
-    "dataset.seed": "seed",
-}
 Case = Mapping[str, float]
 
 
 def rehearse(
-    table: "pd.DataFrame | Table | str | Path",
+    table: "IntoDataFrame | Table | str | Path",
     task: "Mapping[str, Any] | RehearsalTask | str | Path",
-    cases: "pd.DataFrame | Table | str | Path | Sequence[Case] | Case | None" = None,
+    cases: "IntoDataFrame | Table | str | Path | Sequence[Case] | Case | None" = None,
     method: str = "cme_stack",
     seed: int = 0,
     workers: int = 1,
@@ -63,8 +48,8 @@ def rehearse(
     """Decides which alteration to make in each case.
 
     Args:
-        table: Observations, one per row, with a column for each variable of the task's graph: a data frame,
-            a file (.csv, .tsv, .xlsx, .parquet, ...), or a table.
+        table: Observations, one per row, with a column for each variable of the task's graph: a data frame
+            (of pandas, polars or pyarrow), a file (.csv, .tsv, .xlsx, .parquet, ...), or a table.
         task: Graph, context, box and region, and optionally candidates: a dictionary, a YAML file, or a task.
         cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
             table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
@@ -84,9 +69,11 @@ def rehearse(
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
 
     Returns:
-        A decision for each case, in the order of the cases: a list, whose `held_out()` says in a sentence how
-        well the method predicts rows that it has not seen where nothing is altered, and whose `untouched` has
-        these numbers (None unless ``claims`` are cross-fitted or ``dataset.validation`` holds rows out).
+        A decision for each case, in the order of the cases: a list with `to_frame()`, `plot()` and a display
+        of its own in notebooks (`verbs.decisions`). Its `held_out()` says in a sentence how well the method
+        predicts rows that it has not seen where nothing is altered, and its `untouched` has these numbers
+        (None unless ``claims`` are cross-fitted or ``dataset.validation`` holds rows out). Its `model` is the
+        fitted method, which decides for further cases and can be saved (`learn`).
 
     Warns:
         RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
@@ -98,80 +85,26 @@ def rehearse(
         RequestError: if there is no such method or setting, or the method is for another kind of problem.
         ValueError: base class of all of the above.
     """
-    from rehearsal_torch.data.rehearsal_task import RehearsalTask
-
-    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise RequestError(f"workers: expected a whole number of at least 1; got {workers!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise RequestError(f"seed: expected a whole number of at least 0; got {seed!r}")
+    check_workers(workers)
     if claims not in ("in_sample", "cross_fitted"):
         raise RequestError(f"claims: expected 'in_sample' or 'cross_fitted'; got {claims!r}")
-    for key, argument in _TAKEN.items():
-        if key in settings:
-            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
-    rows, written = _rows(table, "table"), task.to_plain() if isinstance(task, RehearsalTask) else task
-    if not isinstance(written, Mapping):
-        _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
+    request = Request.of(table, task, method, seed, settings)
     with in_words(), undisturbed():
         from rehearsal_torch.graphs.graph_class import graph_class
-        from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
         from rehearsal_torch.verbs.rehearsed import Rehearsed, untouched_score
 
         check_method(method, "rehearse")
         with as_user_error("graphs"):
             known = None if graphs is None else graph_class(graphs)
-        config = configuration(
-            ["+experiment=own_table", f"decision={method}", f"seed={seed}"], settings, GROUPS
-        )
-        chosen = method_of(config)
-        problem = RehearsalTable(
-            rows,
-            written,
-            rows if cases is None else _rows(cases, "cases"),
-            config.dataset.identity,
-            config.dataset.validation,
-            config.dataset.kept,
-            seed,
-        )
+        config, chosen = request.configured()
+        problem = request.problem(config, cases)
         for sentence in problem.notes():
             warnings.warn(sentence, RequestWarning, stacklevel=2)
         surrogate = learnt(config, problem, chosen)
         others = judged(config, problem, chosen) if claims == "cross_fitted" else None
         under = over_graphs(config, problem, chosen, surrogate, known, others)
         made = decisions(problem, surrogate, chosen, seed, workers, under)
-        return Rehearsed(made, untouched_score(problem, surrogate, chosen.objective, others))
-
-
-def _rows(given: Any, role: str) -> "pd.DataFrame | Table | str | Path":
-    """A source of rows; dictionaries become a data frame.
-
-    Raises:
-        RequestError: if it is of another type, there is no such file, or there is no row.
-    """
-    from rehearsal_torch.data.table import Table
-
-    if isinstance(given, Mapping):
-        given = [given]
-    if isinstance(given, list | tuple):
-        odd = next((each for each in given if not isinstance(each, Mapping)), None)
-        if odd is not None:
-            raise RequestError(f"{role}: expected a dictionary for each row; got a {type(odd).__name__}")
-        given = pd.DataFrame(list(given))
-    if isinstance(given, pd.DataFrame | Table):
-        if not len(given):
-            raise RequestError(f"{role}: expected at least one row; got none")
-        return given
-    return _check_file(given, role, "a data frame, a .csv file, a Table or a list of dictionaries")
-
-
-def _check_file(given: Any, role: str, expected: str) -> str | Path:
-    """The name of a file that exists.
-
-    Raises:
-        RequestError: if it is not a path, or there is no such file.
-    """
-    if not isinstance(given, str | Path):
-        raise RequestError(f"{role}: expected {expected}; got a {type(given).__name__}")
-    if not Path(given).is_file():
-        raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
-    return given
+        score = untouched_score(problem, surrogate, chosen.objective, others)
+        every = [problem.case(index) for index in range(problem.count())]
+        model = model_of(request, config, chosen, problem, surrogate, score)
+        return Rehearsed(made, score, every, labels_of(table if cases is None else cases), model)

@@ -1,4 +1,4 @@
-"""What `rehearse` returns: a list of decisions, with the held-out score of the untouched rows.
+"""What `rehearse` returns: decisions (`verbs.decisions`), with the held-out score of the untouched rows.
 
     decisions = rt.rehearse("table.csv", "task.yaml", "cases.csv", claims="cross_fitted")
     print(decisions.held_out())
@@ -15,13 +15,17 @@ Source: Brier (1950).
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
+from rehearsal_torch.verbs.decisions import Decisions
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rehearsal_torch.claims import CrossFittedClaims, Untouched
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
     from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
 NONE = (
     'Held-out score of the untouched rows: none, as no row was held out (claims="cross_fitted" scores all '
@@ -29,26 +33,40 @@ NONE = (
 )
 
 
-class Rehearsed(list[Decision]):
+class Rehearsed(Decisions):
     """The decisions, in the order of the cases.
 
     Args:
         decisions: The decisions.
         untouched: The score of the rows that nobody altered; None if no row was held out.
+        cases: See `Decisions`.
+        labels: See `Decisions`.
+        model: The fitted method.
 
     Attributes:
         untouched: The same.
+        model: The same: it decides for further cases, and can be saved; None if it is not known.
     """
 
-    def __init__(self, decisions: Iterable[Decision], untouched: UntouchedScore | None = None) -> None:
-        super().__init__(decisions)
-        self.untouched = untouched
+    def __init__(
+        self,
+        decisions: Iterable[Decision],
+        untouched: UntouchedScore | None = None,
+        cases: Sequence[DecisionContext] = (),
+        labels: "pd.Index | None" = None,
+        model: "RehearsalModel | None" = None,
+    ) -> None:
+        super().__init__(decisions, cases, labels)
+        self.untouched, self.model = untouched, model
 
     def held_out(self) -> str:
         """One sentence on how well the method predicts what happens without an alteration, beside a constant:
         a method that does not beat it has learnt nothing about the outcome.
         """
         return NONE if self.untouched is None else self.untouched.line()
+
+    def _sentences(self) -> list[str]:
+        return [*super()._sentences(), *([] if self.untouched is None else [self.untouched.line()])]
 
 
 def untouched_score(

@@ -105,3 +105,10 @@ def test_wrong_costs_are_refused():
     ):
         with pytest.raises(ValueError, match="expected"):
             costs(chain(), **wrong)
+
+
+def test_differences_are_those_of_the_success_probability():
+    one = costs(chain()).sets[0]
+    first, second = one.lower + 0.2, one.upper - 0.3
+    assert one.contrast(first, second) == one.success.contrast(first, second)
+    assert one.contrast(first, second)[0].lower is not None

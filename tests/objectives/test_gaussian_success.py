@@ -119,3 +119,18 @@ def test_the_interval_has_the_level_that_was_asked_for():
         assert (narrow.estimate.level, wide.estimate.level) == (0.5, 0.95)
     with pytest.raises(ValueError, match=r"expected a level in \(0, 1\); got 95"):
         made.at_level(95)
+
+
+def test_differences_are_those_of_the_same_draws():
+    (made, *_) = objective(chain(), rows=40).sets
+    first, second = made.lower + 0.3 * (made.upper - made.lower), made.lower + 0.5 * (made.upper - made.lower)
+    drawn = made.chances(first).clone() - made.chances(second)
+    found = made.contrast(first, second)
+    assert [each.point for each in found] == pytest.approx(drawn.mean(0).tolist(), abs=1e-6)
+    wide = [each.upper - each.lower for each in found]
+    assert wide == pytest.approx((2 * 1.959964 * drawn.std(0)).tolist(), abs=3e-6)
+    for apart, one, other in zip(found, made.appraise(first), made.appraise(second), strict=True):
+        assert apart.point == pytest.approx(one.estimate.point - other.estimate.point, abs=1e-6)
+    assert [each.upper for each in made.contrast(first, first)] == [0.0] * len(found)
+    made.likely = None
+    assert made.contrast(first, second) is None

@@ -7,6 +7,7 @@ import torch
 
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,
@@ -170,3 +171,31 @@ def test_another_level_changes_the_interval_alone(model):
     direct = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.5).sets[0]
     assert made.at_level(0.5).appraise(actions.double()) == direct.appraise(actions.double())
     assert made.level == 0.95
+
+
+def test_differences_are_those_of_the_estimates_with_an_interval_of_their_own(model):
+    for objective in KernelValue.for_cases(model, some_cases(model.task, 4)).sets:
+        first, second = points(objective), points(objective, 0.5, 1)
+        rows = zip(
+            objective.contrast(first, second),
+            objective.contrast(second, first),
+            objective.appraise(first),
+            objective.appraise(second),
+            strict=True,
+        )
+        for apart, back, one, other in rows:
+            assert apart.point == pytest.approx(one.estimate.point - other.estimate.point, abs=2e-6)
+            assert (back.point, back.lower, back.upper) == (-apart.point, -apart.upper, -apart.lower)
+            assert -1 <= apart.lower <= apart.point <= apart.upper <= 1
+            assert apart.level == 0.95
+        for none in objective.contrast(first, first):
+            # Members agree that an action is as good as itself.
+            assert (none.point, none.lower, none.upper) == (0.0, 0.0, 0.0)
+        near, most = objective.contrast(first, first + 1e-3)[0], objective.appraise(first)[0].estimate
+        assert near.upper - near.lower < 0.1 * (most.upper - most.lower)
+
+
+def test_an_estimator_without_a_covariance_between_actions_has_no_differences(model, monkeypatch):
+    objective = KernelValue.for_cases(model, some_cases(model.task, 2)).sets[0]
+    monkeypatch.setattr(type(objective.estimator), "difference_and_std", AlterationValue.difference_and_std)
+    assert objective.contrast(points(objective), points(objective)) is None

@@ -18,6 +18,7 @@ from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Objective,
     chance,
+    difference,
     gradient,
     no_improvement,
 )
@@ -174,3 +175,12 @@ def test_objectives_rewards_and_regions_are_plain_classes():
     modules = {one for one in found if issubclass(one, torch.nn.Module)}
     # What BoTorch is given is a module there, without parameters.
     assert [one.__name__ for one in modules if not issubclass(one, AcquisitionFunction)] == []
+
+
+def test_differences_lie_within_minus_one_and_one_around_their_point():
+    found = difference(0.4, -2.0, 1.5, 0.9)
+    assert (found.point, found.lower, found.upper, found.level) == (0.4, -1.0, 1.0, 0.9)
+    assert found.of == "difference of the probabilities of a desired outcome"
+    outside = difference(-0.25, -0.2, -0.1, 0.95)
+    assert (outside.lower, outside.point, outside.upper) == (-0.25, -0.25, -0.1)
+    assert difference(0.1, float("nan"), 0.2, 0.95) is None

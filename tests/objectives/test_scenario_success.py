@@ -81,3 +81,23 @@ def test_it_refuses_to_make_things_worse():
         "no alteration helps" in fact.declined for fact in said if fact.estimate.point < fact.baseline.point
     )
     assert any(fact.declined for fact in said)
+
+
+def test_differences_are_counted_under_the_same_parameters():
+    world = managing()
+    made = fit(LinearStructural(world.task, 3000), world.table(400))
+    (one,) = ScenarioCount.for_cases(
+        made, world.cases(1), search_scenarios=1800, validation_scenarios=1000, test_scenarios=200
+    ).sets
+    first, second = (torch.tensor([each], dtype=torch.float64) for each in ([4.0, 5.8], [3.9, 5.6]))
+    (apart,) = one.contrast(first, second)
+    claims = [one.appraise(each)[0].estimate for each in (first, second)]
+    assert apart.point == pytest.approx(claims[0].point - claims[1].point, abs=1e-6)
+    truths = [
+        world.success(one.cases[0], dict(zip(one.names, each[0].tolist(), strict=True)))
+        for each in (first, second)
+    ]
+    assert apart.lower - 0.01 < truths[0] - truths[1] < apart.upper + 0.01
+    assert apart.upper - apart.lower < 0.7 * (claims[0].upper - claims[0].lower)
+    (none,) = one.contrast(first, first)
+    assert (none.lower, none.upper) == (0.0, 0.0)

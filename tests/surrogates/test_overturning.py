@@ -15,7 +15,14 @@ from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.overturning import FEW_ROWS, NO_COVARIATE, Overturning, for_question
+from rehearsal_torch.surrogates.overturning import (
+    FEW_ROWS,
+    NO_COVARIATE,
+    UNRECORDED,
+    Overturning,
+    RecordedStrengths,
+    for_question,
+)
 
 LOAN = Loan(size=SampleSize(400, 1))
 HALF = chance(0.5)
@@ -97,3 +104,17 @@ def test_a_question_without_roles_has_none():
     assert for_question(None, LOAN.observations) is None
     assert for_question(Columns(("a", "y")), LOAN.observations) is None
     assert for_question(LOAN.task, LOAN.observations).covariates(("A2",)) is not None
+
+
+def test_recorded_strengths_say_the_same_without_the_observations():
+    fitted = Overturning(LOAN.task, LOAN.observations)
+    names = ("A2",)
+    recorded = RecordedStrengths(LOAN.task, {names: fitted.covariates(names), ("X1",): None})
+    decision = setting(chance(0.85, 0.8, 0.9), HALF)
+    assert recorded.with_sensitivity(decision, None) == fitted.with_sensitivity(decision, None)
+    assert recorded.with_sensitivity(decision, None).sensitivity.covariate == "U1"
+    few, unknown = (
+        recorded.with_sensitivity(setting(chance(0.8), HALF, (name,)), None) for name in ("X1", "U1")
+    )
+    assert (few.sensitivity.note, unknown.sensitivity.note) == (FEW_ROWS, UNRECORDED)
+    assert few.sensitivity.tipping == 2.5

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 import yaml
@@ -112,6 +113,20 @@ def test_without_cases_every_row_is_one(folder):
     assert plain(found) == commanded(folder, "care", {}, cases="table.csv")
 
 
+def test_frames_of_other_libraries_are_read_and_refused_as_those_of_pandas(folder):
+    frame = pd.read_csv("table.csv")
+    other = pl.read_csv("table.csv")
+    found = rt.rehearse(other, TASK, pl.DataFrame(CASES), method="care")
+    assert plain(found) == plain(rt.rehearse(frame, TASK, CASES, method="care"))
+    gap = other.with_columns(pl.Series("U1", [None, *other["U1"][1:]]))
+    with pytest.raises(ValueError, match=r"the table: (?s:.*)U1: 1 of 80 values are missing or infinite in"):
+        rt.rehearse(gap, TASK, CASES, method="care")
+    with pytest.raises(ValueError, match="expected a data frame in memory; got a lazy LazyFrame"):
+        rt.rehearse(other.lazy(), TASK, CASES, method="care")
+    with pytest.raises(ValueError, match="cases: expected at least one row; got none"):
+        rt.rehearse(other, TASK, pl.DataFrame(CASES).head(0), method="care")
+
+
 def test_nothing_global_is_changed(folder):
     threads = torch.get_num_threads()
     random.seed(3)
@@ -170,7 +185,7 @@ def test_tables_in_memory_are_checked_as_files_are(folder):
     with pytest.raises(ValueError, match=r"the table: (?s:.*)U1: all 80 values are 0.5"):
         rt.rehearse(frame.assign(U1=0.5), TASK, CASES)
     twice = pd.concat([frame, frame[["U1"]]], axis=1)
-    with pytest.raises(ValueError, match="the table: several columns are called 'U1'"):
+    with pytest.raises(ValueError, match=r"the table: (?s:.*)several columns are called 'U1'"):
         rt.rehearse(twice, TASK, CASES)
     altered = torch.zeros(80, len(frame.columns), dtype=torch.bool)
     altered[:3, 0] = True

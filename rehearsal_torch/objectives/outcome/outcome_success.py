@@ -36,8 +36,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts, SuccessOfMany
 from rehearsal_torch.surrogates.outcome.tabulated_success import TabulatedSuccess
@@ -182,6 +182,21 @@ class OutcomeSuccess(AlterationObjective):
         return interval(shares, judging.members, residuals, self.level)
 
     @torch.no_grad()
+    def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
+        """See `AlterationObjective.contrast`: by the same functions and residuals for both."""
+        judging = self.surrogate.success(self.which, self.judging_draws, self.judging_points, JUDGEMENT)
+        one, other = (
+            judging.desired_once(self.contexts, self.standardised(each)) for each in (first, second)
+        )
+        residuals = len(judging.models.outcomes[0].residuals)
+        points, lowers, uppers = paired_interval(one, other, judging.members, residuals, self.level)
+        # Of an action and itself, nothing is unknown.
+        same = (first == second).all(-1)
+        lowers, uppers = (torch.where(same, points, each) for each in (lowers, uppers))
+        rows = zip(points.tolist(), lowers.tolist(), uppers.tolist(), strict=True)
+        return [difference(*row, self.level) for row in rows]
+
+    @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """See `AlterationObjective.appraise`. Trace: ``support``, the effective number of observations like
         the decision; ``modelled``: success, where the outcomes have no slack to regress.
@@ -248,3 +263,38 @@ def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Ten
     lower = torch.minimum(mean - ((mean - low).square() + rest).sqrt(), 1 - floor)
     upper = torch.maximum(mean + ((high - mean).square() + rest).sqrt(), floor)
     return mean, torch.minimum(lower, mean).clamp(0, 1), torch.maximum(upper, mean).clamp(0, 1)
+
+
+def paired_interval(
+    one: Tensor, other: Tensor, members: int, rows: int, level: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean difference of two shares that were counted with the same draws, and its interval.
+
+    Like `interval`, with p (1 - p) replaced by the variance of the paired difference of two indicators, in
+    {-1, 0, 1}: residuals that both actions bring into the region, or neither, tell nothing apart.
+
+    Args:
+        one: Which points are desired under the first action, (B, D, P), the draws of one fit side by side.
+        other: The same under the second.
+        members: E.
+        rows: n, the number of residuals that they were drawn from.
+        level: Coverage probability.
+
+    Returns:
+        Means, lower and upper ends, (B,) each.
+    """
+    apart = one.to(torch.float64) - other.to(torch.float64)
+    draws = apart.mean(-1)
+    mean = draws.mean(-1)
+    ends = draws.new_tensor([(1 - level) / 2, (1 + level) / 2])
+    low, high = torch.quantile(draws, ends, dim=-1)
+    fits = draws.unflatten(-1, (members, -1)).mean(-1)
+    between = fits.var(-1) if members > 1 else torch.zeros_like(mean)
+    noise = apart.square().mean((-2, -1)) - mean.square()
+    rest = torch.special.ndtri(ends[1]).square() * (noise / rows + 2 * between / members)
+    # Residuals by which one of the two alone succeeds may be missing among n rows, where no draw has any.
+    floor = -math.expm1(math.log((1 - level) / 2) / rows)
+    fewer, more = ((sign * apart <= 0).all(-1).all(-1).to(mean) * floor for sign in (-1, 1))
+    lower = torch.minimum(mean - ((mean - low).square() + rest).sqrt(), mean - fewer)
+    upper = torch.maximum(mean + ((high - mean).square() + rest).sqrt(), mean + more)
+    return mean, torch.minimum(lower, mean).clamp(-1, 1), torch.maximum(upper, mean).clamp(-1, 1)

@@ -32,6 +32,7 @@ from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
     chance,
+    difference,
     normal_quantile,
 )
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
@@ -132,6 +133,28 @@ class StackedSuccess(AlterationObjective):
         return torch.cat(parts)
 
     @torch.no_grad()
+    def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
+        """See `AlterationObjective.contrast`: the mixture of the differences of both; None if the indicator's
+        estimator has no interval of them.
+        """
+        outcomes = self.outcome.contrast(first, second)
+        indicators = self.indicator.contrast(first, second) if self.weight else outcomes
+        if not self.weight or indicators is None:
+            return indicators
+        quantile, level = normal_quantile(self.outcome.level), self.outcome.level
+        found: list[Estimate | None] = []
+        for pair in zip(indicators, outcomes, strict=True):
+            ends = [(each.point, each.lower, each.upper) for each in pair if each is not None]
+            known = [
+                (point, lower, upper)
+                for point, lower, upper in ends
+                if lower is not None and upper is not None
+            ]
+            mixed = _mixed(self.weight, known[0], known[1], quantile) if len(known) == 2 else None
+            found.append(None if mixed is None else difference(*mixed, level))
+        return found
+
+    @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """See `AlterationObjective.appraise`. Trace: ``support`` of the outcome regression,
         ``indicator_weight`` w, and the estimates of both.
@@ -192,13 +215,20 @@ def _mixture(weight: float, indicator: Appraisal, outcome: Appraisal, level: flo
         return None
     assert one.upper is not None
     assert other.upper is not None
-    quantile = normal_quantile(level)
-    point = weight * one.point + (1 - weight) * other.point
-    apart = quantile**2 * weight * (1 - weight) * (one.point - other.point) ** 2
+    pair = (one.point, one.lower, one.upper), (other.point, other.lower, other.upper)
+    point, lower, upper = _mixed(weight, *pair, normal_quantile(level))
+    return chance(round(point, 6), round(max(0.0, lower), 6), round(min(1.0, upper), 6), level)
+
+
+def _mixed(
+    weight: float, one: tuple[float, float, float], other: tuple[float, float, float], quantile: float
+) -> tuple[float, float, float]:
+    """The weighted mean of two points with their intervals, (point, lower, upper) each, and its own."""
+    point = weight * one[0] + (1 - weight) * other[0]
+    apart = quantile**2 * weight * (1 - weight) * (one[0] - other[0]) ** 2
 
     def distance(own: float, others: float) -> float:
         return math.sqrt(weight * own**2 + (1 - weight) * others**2 + apart)
 
-    lower = max(0.0, point - distance(one.point - one.lower, other.point - other.lower))
-    upper = min(1.0, point + distance(one.upper - one.point, other.upper - other.point))
-    return chance(round(point, 6), round(lower, 6), round(upper, 6), level)
+    lower = point - distance(one[0] - one[1], other[0] - other[1])
+    return point, lower, point + distance(one[2] - one[0], other[2] - other[0])

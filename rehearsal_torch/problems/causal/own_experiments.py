@@ -21,19 +21,21 @@ from typing import Any
 
 import pandas as pd
 import torch
+from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
-from rehearsal_torch.data.reading import TableError, number_columns, read_table
+from rehearsal_torch.data.reading import ReadTable, TableError, number_columns, read_table
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
 from rehearsal_torch.data.trials.store import initial_count
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.problems.causal.start_design import open_points
 from rehearsal_torch.problems.problem import CausalProblem
 
-SET = "set:"
+FRAME = "the data frame"
 
 
 def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
@@ -45,6 +47,23 @@ def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
     """
     source, content = task_content(task, CAUSAL_PARTS)
     return CausalTask.of(content, source)
+
+
+def experiments_in(source: "str | Path | IntoDataFrame | None", task: CausalTask) -> Table:
+    """The experiments of a file or a data frame, as `experiments_of` gives them.
+
+    Raises:
+        TableError: if it cannot be read, or `experiments_of` refuses it.
+    """
+    table = _rows(source)
+    return experiments_of(table.frame, task, table.where)
+
+
+def _rows(source: "str | Path | IntoDataFrame | None") -> ReadTable:
+    """The rows of a file (see `data.reading`) or a data frame."""
+    if source is None or isinstance(source, str | Path):
+        return read_table(source)
+    return ReadTable(data_frame(source, FRAME), FRAME)
 
 
 def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
@@ -92,8 +111,8 @@ class ExperimentTable(CausalProblem):
     Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
 
     Args:
-        path: The experiments so far, a file (see `data.reading`); rows outside the task's bounds, levels or
-            constraints are kept as data to learn from.
+        path: The experiments so far, a file (see `data.reading`) or a data frame; rows outside the task's
+            bounds, levels or constraints are kept as data to learn from.
         task: Causal graph, actions and reward: a YAML file, or its content.
         fixed: Actions that the next experiment holds at a value, action to value; None for none.
 
@@ -105,16 +124,16 @@ class ExperimentTable(CausalProblem):
 
     def __init__(
         self,
-        path: str | Path | None,
+        path: str | Path | IntoDataFrame | None,
         task: str | Path | Mapping[str, Any] | None,
         fixed: Mapping[str, float] | None = None,
     ) -> None:
         self.task = causal_task(task)
         self.held = self.task.held(fixed)
-        table = read_table(path)
+        table = _rows(path)
         self.read_notes = table.notes
-        self.past = experiments_of(table.frame, self.task, str(path))
-        self.source = Path(str(path)).name
+        self.past = experiments_of(table.frame, self.task, table.where)
+        self.source = Path(path).name if isinstance(path, str | Path) else FRAME
         if len(self.past) >= MIN_ROWS:
             self.task.check(self.past)
 

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from narwhals.typing import IntoDataFrame
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
@@ -31,6 +33,7 @@ from rehearsal_torch.data.reading import (
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.files.schema import listed, meant
@@ -43,8 +46,8 @@ CAUTION = (
 )
 SHARE = 0.2
 RULES = ("random", "last")
-# Rows from a file, or in memory.
-Rows = str | Path | pd.DataFrame | Table | ReadTable
+# Rows from a file, or in memory: a table, or a data frame of pandas, polars or pyarrow.
+Rows = str | Path | Table | ReadTable | IntoDataFrame
 
 
 class RehearsalTable(RehearsalProblem):
@@ -53,8 +56,9 @@ class RehearsalTable(RehearsalProblem):
     Messages number the rows of a table in memory like the lines of a file: the header is line 1.
 
     Args:
-        path: The observations: a file (see `data.reading`), a data frame, a table that was read, or a table
-            in which nothing was altered; columns that the task does not name are ignored.
+        path: The observations: a file (see `data.reading`), a data frame of pandas, polars or pyarrow, a
+            table that was read, or a table in which nothing was altered; columns that the task does not name
+            are ignored.
         task: The roles of the variables: a YAML file, or its content; its `unit` names a column, of numbers
             or texts, whose equal values mark rows that belong together.
         contexts: The cases, in the same forms, one per row, with the context's columns; None decides on the
@@ -87,7 +91,7 @@ class RehearsalTable(RehearsalProblem):
         if validation is not None and not 0 <= validation < 1:
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
         faults: list[str] = []
-        table = _frame(path, "path", "the table", faults)
+        table = rows_in(path, "path", "the table", faults)
         frame, where = table.frame, table.where
         try:
             self.task = written_task(task)
@@ -98,7 +102,7 @@ class RehearsalTable(RehearsalProblem):
                 raise
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
-        faults += _unit_faults(frame, self.task.unit)
+        faults += [*_unit_faults(frame, self.task.unit), *_set_faults(frame, names)]
         if faults := [*faults, *number_faults(frame, names, MIN_ROWS, varying=True)]:
             raise TableError(listed(where, faults))
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
@@ -119,7 +123,7 @@ class RehearsalTable(RehearsalProblem):
                 names,
                 number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside),
             )
-        given = None if contexts is None else _frame(contexts, "dataset.contexts", "the cases")
+        given = None if contexts is None else rows_in(contexts, "dataset.contexts", "the cases")
         cases, origin = (frame.iloc[aside], where) if given is None else (given.frame, given.where)
         self.read_notes = (*table.notes, *(() if given is None else given.notes))
         if not len(cases):
@@ -128,20 +132,7 @@ class RehearsalTable(RehearsalProblem):
                 "with dataset.validation=0.2"
             )
         self.recorded = contexts is None
-        self.given = number_columns(cases, self.task.context, origin)
-        if identity is not None and identity not in cases.columns:
-            raise ValueError(
-                f"identity: {origin} has no column {identity!r}; it has "
-                f"{', '.join(map(str, cases.columns[:30]))}"
-            )
-        called = cases.index + 2 if identity is None else cases[identity]
-        self.identities = [str(each) for each in called]
-        if len(set(self.identities)) < len(self.identities):
-            twice = next(each for each in self.identities if self.identities.count(each) > 1)
-            raise ValueError(
-                f"identity: {twice!r} is in column {identity!r} of {origin} more than once: number the "
-                "cases, or leave identity out"
-            )
+        self.given, self.identities = cases_in(cases, origin, self.task.context, identity)
 
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
@@ -262,7 +253,38 @@ class RehearsalTable(RehearsalProblem):
         }
 
 
-def _frame(given: Rows | None, role: str, called: str, faults: list[str] | None = None) -> ReadTable:
+def cases_in(
+    frame: pd.DataFrame, origin: str, context: Sequence[str], identity: str | None = None
+) -> tuple[Tensor, list[str]]:
+    """The contexts of cases, (B, |X|), and their names.
+
+    Args:
+        frame: One row per case, numbered from 0.
+        origin: Its name in messages.
+        context: The |X| columns.
+        identity: A column with the names of the cases; None takes the row's line in the file.
+
+    Raises:
+        TableError: if a column is missing, not numeric or incomplete; all faults are listed.
+        ValueError: if there is no column of names, or a name occurs twice.
+    """
+    given = number_columns(frame, context, origin)
+    if identity is not None and identity not in frame.columns:
+        raise ValueError(
+            f"identity: {origin} has no column {identity!r}; it has {', '.join(map(str, frame.columns[:30]))}"
+        )
+    called = frame.index + 2 if identity is None else frame[identity]
+    identities = [str(each) for each in called]
+    if len(set(identities)) < len(identities):
+        twice = next(each for each in identities if identities.count(each) > 1)
+        raise ValueError(
+            f"identity: {twice!r} is in column {identity!r} of {origin} more than once: number the "
+            "cases, or leave identity out"
+        )
+    return given, identities
+
+
+def rows_in(given: Rows | None, role: str, called: str, faults: list[str] | None = None) -> ReadTable:
     """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages.
 
     Args:
@@ -283,11 +305,21 @@ def _frame(given: Rows | None, role: str, called: str, faults: list[str] | None 
             )
         rows = pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names))
         return ReadTable(rows, called)
-    names = [str(name) for name in given.columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise TableError(f"{called}: several columns are called {', '.join(map(repr, twice))}: rename them")
-    return ReadTable(given.set_axis(names, axis=1).reset_index(drop=True), called)
+    return ReadTable(data_frame(given, called, faults), called)
+
+
+def _set_faults(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """The faults of variables with values that a decision set, by the columns that mark these."""
+    found = []
+    for name in names:
+        column = f"{SET}{name}"
+        marks = frame[column] if column in frame.columns else pd.Series(dtype=float)
+        if count := int((marks.fillna(1) != 0).sum()):
+            found.append(
+                f"{column}: expected observations; {count} rows have a value of {name} that was set by a "
+                "decision: leave those rows out"
+            )
+    return found
 
 
 def _unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:

@@ -172,6 +172,18 @@ class AlterationValue(Solved, ABC):
         """Both, which may share work, (..., B, k) -> (..., B) each."""
         return self.value(prepared, actions, target), self.std(prepared, actions, target)
 
+    def difference_and_std(
+        self,
+        prepared: Prepared,  # noqa: ARG002
+        first: Tensor,  # noqa: ARG002
+        second: Tensor,  # noqa: ARG002
+        target: int = 0,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor] | None:
+        """J at one action minus J at another, (B, k) -> (B,), and the posterior standard deviation of the
+        difference; None if the estimator has no covariance between actions.
+        """
+        return None
+
     def tabulated(
         self,
         prepared: Prepared,  # noqa: ARG002

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, nodes_for
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
+from rehearsal_torch.surrogates.kernel.paired_values import difference_and_variance
 from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
 
@@ -118,9 +119,26 @@ class SpectralEnsemble(AlterationValue):
         """See `AlterationValue.value_and_std`."""
         found = [member.value_and_std(part, actions, target) for member, part in self._parts(prepared)]
         values, stds = (torch.stack(each) for each in zip(*found, strict=True))
-        variance, count = stds.square().mean(0), len(found)
-        between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(variance)
-        return values.mean(0), (variance + between).sqrt()
+        return values.mean(0), self._mixed(values, stds.square())
+
+    def difference_and_std(
+        self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
+    ) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.difference_and_std`: the members' differences, and the variance of a mixture
+        of these.
+        """
+        found = [
+            difference_and_variance(member, part, first, second, target)
+            for member, part in self._parts(prepared)
+        ]
+        values, variances = (torch.stack(each) for each in zip(*found, strict=True))
+        return values.mean(0), self._mixed(values, variances)
+
+    def _mixed(self, values: Tensor, variances: Tensor) -> Tensor:
+        """The standard deviation of what the members' mean estimates, (E, ...) -> (...)."""
+        count = len(values)
+        between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(values[0])
+        return (variances.mean(0) + between).sqrt()
 
     def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
         """See `AlterationValue.tabulated`; none where covariates between alterations depend on the action, or

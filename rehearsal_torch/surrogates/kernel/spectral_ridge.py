@@ -21,8 +21,7 @@ inverse widths and noise ratio by the evidence on the desirability, the metric o
 evidence on the features that it has to predict.
 
 The posterior of J is Gaussian: the first stage contributes phi' S phi with phi the expected features; the
-second stage contributes the posterior variance of the embedding per unit of amplitude, times the
-maximum-evidence amplitude of the values that it averages.
+second the posterior variance of the embedding, times the amplitude of the values that it averages.
 
 Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); the joint
 metric, its choice and the variance of the second stage are ours.
@@ -299,7 +298,7 @@ class SpectralRidge(AlterationValue):
         """`value_and_gradient` where the embedding depends on the first actions: J = mean + q'e(v), so that
         both q and e vary with the action.
         """
-        inputs, mixture = self._inputs(prepared, actions).to(actions), self._mixture(prepared, actions, 0)
+        inputs, mixture = self._inputs(prepared, actions).to(actions), self.mixture(prepared, actions, 0)
         even, odd = mixture.chunk(2, -1)
         turned = torch.cat((odd, -even), -1)
         projected = self.embedding.projected.to(actions)
@@ -320,7 +319,7 @@ class SpectralRidge(AlterationValue):
         expected = self.embedding.mean.to(similar) + similar @ self.embedding.weights.to(similar)
         return self.mean[0].to(similar) + (expected * mixture).sum(-1), expected
 
-    def _mixture(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
+    def mixture(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
         """The value at covariates u as a linear combination q of (cos(w_u'u), sin(w_u'u)), (..., B, 2 M); its
         derivative in each phase has the second half and minus the first.
         """
@@ -343,7 +342,7 @@ class SpectralRidge(AlterationValue):
         flat = features.reshape(-1, features.shape[-1])
         solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
         variance = self.noise[target] * solved.square().sum(0).reshape(features.shape[:-1])
-        return value, (variance + self._unknown(prepared, actions, target)).sqrt()
+        return value, (variance + self.unknown(prepared, actions, target)).sqrt()
 
     def value_and_covariance(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """J at n actions (n, B, k), (n, B), and its posterior covariance between them, (B, n, n); only where
@@ -356,18 +355,21 @@ class SpectralRidge(AlterationValue):
         shown = solved.mT.unflatten(0, by_case.shape[:2])
         covariance = self.noise[0] * (shown @ shown.mT)
         if self.on_covariates.shape[1]:
-            mixture = self._mixture(prepared, actions, 0)
+            mixture = self.mixture(prepared, actions, 0)
             amplitudes = self.embedding.amplitudes(mixture.transpose(0, 1))
             covariance = covariance + prepared.pieces[1][:, None, None] * amplitudes
         return value, covariance
 
-    def _unknown(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
+    def unknown(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
         """The second stage's share of the variance of J."""
         if not self.on_covariates.shape[1]:
             return actions.new_zeros(actions.shape[:-1])
-        left = self.embedding.left(self._inputs(prepared, actions)) if self.first else prepared.pieces[1]
-        mixture = self._mixture(prepared, actions, target)
-        return left * self.embedding.amplitude(mixture)
+        amplitude = self.embedding.amplitude(self.mixture(prepared, actions, target))
+        return self.left_of(prepared, actions) * amplitude
+
+    def left_of(self, prepared: Prepared, actions: Tensor) -> Tensor:
+        """What is left unknown of the second stage, (..., B) or (B,)."""
+        return self.embedding.left(self._inputs(prepared, actions)) if self.first else prepared.pieces[1]
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """See `AlterationValue.support`."""
@@ -385,7 +387,7 @@ class SpectralRidge(AlterationValue):
         if self.first:
             points = points.expand(-1, len(prepared.contexts), -1)
             similar = self.embedding.similar(self._inputs(prepared, points).to(points))
-            return self._sequential_value(self._mixture(prepared, points, 0), similar)[0].mT
+            return self._sequential_value(self.mixture(prepared, points, 0), similar)[0].mT
         # One wave for all contexts.
         return self._collected(prepared, points)[0].mT
 

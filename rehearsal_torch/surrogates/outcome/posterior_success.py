@@ -126,6 +126,12 @@ class PosteriorSuccess:
         parts = zip(contexts.split(size), actions.split(size), strict=True)
         return torch.cat([self.share(self.values(*part)) for part in parts])
 
+    def desired_once(self, contexts: Tensor, actions: Tensor) -> Tensor:
+        """Which points are desired at one action in each case, (B, |X|), (B, k) -> (B, D, P), bool; those
+        of another action have the same functions and residuals.
+        """
+        return self.models.faces.desired(self.values(contexts, actions) + self.noise)
+
     @property
     def width(self) -> int:
         """The largest number of features of a fit."""

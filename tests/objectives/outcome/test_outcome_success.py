@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess, interval
+from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess, interval, paired_interval
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.fit import fit
 from tests.toys.rehearsal_toys import (
@@ -138,3 +138,64 @@ def test_where_every_draw_succeeds_the_rows_still_bound_the_claim():
     mean, lower, upper = interval(ones, 2, 100, 0.95)
     assert float(mean) == float(upper) == 1
     assert float(lower) == pytest.approx(0.025 ** (1 / 100), abs=1e-6)
+
+
+def test_differences_are_counted_with_the_same_draws(model):
+    objective = first(model)
+    for apart, back, one, other in zip(
+        objective.contrast(at(1.2), at(0.2)),
+        objective.contrast(at(0.2), at(1.2)),
+        objective.appraise(at(1.2)),
+        objective.appraise(at(0.2)),
+        strict=True,
+    ):
+        assert apart.point == pytest.approx(one.estimate.point - other.estimate.point, abs=2e-6)
+        assert back.point == -apart.point
+        assert apart.lower < apart.point < apart.upper
+    for none in objective.contrast(at(0.2), at(0.2)):
+        assert (none.point, none.lower, none.upper) == (0.0, 0.0, 0.0)
+
+
+def test_differences_of_near_actions_are_known_better_than_either(model):
+    objective = first(model)
+    for apart, one in zip(objective.contrast(at(0.5), at(0.45)), objective.appraise(at(0.5)), strict=True):
+        truths = [
+            float(confounded_truth(objective.cases[0].given["x"], torch.tensor(value)))
+            for value in (0.5, 0.45)
+        ]
+        assert abs(truths[0] - truths[1]) < 0.1
+        assert apart.upper - apart.lower < 0.6 * (one.estimate.upper - one.estimate.lower)
+
+
+def test_differences_hold_the_truth(model):
+    objective = first(model)
+    for case, apart in zip(objective.cases, objective.contrast(at(1.2), at(0.0)), strict=True):
+        one, other = (float(confounded_truth(case.given["x"], torch.tensor(value))) for value in (1.2, 0.0))
+        assert apart.lower < one - other < apart.upper
+        assert apart.point == pytest.approx(one - other, abs=0.1)
+
+
+PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=24, max_size=24)
+
+
+@given(PAIRS, st.sampled_from([1, 2, 4]))
+def test_a_paired_interval_is_symmetric_and_holds_its_mean(pairs, members):
+    one, other = (torch.tensor(each).reshape(1, 4, 6) for each in zip(*pairs, strict=True))
+    mean, lower, upper = paired_interval(one, other, members, 50, 0.95)
+    assert -1 <= float(lower) <= float(mean) <= float(upper) <= 1
+    assert float(mean) == pytest.approx(sum(int(a) - int(b) for a, b in pairs) / 24)
+    for found, wanted in zip(
+        paired_interval(other, one, members, 50, 0.95), (-mean, -upper, -lower), strict=True
+    ):
+        assert torch.allclose(found, wanted)
+
+
+def test_what_no_row_tells_apart_may_still_differ_by_the_rule_of_three():
+    ones = torch.ones(1, 6, 10, dtype=torch.bool)
+    mean, lower, upper = paired_interval(ones, ones, 2, 100, 0.95)
+    assert (float(mean), float(lower)) == (0.0, -float(upper))
+    assert float(upper) == pytest.approx(1 - 0.025 ** (1 / 100), abs=1e-9)
+    # Every row may succeed by the first alone: then the second has shown no row of its own.
+    mean, lower, upper = paired_interval(ones, ~ones, 2, 100, 0.95)
+    assert (float(mean), float(upper)) == (1.0, 1.0)
+    assert float(lower) == pytest.approx(0.025 ** (1 / 100), abs=1e-9)

@@ -146,3 +146,29 @@ def test_another_level_reaches_both(model):
     made = objective(model, 0.4)
     assert made.at_level(0.5).appraise(at(0.7)) == objective(model, 0.4, level=0.5).appraise(at(0.7))
     assert (made.indicator.level, made.outcome.level) == (0.95, 0.95)
+
+
+@pytest.mark.parametrize("weight", [0.25, 0.8])
+def test_differences_are_the_mixture_of_both(model, weight):
+    made = objective(model, weight)
+    pairs = zip(
+        made.indicator.contrast(at(0.7), at(0.1)), made.outcome.contrast(at(0.7), at(0.1)), strict=True
+    )
+    for found, (one, other) in zip(made.contrast(at(0.7), at(0.1)), pairs, strict=True):
+        point = weight * one.point + (1 - weight) * other.point
+        between = 1.959964**2 * weight * (1 - weight) * (one.point - other.point) ** 2
+        below = weight * (one.point - one.lower) ** 2 + (1 - weight) * (other.point - other.lower) ** 2
+        assert found.point == pytest.approx(point, abs=1e-6)
+        assert found.lower == pytest.approx(point - math.sqrt(below + between), abs=1e-5)
+    for found, one, other in zip(
+        made.contrast(at(0.7), at(0.1)), made.appraise(at(0.7)), made.appraise(at(0.1)), strict=True
+    ):
+        assert found.point == pytest.approx(one.estimate.point - other.estimate.point, abs=3e-6)
+
+
+def test_differences_without_the_indicator_are_those_of_the_outcomes(model, monkeypatch):
+    made = objective(model, 0.0)
+    assert made.contrast(at(0.7), at(0.1)) == made.outcome.contrast(at(0.7), at(0.1))
+    whole = objective(model, 0.5)
+    monkeypatch.setattr(type(whole.indicator), "contrast", lambda *_: None)
+    assert whole.contrast(at(0.7), at(0.1)) is None

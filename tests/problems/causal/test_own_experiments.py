@@ -113,3 +113,14 @@ def test_levels_and_fixed_values_are_those_of_the_next_experiment(tmp_path, fram
     assert set(design[:, 0].tolist()) == {0.0, 0.5, 1.0}
     with pytest.raises(ValueError, match=r"fixed: b may be set within \[0, 5\]; got 7"):
         ExperimentTable(path, task, {"b": 7})
+
+
+def test_a_frame_is_read_as_a_file_is(tmp_path, frame):
+    marked = frame.assign(**{"set:X": [0, 0, 1, 0, 0, 0, 0]})
+    path, task = written(tmp_path, marked)
+    one, other = ExperimentTable(path, task), ExperimentTable(marked, task)
+    torch.testing.assert_close(one.past.values, other.past.values, rtol=0, atol=1e-15)
+    assert torch.equal(one.past.altered, other.past.altered)
+    assert other.source == "the data frame"
+    with pytest.raises(TableError, match=r"the data frame: (?s:.*)Y: 7 of 7 values are missing"):
+        ExperimentTable(frame.assign(Y=float("nan")), task)

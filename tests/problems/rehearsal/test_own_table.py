@@ -1,6 +1,7 @@
 """One's own table: read as it is, and whatever is wrong with it told at once."""
 
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 import yaml
@@ -244,3 +245,25 @@ def test_it_knows_whether_a_fit_has_seen_the_held_out_rows(file):
     assert problem.seen_by(None) is None
     # Cases of a second file have no outcomes to compare with.
     assert RehearsalTable(file, TASK, file).seen_by(whole.fingerprint()) is False
+
+
+def test_rows_of_another_library_are_the_same_rows(frame):
+    one, other = (RehearsalTable(each, TASK) for each in (frame, pl.from_dict(frame.to_dict("list"))))
+    assert torch.equal(one.past.values, other.past.values)
+    assert torch.equal(one.given, other.given)
+
+
+def test_marks_of_set_values_in_a_frame_are_not_overlooked(frame):
+    marked = frame.assign(**{"set:A2": [1, 1, *[0] * (len(frame) - 2)]})
+    with pytest.raises(TableError, match="set:A2: expected observations; 2 rows have a value of A2 that was"):
+        RehearsalTable(marked, TASK)
+    unmarked = RehearsalTable(marked.assign(**{"set:A2": 0}), TASK)
+    assert torch.equal(unmarked.past.values, RehearsalTable(frame, TASK).past.values)
+
+
+def test_a_name_twice_is_told_with_the_other_faults_of_a_frame(frame):
+    twice = pd.concat([frame.drop(columns="Y1"), frame[["U1"]]], axis=1)
+    with pytest.raises(
+        TableError, match=r"2 faults(?s:.*)several columns are called 'U1'(?s:.*)no column 'Y1'"
+    ):
+        RehearsalTable(twice, TASK)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from rehearsal_torch.surrogates.kernel.paired_values import difference_and_variance
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from tests.surrogates.kernel.test_spectral_ridge import QUICK, between
 from tests.toys.confounded import fitted, points, rows
@@ -80,3 +81,20 @@ def test_seeds_and_state_say_everything():
 def test_no_member_is_refused():
     with pytest.raises(ValueError, match="at least 1 member"):
         SpectralEnsemble(members=0)
+
+
+@pytest.mark.parametrize("target", [0, 1])
+def test_differences_are_those_of_the_members_and_their_variance_that_of_a_mixture(target):
+    whole = made()
+    contexts, actions = points()
+    first, second = actions[0], actions[1]
+    parts = [(member, member.prepare(contexts)) for member in whole.members]
+    found = [difference_and_variance(*part, first, second, target) for part in parts]
+    values, variances = (torch.stack(each) for each in zip(*found, strict=True))
+    value, std = whole.difference_and_std(whole.prepare(contexts), first, second, target)
+    assert torch.allclose(value, values.mean(0))
+    assert torch.allclose(std.square(), variances.mean(0) + 4 / 3 * values.var(0))
+    one = made(1)
+    assert torch.equal(
+        one.difference_and_std(one.prepare(contexts), first, first)[1], torch.zeros(5).double()
+    )

@@ -40,6 +40,8 @@ def test_many_actions_and_one_have_the_same_shares(products, place):
     many = SuccessInContexts(success, contexts)
     assert many.shares(actions).shape == (4, 3, 6)
     single = torch.stack([success.once(contexts, each) for each in actions])
+    desired = torch.stack([success.desired_once(contexts, each) for each in actions])
+    assert torch.equal(desired.double().mean(-1), single)
     assert torch.equal(many.shares(actions), single)
     assert torch.equal(many.mean(actions), single.mean(-1))
 

@@ -1,0 +1,224 @@
+"""Linear rehearsal as an estimator of scikit-learn: it predicts outcomes, and decides what to set.
+
+    X      n rows of context and actions; y, their outcomes, (n,) or (n, q)
+    predict(X)          the mean outcomes of such a context after setting such actions
+    decide(contexts)    the actions to set, so that the outcomes fall into the region; NaN where nothing is
+                        recommended
+
+The model is the linear Gaussian one of `decision=care`, of the graph in which the context precedes the
+actions, these precede the outcomes, and everything that precedes something may affect it. Columns that are no
+actions are context: whatever was observed before the actions and affects both them and the outcomes belongs
+into X. A variable that the actions affect does not.
+
+It works in `clone`, pipelines and searches over parameters. A pipeline that scales the columns decides in the
+scaled units.
+
+Source: Qin et al. (2025b), Eq. 8 (the linear method); Buitinck et al. (2013) for the interface.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
+from rehearsal_torch.training.fit import fit
+
+Bounds = tuple[float | None, float | None]
+
+
+class RehearsalDecider(RegressorMixin, BaseEstimator):
+    """A linear model of outcomes that decides which actions to set.
+
+    Args:
+        actions: The columns of X that may be set, by name or place; None takes the last one.
+        region: The desired outcomes: (lower, upper) for one outcome, or a mapping of outcomes, by name or
+            place, to these; None leaves a side open. Without a region it predicts, and does not decide.
+        bounds: What an action may be set to, by name or place, (lower, upper); of others the observed range.
+        draws: Number of draws of the parameters, for the intervals of decisions.
+        level: Coverage probability of these.
+        seed: Seed of the draws.
+
+    Attributes:
+        task_: The task that was fitted.
+        surrogate_: The fitted model.
+        n_features_in_: The number of columns of X.
+        feature_names_in_: Their names, if they are all texts.
+    """
+
+    def __init__(
+        self,
+        actions: Sequence[str | int] | None = None,
+        region: Bounds | Mapping[str | int, Bounds] | None = None,
+        bounds: Mapping[str | int, tuple[float, float]] | None = None,
+        draws: int = 48,
+        level: float = 0.95,
+        seed: int = 0,
+    ) -> None:
+        self.actions, self.region, self.bounds = actions, region, bounds
+        self.draws, self.level, self.seed = draws, level, seed
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fits the model.
+
+        Args:
+            X: Context and actions, (n, p), at least 10 rows.
+            y: Outcomes, (n,) or (n, q).
+
+        Raises:
+            ValueError: if a value is missing or infinite, a column is constant, or a parameter names no
+                column.
+        """
+        outcomes = _outcome_names(y)
+        inputs, targets = validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=MIN_ROWS
+        )
+        self._single = targets.ndim == 1
+        targets = np.asarray(targets, dtype=np.float64).reshape(len(inputs), -1)
+        known = list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(inputs.shape[1])]))
+        names = [str(name) for name in known]
+        outcomes = [
+            name if name not in names else f"outcome {place}"
+            for place, name in enumerate(outcomes or [f"y{place}" for place in range(targets.shape[1])])
+        ]
+        last = [names[-1]]
+        chosen = last if self.actions is None else [_named(each, names, "actions") for each in self.actions]
+        self._actions = tuple(name for name in names if name in chosen)
+        self.task_ = self._task(names, outcomes, inputs)
+        values = torch.from_numpy(np.concatenate((inputs, targets), 1))
+        with torch.random.fork_rng(devices=[]):
+            self.surrogate_ = fit(
+                LinearStructural(self.task_, draws=self.draws, seed=self.seed),
+                Table.observed((*names, *outcomes), values),
+            )
+        return self
+
+    def _task(self, names: Sequence[str], outcomes: Sequence[str], inputs: np.ndarray) -> RehearsalTask:
+        context = [name for name in names if name not in self._actions]
+        before: dict[str, list[str]] = {}
+        for place, name in enumerate(self._actions):
+            before[name] = [*context, *self._actions[:place]]
+        parents = before | {name: [*context, *self._actions] for name in outcomes}
+        column = dict(zip(names, inputs.T, strict=True))
+        box: dict[str, Any] = {
+            name: [float(column[name].min()), float(column[name].max())] for name in self._actions
+        }
+        for given, bounds in (self.bounds or {}).items():
+            box[_named(given, self._actions, "bounds")] = list(bounds)
+        region = self.region if isinstance(self.region, Mapping) else {0: self.region}
+        wanted = {_named(key, outcomes, "region"): list(ends) for key, ends in region.items() if ends}
+        # A task has a region, on which this fit does not depend; without one, nothing is decided.
+        wanted = wanted or {outcomes[0]: [None, 0.0]}
+        return RehearsalTask.of(
+            {
+                "graph": {"parents": parents, "bidirected": [list(outcomes)] if len(outcomes) > 1 else []},
+                "context": context,
+                "box": box,
+                "region": {name: wanted.get(name, [None, None]) for name in outcomes},
+                "candidates": [list(self._actions)],
+            },
+            "RehearsalDecider",
+        )
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """The mean outcomes after setting the actions, (n,) or (n, q) as `fit` was given them.
+
+        Args:
+            X: Context and actions, (n, p).
+
+        Raises:
+            NotFittedError: before `fit`.
+            ValueError: if X has other columns, or a value is missing or infinite.
+        """
+        check_is_fitted(self)
+        # A copy, as what is given may be read-only.
+        inputs = torch.from_numpy(np.array(validate_data(self, X, dtype=np.float64, reset=False)))
+        response = self.surrogate_.response(self._actions)
+        context, actions = (inputs[:, self._places(names)] for names in (self.task_.context, self._actions))
+        means: np.ndarray = (response.base(context) + actions @ response.action.mT).detach().numpy()
+        return means[:, 0] if self._single else means
+
+    def decide(self, contexts: ArrayLike) -> np.ndarray:
+        """The actions to set in each case, (n, k), in the order of X's columns; NaN where nothing is
+        recommended (`decisions` says why).
+
+        Args:
+            contexts: The context columns, (n, p - k), in the order of X; or a data frame that has them.
+
+        Raises:
+            NotFittedError: before `fit`.
+            ValueError: if there is no region, columns are missing, or a value is missing or infinite.
+        """
+        found = self.decisions(contexts)
+        rows = [
+            [np.nan] * len(self._actions) if each.alteration is None else each.alteration.values.tolist()
+            for each in found
+        ]
+        return np.array(rows, dtype=np.float64).reshape(len(found), len(self._actions))
+
+    def decisions(self, contexts: ArrayLike) -> list[Decision]:
+        """The decisions with estimates, intervals, warnings and reasons; the same as `decide` otherwise."""
+        check_is_fitted(self)
+        if self.region is None:
+            raise ValueError(
+                "region: expected the desired outcomes, such as RehearsalDecider(region=(0.6, None)); got "
+                "None"
+            )
+        names = list(self.task_.context)
+        columns = getattr(contexts, "columns", None)
+        if columns is not None:
+            missing = [name for name in names if name not in list(columns)]
+            if missing:
+                raise ValueError(f"contexts: no column {missing}; expected {names}")
+            contexts = contexts[names]  # type: ignore[index,call-overload]
+        given = check_array(contexts, dtype=np.float64, ensure_min_features=0, input_name="contexts")
+        if given.shape[1] != len(names):
+            raise ValueError(f"contexts: expected the columns {names}; got {given.shape[1]} columns")
+        cases = [
+            RehearsalCase(str(place), dict(zip(names, row, strict=True)), self.task_.box.bounds())
+            for place, row in enumerate(torch.from_numpy(np.array(given)))
+        ]
+        objective = GaussianSuccess.for_cases(self.surrogate_, cases, level=self.level)
+        return ProjectionNewton().batch_search(objective)
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        every = list(
+            getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)])
+        )
+        return [every.index(name) for name in names]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _outcome_names(y: Any) -> list[str]:
+    """The names of outcomes in a data frame or a named series; empty for anything else."""
+    columns = getattr(y, "columns", None)
+    if columns is not None:
+        return [str(name) for name in columns]
+    name = getattr(y, "name", None)
+    return [str(name)] if isinstance(name, str) else []
+
+
+def _named(given: str | int, names: Sequence[str], role: str) -> str:
+    """The column that a name or a place means.
+
+    Raises:
+        ValueError: if it means none.
+    """
+    if isinstance(given, str) and given in names:
+        return given
+    if isinstance(given, int) and not isinstance(given, bool) and -len(names) <= given < len(names):
+        return names[given]
+    raise ValueError(f"{role}: {given!r} is none of {list(names)}, nor a place among them")

@@ -1,0 +1,154 @@
+"""Data frames in memory, of pandas and of other libraries (polars, pyarrow), as those of pandas.
+
+Other libraries are read by way of narwhals, column by column, without pyarrow. The result has text as column
+names and its rows numbered from 0, so that faults name the same lines as if the frame had been written to a
+comma-separated file: the header is line 1. Cells are checked where they are read as numbers
+(`data.reading.number_columns`), by the same rules as those of a file.
+
+Cells that a decision set, not a mechanism, are marked in columns of their own, named ``set:`` and the column
+(1 where it was set), as in files of experiments.
+
+Source: ours.
+"""
+
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.reading import TableError, number_columns, number_faults
+from rehearsal_torch.files.schema import listed, meant
+
+# Before the name of a column in which some cells were set: the column that marks them.
+SET = "set:"
+
+
+def row_count(given: Any) -> int | None:
+    """The number of rows of a data frame; None if it is something else.
+
+    Raises:
+        TableError: if it is a lazy frame.
+    """
+    if isinstance(given, pd.DataFrame):
+        return len(given)
+    found = _narwhals_frame(given, "the data frame")
+    return None if found is None else len(found)
+
+
+def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.DataFrame:
+    """A data frame of any library as one of pandas, with rows numbered from 0.
+
+    Args:
+        given: The data frame; it is not changed.
+        called: Its name in messages.
+        faults: Collects duplicate column names instead of raising for them; the first column of each name
+            is kept then.
+
+    Raises:
+        TableError: if it is not a data frame, is lazy, or two columns have the same name.
+    """
+    frame = given if isinstance(given, pd.DataFrame) else _of_other_library(given, called)
+    names = [str(name) for name in frame.columns]
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    frame = frame.set_axis(names, axis=1).reset_index(drop=True)
+    if not twice:
+        return frame
+    found = f"several columns are called {', '.join(map(repr, twice))}: rename them"
+    if faults is None:
+        raise TableError(f"{called}: {found}")
+    faults.append(found)
+    return frame.loc[:, ~frame.columns.duplicated()]
+
+
+def _narwhals_frame(given: Any, called: str) -> nw.DataFrame[Any] | None:
+    """A data frame of another library; None if it is no data frame."""
+    try:
+        found = nw.from_native(given, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise TableError(f"{called}: several columns have the same name: rename them") from error
+    if isinstance(found, nw.LazyFrame):
+        raise TableError(
+            f"{called}: expected a data frame in memory; got a lazy {type(given).__name__}: collect it "
+            "first, such as by frame.collect()"
+        )
+    return found if isinstance(found, nw.DataFrame) else None
+
+
+def _of_other_library(given: Any, called: str) -> pd.DataFrame:
+    found = _narwhals_frame(given, called)
+    if found is None:
+        raise TableError(
+            f"{called}: expected a data frame of pandas, polars or pyarrow; got a {type(given).__name__}"
+        )
+    columns = {each.name: _column(each) for each in found.iter_columns()}
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(found)))
+
+
+def _column(column: nw.Series) -> pd.Series:
+    """One column: numbers and dates as arrays, everything else cell by cell."""
+    kind = column.dtype
+    if kind.is_integer() or kind.is_float():
+        return pd.Series(column.to_numpy())
+    return pd.Series(column.to_list(), dtype=object)
+
+
+def cells_of(
+    given: Any, names: tuple[str, ...] | None, called: str
+) -> tuple[tuple[str, ...], Tensor, Tensor]:
+    """The numbers of a data frame, and which of them were set.
+
+    Args:
+        given: The data frame.
+        names: The columns, in order; None for all but those that mark cells.
+        called: Its name in messages.
+
+    Returns:
+        Names, values (n, d), and marks (n, d).
+
+    Raises:
+        TableError: if a column is missing, occurs twice, or is not numeric and complete, or a column of marks
+            belongs to no column or holds anything but 0 and 1; all faults are listed.
+    """
+    faults: list[str] = []
+    frame = data_frame(given, called, faults)
+    chosen = tuple(name for name in frame.columns if not name.startswith(SET)) if names is None else names
+    marks = [name for name in frame.columns if name.startswith(SET)]
+    alone = [name for name in marks if name.removeprefix(SET) not in frame.columns]
+    faults += [
+        f"{name}: no column {name.removeprefix(SET)!r} beside it; "
+        f"{meant(name.removeprefix(SET), list(frame.columns))}"
+        for name in alone
+    ]
+    marks = [name for name in marks if name.removeprefix(SET) in chosen]
+    if faults := [*faults, *number_faults(frame, [*chosen, *marks], 0)]:
+        raise TableError(listed(called, faults, "nothing was read"))
+    values, set_cells = (number_columns(frame, each, called, 0) for each in (chosen, marks))
+    odd = [
+        name
+        for name, column in zip(marks, set_cells.T, strict=True)
+        if not bool(((column == 0) | (column == 1)).all())
+    ]
+    if odd:
+        sentences = [f"{name}: expected 0 or 1, 1 where the value was set by a decision" for name in odd]
+        raise TableError(listed(called, sentences, "nothing was read"))
+    altered = torch.zeros_like(values, dtype=torch.bool)
+    for name, column in zip(marks, set_cells.T, strict=True):
+        altered[:, chosen.index(name.removeprefix(SET))] = column != 0
+    return chosen, values, altered
+
+
+def frame_of(names: tuple[str, ...], values: Tensor, altered: Tensor) -> pd.DataFrame:
+    """The inverse of `cells_of`: columns, followed by marks for those in which a cell was set.
+
+    Args:
+        names: The d columns.
+        values: (n, d).
+        altered: (n, d), bool.
+    """
+    frame = pd.DataFrame(values.detach().cpu().numpy().copy(), columns=list(names))
+    for place, name in enumerate(names):
+        if bool(altered[:, place].any()):
+            frame[f"{SET}{name}"] = altered[:, place].cpu().int().numpy()
+    return frame

@@ -1,0 +1,93 @@
+"""Decisions as a data frame: one row per case, for work in a notebook.
+
+    case               the name of the case
+    status             recommended, no_action or refused
+    set/NAME           the value to set, NaN where the variable is left alone
+    estimate           the method's estimate after its decision: with the alteration, or, where nothing is
+                       set, that for no action
+    lower, upper       the interval of the estimate, and
+    level              its coverage probability; NaN where there is none
+    no_action          the estimate for no action
+    warnings, reason   sentences, separated by "; "
+    given/NAME         the context of the case
+
+The names of context and actions have a prefix, as in a run's table.csv, so that no variable's name can hide
+another column.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from rehearsal_torch.evaluation.recorded_run import Decided, claim
+from rehearsal_torch.evaluation.rehearsal_rows import number
+
+GIVEN, SET = "given/", "set/"
+STATUS = {
+    "recommended": "an alteration is recommended",
+    "no_action": "no action",
+    "refused": "refused",
+}
+
+
+def decision_frame(
+    lines: Sequence[Decided], actions: Sequence[str] = (), index: pd.Index | None = None
+) -> pd.DataFrame:
+    """One row per decision.
+
+    Args:
+        lines: The facts of each case with its decision, as in ``decisions.jsonl``.
+        actions: Variables that have a column even if no decision sets them.
+        index: The index of the frame; None numbers the rows from 0.
+    """
+    settings = [line.get("alteration") or {} for line in lines]
+    named = dict.fromkeys([*actions, *(name for each in settings for name in each)])
+    known = dict.fromkeys(name for line in lines for name in line.get("given") or {})
+    rows = [_row(line, each, list(named), list(known)) for line, each in zip(lines, settings, strict=True)]
+    columns = _row({}, {}, list(named), list(known))
+    return pd.DataFrame(rows, columns=list(columns), index=index)
+
+
+def _row(
+    line: Decided, setting: Mapping[str, Any], named: Sequence[str], known: Sequence[str]
+) -> dict[str, Any]:
+    acted = bool(setting)
+    ends = {part: number(claim(line, part)) if acted else math.nan for part in ("lower", "upper", "level")}
+    given = line.get("given") or {}
+    return {
+        "case": str(line.get("identity", "")),
+        "status": line.get("status", ""),
+        **{f"{SET}{name}": number(setting.get(name)) for name in named},
+        "estimate": number(claim(line, of="estimate" if acted else "baseline")),
+        **ends,
+        "no_action": number(claim(line, of="baseline")),
+        "warnings": "; ".join(line.get("warnings") or ()),
+        "reason": str(line.get("reason") or ""),
+        **{f"{GIVEN}{name}": number(given.get(name)) for name in known},
+    }
+
+
+def quantity(lines: Sequence[Decided]) -> str:
+    """What the estimates are of, in words; "value" if no decision has one."""
+    found = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
+    return next((str(each) for each in found if each), "value")
+
+
+def summary(frame: pd.DataFrame, of: str) -> str:
+    """One sentence: how many cases have which status, and the mean estimates.
+
+    Args:
+        frame: One row per case, from `decision_frame`.
+        of: What the estimates are of.
+    """
+    counts = frame["status"].value_counts()
+    parts = [f"{words} in {counts[name]}" for name, words in STATUS.items() if name in counts]
+    said = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
+    acted = frame[frame["status"] == "recommended"]
+    after, before = acted["estimate"].mean(), acted["no_action"].mean()
+    if math.isnan(after):
+        return said
+    beside = "" if math.isnan(before) else f", {before:.3g} without an alteration"
+    return f"{said} Where one is recommended, the claimed {of} is {after:.3g} on average{beside}."

@@ -1,0 +1,99 @@
+"""Collections of decisions, as verbs return them: a list, with a data frame, a figure and HTML.
+
+decisions = rt.rehearse(frame, task, cases)
+decisions.to_frame()     one row per case
+decisions.plot()         claims with intervals, case by case
+decisions                in a notebook: a sentence and a table
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+class Decisions(list[Decision]):
+    """Decisions, in the order of their cases.
+
+    Args:
+        decisions: The decisions.
+        cases: The cases, in the same order; without them, decisions are numbered from 1, and no context is
+            shown.
+        labels: The index of the data frame from which the cases come; None if they come from elsewhere.
+
+    Attributes:
+        cases: The cases; empty if they are not known.
+        labels: The same.
+
+    Raises:
+        ValueError: if there is not one case, or not one label, for each decision.
+    """
+
+    def __init__(
+        self,
+        decisions: Iterable[Decision],
+        cases: Sequence[DecisionContext] = (),
+        labels: "pd.Index | None" = None,
+    ) -> None:
+        super().__init__(decisions)
+        self.cases, self.labels = tuple(cases), labels
+        for what, given in (("case", self.cases or self), ("label", self if labels is None else labels)):
+            if len(given) != len(self):
+                raise ValueError(f"expected one {what} for each of {len(self)} decisions; got {len(given)}")
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per case: what to set (``set/NAME``), the estimate with its interval, the estimate for no
+        action, warnings and context (``given/NAME``); `reporting.decision_frame` says what each column means.
+        The index is that of the cases' data frame, if they came from one.
+        """
+        from rehearsal_torch.reporting.decision_frame import decision_frame
+
+        feasible = [name for each in self.cases if isinstance(each, RehearsalCase) for name in each.feasible]
+        return decision_frame(self._lines(), list(dict.fromkeys(feasible)), self.labels)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws the estimate of each case with its interval, beside that for no action.
+
+        Args:
+            ax: Where to draw; None makes a new figure of matplotlib.pyplot.
+
+        Returns:
+            The axes.
+        """
+        from rehearsal_torch.reporting.decision_frame import quantity
+        from rehearsal_torch.reporting.decision_plot import draw
+        from rehearsal_torch.reporting.style import drawing
+
+        with drawing():
+            if ax is None:
+                from matplotlib import pyplot
+
+                _, ax = pyplot.subplots(layout="constrained")
+            draw(ax, self.to_frame(), quantity(self._lines()))
+        return ax
+
+    def summary(self) -> str:
+        """One sentence: how many cases have which status, and the mean estimates."""
+        from rehearsal_torch.reporting.decision_frame import quantity, summary
+
+        return summary(self.to_frame(), quantity(self._lines()))
+
+    def _repr_html_(self) -> str:
+        from rehearsal_torch.reporting.decision_html import decision_html
+
+        return decision_html(self.to_frame(), self._sentences())
+
+    def _sentences(self) -> list[str]:
+        """What stands above the table."""
+        return [self.summary()]
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """The facts of each case with its decision."""
+        facts = [each.facts() for each in self.cases] or [
+            {"identity": str(number)} for number in range(1, len(self) + 1)
+        ]
+        return [{**each, **decision.to_dict()} for each, decision in zip(facts, self, strict=True)]

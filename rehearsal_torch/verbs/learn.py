@@ -1,0 +1,106 @@
+"""Learning: a rehearsal method fitted to a table, to decide for cases that come later.
+
+    model = rt.learn(frame, task)
+    decisions = model.decide(cases)
+
+It is the first half of `rehearse`, which decides at once: the fit, its configuration and its seeds are the
+same.
+"""
+
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rehearsal_torch.verbs.configured import in_words, learnt, plain, undisturbed
+from rehearsal_torch.verbs.methods import RequestWarning
+from rehearsal_torch.verbs.request import Request
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+    from omegaconf import DictConfig
+
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+    from rehearsal_torch.reporting.untouched_score import UntouchedScore
+    from rehearsal_torch.verbs.configured import Method
+    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
+
+# What a configuration holds of a method.
+NODES = ("surrogate", "objective", "search")
+
+
+def learn(
+    table: "IntoDataFrame | Table | str | Path",
+    task: "Mapping[str, Any] | RehearsalTask | str | Path",
+    method: str = "cme_stack",
+    seed: int = 0,
+    **settings: object,
+) -> "RehearsalModel":
+    """Fits a rehearsal method to a table.
+
+    Args:
+        table: Observations, as for `rehearse`.
+        task: Graph, context, box and region, as for `rehearse`.
+        method: The name of a file in ``conf/decision``, as for `rehearse`.
+        seed: Determines all random draws.
+        settings: Overrides of the method's configuration, as for `rehearse`;
+            ``**{"dataset.validation": 0.2}`` holds a fifth of the rows out, and the model's card says how
+            well it predicts them.
+
+    Returns:
+        The fitted method (`verbs.rehearsal_model`): `decide`, `what_if`, `compare`,
+        `save` and `card`.
+
+    Warns:
+        RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
+
+    Raises:
+        TableError: if the table cannot be read, or a column is missing, not numeric, incomplete or constant;
+            all faults are listed.
+        TaskError: if the task cannot be used; all faults are listed.
+        RequestError: if there is no such method or setting, or the method is for another kind of problem.
+        ValueError: base class of all of the above.
+    """
+    request = Request.of(table, task, method, seed, settings)
+    with in_words(), undisturbed():
+        from rehearsal_torch.verbs.rehearsed import untouched_score
+
+        config, chosen = request.configured()
+        problem = request.problem(config)
+        for sentence in problem.notes():
+            warnings.warn(sentence, RequestWarning, stacklevel=2)
+        surrogate = learnt(config, problem, chosen)
+        score = untouched_score(problem, surrogate, chosen.objective)
+        return model_of(request, config, chosen, problem, surrogate, score)
+
+
+def model_of(
+    request: Request,
+    config: "DictConfig",
+    method: "Method",
+    problem: "RehearsalTable",
+    surrogate: Any,
+    score: "UntouchedScore | None",
+) -> "RehearsalModel":
+    """The model of a fit.
+
+    Args:
+        request: What was asked for.
+        config: The configuration, as the fit left it.
+        method: Objective and search.
+        problem: The rows and the task.
+        surrogate: The fitted surrogate.
+        score: The held-out score of untouched rows; None if it was not measured.
+    """
+    from rehearsal_torch.surrogates.overturning import Overturning
+    from rehearsal_torch.verbs.model_card import model_card
+    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
+
+    whole = plain(config)
+    overturning = Overturning(problem.task, problem.observations)
+    nodes = {name: whole[name] for name in NODES}
+    card = partial(model_card, problem, request.method, request.seed, request.settings, score)
+    return RehearsalModel(surrogate, method, nodes, request.method, request.seed, overturning, card)

@@ -1,0 +1,60 @@
+"""Cases that come after a fit: contexts to decide for, without the rows of the fit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.problems.problem import RehearsalProblem
+
+
+class NewCases(RehearsalProblem):
+    """Cases of a rehearsal task.
+
+    Args:
+        task: The task.
+        given: The contexts, (B, |X|), in the task's order.
+        identities: The names of the B cases.
+    """
+
+    def __init__(self, task: RehearsalTask, given: Tensor, identities: Sequence[str]) -> None:
+        self.task, self.given, self.identities = task, given, tuple(identities)
+
+    def observations(self) -> Table:
+        """A table with the task's variables and no rows: the cases say nothing of outcomes."""
+        names = self.task.graph.names
+        return Table.observed(names, self.given.new_zeros(0, len(names)))
+
+    def held_out(self) -> Table:
+        """The same."""
+        return self.observations()
+
+    def count(self) -> int:
+        """The number of cases."""
+        return len(self.given)
+
+    def case(self, index: int) -> RehearsalCase:
+        """Case number `index`.
+
+        Raises:
+            IndexError: if there is no such case.
+        """
+        if not 0 <= index < self.count():
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
+        return RehearsalCase(
+            self.identities[index],
+            dict(zip(self.task.context, self.given[index], strict=True)),
+            self.task.box.bounds(),
+            levels=self.task.box.levels,
+        )
+
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Empty: what follows is not known yet."""
+        return {}
+
+    def card(self) -> Mapping[str, Any]:
+        """The number of cases."""
+        return {"cases": self.count()}

@@ -1,0 +1,211 @@
+"""Fitted methods: fitted once, asked again tomorrow.
+
+    model = rt.learn(frame, task)
+    decisions = model.decide(cases)
+    model.save("model")
+
+    rt.load("model").decide(cases)         the same decisions, to the last bit
+
+No rows are needed to decide: what hidden causes would have to do is compared with covariates whose strengths
+were recorded with the fit (`surrogates.overturning`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rehearsal_torch.verbs.configured import decisions, in_words, undisturbed
+from rehearsal_torch.verbs.methods import RequestError
+from rehearsal_torch.verbs.request import check_workers, labels_of, rows_of
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
+    from rehearsal_torch.data.decision import RehearsalCase
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.surrogates.overturning import Overturning
+    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+    from rehearsal_torch.verbs.configured import Method
+    from rehearsal_torch.verbs.decisions import Decisions
+    from rehearsal_torch.verbs.new_cases import NewCases
+    from rehearsal_torch.verbs.what_if import Comparison, WhatIf
+
+Case = Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class RehearsalModel:
+    """A rehearsal method, fitted to a table.
+
+    Attributes:
+        surrogate: The fitted model.
+        method: The objective and search by which it decides.
+        nodes: The configuration of surrogate, objective and search, as plain data.
+        name: The name of the method.
+        seed: Determines all random draws of decisions.
+        overturning: What would overturn a recommendation.
+        described: Returns the card.
+    """
+
+    surrogate: "RehearsalSurrogate" = field(repr=False)
+    method: "Method" = field(repr=False)
+    nodes: Mapping[str, Any] = field(repr=False)
+    name: str
+    seed: int
+    overturning: "Overturning" = field(repr=False)
+    described: Callable[[], Mapping[str, Any]] = field(repr=False)
+
+    @property
+    def task(self) -> "RehearsalTask":
+        """The task that it answers."""
+        return self.surrogate.task
+
+    @cached_property
+    def card(self) -> Mapping[str, Any]:
+        """What it was fitted to, what it is for, and its limits (`verbs.model_card`)."""
+        return self.described()
+
+    @cached_property
+    def strengths(self) -> dict[tuple[str, ...], Mapping[str, float] | None]:
+        """The strengths of the covariates for each candidate set (`Overturning.covariates`)."""
+        return {names: self.overturning.covariates(names) for names in self.task.candidates}
+
+    def decide(
+        self,
+        cases: "IntoDataFrame | Table | str | Path | Sequence[Case] | Case",
+        workers: int = 1,
+    ) -> "Decisions":
+        """Decides which alteration to make in each case.
+
+        Args:
+            cases: The cases, one per row, with the context's columns, in any of the forms of `rehearse`.
+            workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
+
+        Returns:
+            A decision for each case, in order. A case whose context lies outside the data has a warning that
+            begins with ``range:``.
+
+        Raises:
+            TableError: if the cases cannot be read, or a column of the context is missing, not numeric or
+                incomplete; all faults are listed.
+            RequestError: if the cases are of another type, there is none, or `workers` is below 1.
+        """
+        from rehearsal_torch.verbs.decisions import Decisions
+
+        check_workers(workers)
+        problem = self._cases(cases)
+        with in_words(), undisturbed():
+            made = decisions(
+                problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
+            )
+        every = [problem.case(index) for index in range(problem.count())]
+        return Decisions(made, every, labels_of(cases))
+
+    def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float]) -> "WhatIf":
+        """What the method claims of a given alteration in one case; nothing is searched.
+
+        Args:
+            case: The context of the case: a dictionary, or one row in any of the forms of `decide`.
+            alteration: Name to value for all variables of one candidate set, within their bounds or levels.
+
+        Returns:
+            The probability of a desired outcome with its interval, that without an alteration, support and
+            warnings.
+
+        Raises:
+            TableError: if the context is incomplete or not numeric.
+            RequestError: if there is not one case, the values may not be set, or the method has no interval.
+        """
+        from rehearsal_torch.verbs.what_if import what_if
+
+        one = self._one(case)
+        with in_words(), undisturbed():
+            return what_if(self, one, alteration)
+
+    def compare(
+        self, case: "IntoDataFrame | Case", first: Mapping[str, float], second: Mapping[str, float]
+    ) -> "Comparison":
+        """Which of two alterations of the same variables is better in one case.
+
+        Args:
+            case: As for `what_if`.
+            first: As `what_if`'s alteration.
+            second: Another one of the same variables.
+
+        Returns:
+            Both claims, and their difference with its interval: both are judged by the same draws of the
+            model, or by the posterior of the difference, so that it is narrower than what the two intervals
+            suggest.
+
+        Raises:
+            TableError: if the context is incomplete or not numeric.
+            RequestError: if there is not one case, the values may not be set, the variables differ, or the
+                method has no interval of the difference.
+        """
+        from rehearsal_torch.verbs.what_if import compare
+
+        one = self._one(case)
+        with in_words(), undisturbed():
+            return compare(self, one, first, second)
+
+    def _one(self, case: Any) -> "RehearsalCase":
+        """The only case.
+
+        Raises:
+            RequestError: if there are several.
+        """
+        problem = self._cases(case)
+        if problem.count() != 1:
+            raise RequestError(f"case: expected one case; got {problem.count()}: take one row of them")
+        return problem.case(0)
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the model to a folder, from which `rehearsal_torch.load` reads it; nothing in it is pickled.
+
+        Args:
+            folder: A new folder, or that of a saved model, which is replaced.
+
+        Returns:
+            The folder.
+
+        Raises:
+            CheckpointError: if the folder holds anything but a saved model, or the model cannot be saved;
+                nothing is written then.
+        """
+        from rehearsal_torch.verbs.saved_model import save
+
+        return save(self, folder)
+
+    def _repr_html_(self) -> str:
+        from rehearsal_torch.reporting.decision_html import table_html
+
+        held_out = self.card.get("held_out")
+        score = held_out.get("in words", "") if isinstance(held_out, Mapping) else held_out
+        facts = {
+            "method": self.name,
+            "intended use": self.card.get("intended_use", ""),
+            "limits": " ".join(map(str, self.card.get("limits", ()))),
+            "held-out score": score or "",
+            "data": str(self.card.get("data_fingerprint", ""))[:12],
+        }
+        return table_html(["", "a fitted method"], [[name, str(text)] for name, text in facts.items()])
+
+    def _cases(self, given: Any) -> "NewCases":
+        """The cases to decide for.
+
+        Raises:
+            TableError: if they cannot be used.
+            RequestError: if they are of another type, or there is none.
+        """
+        from rehearsal_torch.problems.rehearsal.own_table import cases_in, rows_in
+        from rehearsal_torch.verbs.new_cases import NewCases
+
+        rows = rows_of(given, "cases")
+        with in_words():
+            read = rows_in(rows, "cases", "the cases")
+            if not len(read.frame):
+                raise RequestError(f"{read.where}: expected at least one case; got none")
+            return NewCases(self.task, *cases_in(read.frame, read.where, self.task.context))

@@ -1,0 +1,149 @@
+"""What a rehearsal is asked for: rows, task and cases in any of their forms, checked before a fit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from rehearsal_torch.verbs.configured import configuration, method_of
+from rehearsal_torch.verbs.methods import RequestError, check_method
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+    from omegaconf import DictConfig
+
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+    from rehearsal_torch.verbs.configured import Method
+
+# The configuration groups in which settings are allowed.
+GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
+TAKEN = {
+    "dataset.path": "table",
+    "dataset.task": "task",
+    "dataset.contexts": "cases",
+    "dataset.seed": "seed",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for, in one form.
+
+    Attributes:
+        rows: The table.
+        task: The task: a file, or its content.
+        method: The name of the method.
+        seed: The seed.
+        settings: Overrides of the method's configuration.
+    """
+
+    rows: "IntoDataFrame | Table | str | Path"
+    task: Mapping[str, Any] | str | Path
+    method: str
+    seed: int
+    settings: Mapping[str, object]
+
+    @classmethod
+    def of(cls, table: Any, task: Any, method: str, seed: int, settings: Mapping[str, object]) -> "Request":
+        """A request whose arguments are of the right types.
+
+        Raises:
+            RequestError: if one is not, or a file does not exist.
+        """
+        from rehearsal_torch.data.rehearsal_task import RehearsalTask
+
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise RequestError(f"seed: expected a whole number of at least 0; got {seed!r}")
+        for key, argument in TAKEN.items():
+            if key in settings:
+                raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+        rows, written = rows_of(table, "table"), task.to_plain() if isinstance(task, RehearsalTask) else task
+        if not isinstance(written, Mapping):
+            _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
+        return cls(rows, written, method, seed, settings)
+
+    def configured(self) -> "tuple[DictConfig, Method]":
+        """The method's configuration, and the method.
+
+        Raises:
+            RequestError: if there is no such method or setting, or the method is for other problems.
+            UserError: if a key does not exist or a value is refused.
+        """
+        check_method(self.method, "rehearse")
+        typed = ["+experiment=own_table", f"decision={self.method}", f"seed={self.seed}"]
+        config = configuration(typed, self.settings, GROUPS)
+        return config, method_of(config)
+
+    def problem(self, config: "DictConfig", cases: Any = None) -> "RehearsalTable":
+        """The rows with the task and the cases; without cases, every row is one.
+
+        Raises:
+            TableError: if rows or cases cannot be used; all faults are listed.
+            TaskError: if the task cannot be used; all faults are listed.
+        """
+        from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+
+        data = config.dataset
+        given = self.rows if cases is None else rows_of(cases, "cases")
+        return RehearsalTable(
+            self.rows, self.task, given, data.identity, data.validation, data.kept, self.seed
+        )
+
+
+def check_workers(workers: object) -> None:
+    """Refuses a number of processes that is none.
+
+    Raises:
+        RequestError: with what was expected.
+    """
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise RequestError(f"workers: expected a whole number of at least 1; got {workers!r}")
+
+
+def labels_of(given: object) -> pd.Index | None:
+    """The index of a data frame of pandas; None for anything else."""
+    return given.index if isinstance(given, pd.DataFrame) else None
+
+
+def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
+    """A source of rows; dictionaries become a data frame.
+
+    Args:
+        given: A data frame, a file, a table, a dictionary or a list of these.
+        role: The name of the argument.
+
+    Raises:
+        RequestError: if it is of another type, there is no such file, or there is no row.
+    """
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.data.tables.in_memory import row_count
+
+    if isinstance(given, Mapping):
+        given = [given]
+    if isinstance(given, list | tuple):
+        odd = next((each for each in given if not isinstance(each, Mapping)), None)
+        if odd is not None:
+            raise RequestError(f"{role}: expected a dictionary for each row; got a {type(odd).__name__}")
+        given = pd.DataFrame(list(given))
+    rows = len(given) if isinstance(given, Table) else row_count(given)
+    if rows == 0:
+        raise RequestError(f"{role}: expected at least one row; got none")
+    if rows is not None:
+        return given
+    return _check_file(given, role, "a data frame, a .csv file, a Table or a list of dictionaries")
+
+
+def _check_file(given: Any, role: str, expected: str) -> str | Path:
+    """The name of a file that exists.
+
+    Raises:
+        RequestError: if it is not a path, or there is no such file.
+    """
+    if not isinstance(given, str | Path):
+        raise RequestError(f"{role}: expected {expected}; got a {type(given).__name__}")
+    if not Path(given).is_file():
+        raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
+    return given

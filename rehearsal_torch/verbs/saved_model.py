@@ -1,0 +1,219 @@
+"""Saved models: a checkpoint with the method by which it decides.
+
+    config.yaml, weights.safetensors, card.yaml     the checkpoint (`rehearsal_torch.checkpoint`)
+    method.yaml                                     objective, search, seed and the strengths of covariates
+
+Loading runs no code from the folder: objective and search must be classes of this package, or of a module
+that the caller trusts, and no configuration files are read. The card holds the SHA-256 of method.yaml, as it
+holds that of the weights, so that files of two models are never mixed.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from rehearsal_torch import checkpoint
+from rehearsal_torch.checkpoint import CheckpointError
+from rehearsal_torch.files.dotted import defined_in, mappings
+from rehearsal_torch.files.plain import PlainFileError, yaml_of
+from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.run_folder import write_folder
+
+if TYPE_CHECKING:
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
+
+METHOD, SHA = "method.yaml", "method_sha256"
+FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD}
+ROOMS = {"objective": "rehearsal_torch.objectives", "search": "rehearsal_torch.search"}
+INSTRUCTIONS = ("_target_", "_partial_")
+LARGEST = 2**20
+
+
+def save(model: "RehearsalModel", folder: str | Path) -> Path:
+    """See `RehearsalModel.save`."""
+    folder = Path(folder)
+    _free(folder)
+    strengths = [
+        {"altered": list(names), "covariates": None if found is None else dict(found)}
+        for names, found in model.strengths.items()
+    ]
+    content = {
+        "objective": model.nodes["objective"],
+        "search": model.nodes["search"],
+        "seed": model.seed,
+        "strengths": strengths,
+    }
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    card = {**model.card, SHA: hashlib.sha256(text.encode()).hexdigest()}
+    # The task may have other bounds than when the surrogate was built.
+    surrogate = {**model.nodes["surrogate"], "task": model.task.to_plain()}
+    beside = folder.with_name(f".{folder.name}.part")
+    if beside.exists():
+        shutil.rmtree(beside)
+    try:
+        checkpoint.save(model.surrogate, surrogate, beside, card)
+        write_text(beside / METHOD, text)
+        write_folder(folder, beside)
+    finally:
+        if beside.exists():
+            shutil.rmtree(beside)
+    return folder
+
+
+def _free(folder: Path) -> None:
+    """Refuses a place at which something else than a saved model would be replaced.
+
+    Raises:
+        CheckpointError: with what is there.
+    """
+    if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
+    others = sorted({each.name for each in folder.iterdir()} - FILES) if folder.exists() else []
+    if others:
+        raise CheckpointError(
+            f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "
+            "of a saved model, and saving replaces the folder: choose a new folder"
+        )
+
+
+def load(
+    folder: str | Path, task: object = None, trusted: Sequence[str] = ()
+) -> "Surrogate | RehearsalModel":
+    """Reads a saved model, a checkpoint, or the checkpoint of a run folder; runs no code from it.
+
+    Args:
+        folder: The folder of a model (`RehearsalModel.save`), of a checkpoint, or of a run.
+        task: The question to answer: a task or its plain data, or, for episodes, their column names. It is
+            compared with the task of the fit, field by field; fields that the fit did not use (such as
+            bounds) are taken over. None skips the comparison.
+        trusted: Modules outside this package, or single classes, as dotted names, whose classes may be built;
+            importing them runs their code, never code from the folder.
+
+    Returns:
+        The model, ready to decide; for a checkpoint without a method, its surrogate, in evaluation mode.
+
+    Raises:
+        CheckpointError: if a file is missing or damaged, belongs to another model, or asks for a class that
+            is not trusted; or if it was fitted for another question than `task`, naming each field that
+            differs.
+    """
+    folder = Path(folder)
+    surrogate = checkpoint.load(folder, task, trusted)
+    card = checkpoint.card(folder)
+    if SHA not in card:
+        return surrogate
+    return _model(folder, surrogate, card, trusted)
+
+
+def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence[str]) -> "RehearsalModel":
+    from rehearsal_torch.cli.build import made
+    from rehearsal_torch.cli.run import Method, suits
+    from rehearsal_torch.search.search import Search
+    from rehearsal_torch.surrogates.overturning import RecordedStrengths
+    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+    from rehearsal_torch.verbs.configured import in_words
+    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
+
+    path = folder / METHOD
+    content = _content(path, card[SHA])
+    for group, room in ROOMS.items():
+        _allowed(content[group], group, room, trusted, path)
+    if not isinstance(surrogate, RehearsalSurrogate):
+        raise CheckpointError(
+            f"{path}: expected a model of a rehearsal task beside it; got a {type(surrogate).__name__}"
+        )
+    with in_words():
+        objective, search = (made(content[group], group) for group in ROOMS)
+        if not isinstance(search, Search):
+            raise CheckpointError(f"{path}: search: expected a search; got a {type(search).__name__}")
+        method = Method(objective, search, None)
+        suits(method, surrogate)
+    nodes = {"surrogate": checkpoint.configuration(folder), **{group: content[group] for group in ROOMS}}
+    overturning = RecordedStrengths(surrogate.task, _strengths(content["strengths"], path))
+    return RehearsalModel(
+        surrogate, method, nodes, str(card.get("method", "")), content["seed"], overturning, lambda: card
+    )
+
+
+def _content(path: Path, expected: object) -> dict[str, Any]:
+    """The content of method.yaml, if it is the file that the card was written for.
+
+    Raises:
+        CheckpointError: if it is not, or holds something else.
+    """
+    try:
+        size = path.stat().st_size
+        written = path.read_bytes() if size <= LARGEST else b""
+    except OSError as error:
+        raise CheckpointError(
+            f"{path} is missing ({error.strerror}), which the card names: fetch the whole folder again"
+        ) from error
+    if hashlib.sha256(written).hexdigest() != expected:
+        raise CheckpointError(
+            f"{path} is not the file that card.yaml was written for: fetch the model again, or save it again"
+        )
+    try:
+        content = yaml_of(written.decode(), str(path))
+    except (PlainFileError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} is not plain YAML ({error}): fetch the model again") from error
+    kinds = {"objective": dict, "search": dict, "seed": int, "strengths": list}
+    wrong = [
+        f"{name}: expected a {kind.__name__}"
+        for name, kind in kinds.items()
+        if not isinstance(content, dict) or type(content.get(name)) is not kind
+    ]
+    if wrong:
+        raise CheckpointError(f"{path}: {'; '.join(wrong)}: fetch the model again, or save it again")
+    return content
+
+
+def _allowed(node: Mapping[str, Any], group: str, room: str, trusted: Sequence[str], path: Path) -> None:
+    """Refuses everything that would build something else than a class of a room, or of a trusted module.
+
+    Raises:
+        CheckpointError: for the first such thing; nothing has been built then.
+    """
+    for where, each in mappings(node, group):
+        odd = [key for key in each if str(key).startswith("_") and key not in INSTRUCTIONS]
+        if odd or any(isinstance(value, str) and "${" in value for value in each.values()):
+            raise CheckpointError(
+                f"{path}: {where}: unknown instruction {odd or 'in ${...}'}; nothing was built"
+            )
+        target = each.get("_target_")
+        if where != group and target is None:
+            continue
+        named = [str(target).rpartition(".")[0]] if target in trusted else []
+        if not isinstance(defined_in(target, (room, *trusted, *named)), type):
+            raise CheckpointError(
+                f"{path}: {where} asks to build {target!r}, which is not a class of {room}; nothing was "
+                "built. Load only models that rehearsal_torch wrote; to load a class of your own, name its "
+                "module: load(folder, trusted=['my_lab'])"
+            )
+
+
+def _strengths(plain: list[Any], path: Path) -> dict[tuple[str, ...], Mapping[str, float] | None]:
+    """The strengths of covariates by altered variables.
+
+    Raises:
+        CheckpointError: if they are none.
+    """
+    found: dict[tuple[str, ...], Mapping[str, float] | None] = {}
+    for each in plain:
+        names = each.get("altered") if isinstance(each, dict) else None
+        known = each.get("covariates") if isinstance(each, dict) else None
+        fits = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        pairs = known.items() if isinstance(known, dict) else ()
+        if not fits or not all(
+            isinstance(name, str) and type(one) is float and one >= 1 for name, one in pairs
+        ):
+            raise CheckpointError(
+                f"{path}: strengths: expected altered variables, with numbers of at least 1 for their "
+                "covariates: fetch the model again, or save it again"
+            )
+        found[tuple(names or ())] = known if isinstance(known, dict) else None
+    return found

@@ -1,0 +1,223 @@
+"""What a fitted method claims of alterations that somebody else proposes, one alone or two beside each other.
+
+The claim is the method's own, with the interval and the diagnostics of its decisions; nothing is searched. In
+a comparison both are judged by the same draws of the model, or by the posterior of their difference
+(`AlterationObjective.contrast`): two alterations may have wide intervals, as little is known of the case, and
+still be told apart.
+
+Source: ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.objectives.candidates import Candidates, appraisals
+from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
+from rehearsal_torch.seeding import paired_seed
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.verbs.methods import RequestError
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.decision import RehearsalCase
+    from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
+
+WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What a method claims of one alteration in one case.
+
+    Attributes:
+        alteration: Name to value.
+        estimate: The probability of a desired outcome after it, with its interval.
+        baseline: The same without an alteration; None if the method has no such estimate.
+        support: How many observations are near, as the method counts them; None if it does not.
+        distance: The distance to the 5th nearest observation, in standard deviations; None if it is unknown.
+        warnings: What the reader must know, one sentence each.
+        against: Why the method would not recommend it; empty if there is no reason.
+    """
+
+    alteration: Mapping[str, float]
+    estimate: Estimate
+    baseline: Estimate | None = None
+    support: float | None = None
+    distance: float | None = None
+    warnings: tuple[str, ...] = field(default=())
+    against: str = ""
+
+    def sentence(self) -> str:
+        """The claim in words."""
+        one = self.estimate
+        before = "" if self.baseline is None else f"; {self.baseline.point:.3f} without an alteration"
+        return f"{_setting(self.alteration)}: {one.of} {one.point:.3f} ({_interval(one)}){before}"
+
+    def _repr_html_(self) -> str:
+        return _html([self.sentence(), *self.warnings, *([self.against] if self.against else [])])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two alterations in the same case.
+
+    Attributes:
+        first: The claim of the first.
+        second: The claim of the second.
+        difference: The first minus the second, with the interval of the difference.
+    """
+
+    first: WhatIf
+    second: WhatIf
+    difference: Estimate
+
+    def sentence(self) -> str:
+        """Which of the two is better, in words."""
+        lower, upper = self.difference.lower, self.difference.upper
+        assert lower is not None
+        assert upper is not None
+        verdict = (
+            "the first is better" if lower > 0 else "the second is better" if upper < 0 else "not told apart"
+        )
+        return (
+            f"{_setting(self.first.alteration)} against {_setting(self.second.alteration)}: {verdict}; "
+            f"{self.difference.of} {self.difference.point:+.3f} ({_interval(self.difference)})"
+        )
+
+    def _repr_html_(self) -> str:
+        return _html([self.sentence(), self.first.sentence(), self.second.sentence()])
+
+
+def what_if(model: "RehearsalModel", case: "RehearsalCase", alteration: Mapping[str, float]) -> WhatIf:
+    """See `RehearsalModel.what_if`."""
+    setting = _checked(model, case, alteration)
+    with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
+        objective = _objective(model, case)
+        return _claimed(model, objective, setting)
+
+
+def compare(
+    model: "RehearsalModel", case: "RehearsalCase", first: Mapping[str, float], second: Mapping[str, float]
+) -> Comparison:
+    """See `RehearsalModel.compare`."""
+    settings = [_checked(model, case, each) for each in (first, second)]
+    names = settings[0].names
+    if settings[1].names != names:
+        raise RequestError(
+            f"compare: expected two alterations of the same variables; got {list(names)} and "
+            f"{list(settings[1].names)}: their models share no draws, so that no interval of the difference "
+            "is known; ask what_if of each"
+        )
+    with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
+        objective = _objective(model, case)
+        claims = [_claimed(model, objective, each) for each in settings]
+        one = next(each for each in objective.whole if each.names == names)
+        found = one.contrast(*(_rows(one, each.values) for each in settings))
+    if found is None or found[0] is None:
+        raise RequestError(
+            f"compare: the method {model.name!r} has no interval for the difference of two alterations: "
+            f"choose a method that has, such as {WITH_INTERVALS}"
+        )
+    return Comparison(claims[0], claims[1], found[0])
+
+
+def _checked(model: "RehearsalModel", case: "RehearsalCase", given: Mapping[str, float]) -> Alteration:
+    """An alteration of a candidate set, in the set's order.
+
+    Raises:
+        RequestError: if it is none, or sets a value that may not be set.
+    """
+    sets = model.task.candidates
+    if not isinstance(given, Mapping) or not given:
+        raise RequestError(f"expected an alteration, such as {{{sets[0][0]!r}: VALUE}}; got {given!r}")
+    names = next((each for each in sets if set(each) == set(given)), None)
+    if names is None:
+        offered = ", ".join("{" + ", ".join(each) + "}" for each in sets)
+        raise RequestError(
+            f"expected values for one of the candidate sets {offered}; got {list(map(str, given))}: set all "
+            "variables of one set, or name the set in the task"
+        )
+    wrong = [
+        name for name in names if isinstance(given[name], bool) or not isinstance(given[name], int | float)
+    ]
+    if wrong:
+        raise RequestError(f"{wrong[0]}: expected a number; got {given[wrong[0]]!r}")
+    setting = Alteration(names, torch.tensor([float(given[name]) for name in names], dtype=torch.float64))
+    try:
+        case.check(setting)
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+    return setting
+
+
+def _objective(model: "RehearsalModel", case: "RehearsalCase") -> Candidates[AlterationObjective]:
+    """The method's objective in one case, as the loop of decisions builds it.
+
+    Raises:
+        RequestError: if it does not judge given alterations.
+    """
+    torch.manual_seed(paired_seed(model.seed, 0))
+    made = objective_for(model.method.objective, model.surrogate, [case])
+    if not isinstance(made, Candidates):
+        raise RequestError(f"the method {model.name!r} does not judge alterations that it has not chosen")
+    return made
+
+
+def _claimed(
+    model: "RehearsalModel", objective: Candidates[AlterationObjective], setting: Alteration
+) -> WhatIf:
+    """The claim of an alteration, with the warnings of a decision.
+
+    Raises:
+        RequestError: if the method has no estimate with an interval.
+    """
+    bare = Decision(setting, 0.0)
+    (found,) = appraisals(objective.whole, [bare])
+    estimate = None if found is None else found.estimate
+    if found is None or estimate is None or estimate.lower is None:
+        what = "no estimate" if estimate is None else "no interval"
+        raise RequestError(
+            f"the method {model.name!r} has {what} of the probability of a desired outcome: choose a method "
+            f"that has, such as {WITH_INTERVALS}"
+        )
+    whole = Decision(
+        setting, 0.0, estimate=estimate, baseline=found.baseline, warnings=found.warnings, trace=found.trace
+    )
+    (guarded,) = objective.guarded([whole], declines=False)
+    return WhatIf(
+        dict(zip(setting.names, setting.values.tolist(), strict=True)),
+        estimate,
+        found.baseline,
+        _number(guarded.trace.get("support")),
+        _number(guarded.trace.get("distance")),
+        guarded.warnings,
+        found.refused or found.declined,
+    )
+
+
+def _rows(objective: AlterationObjective, values: Tensor) -> Tensor:
+    """An action of the only case, (1, k), where the objective's own actions are."""
+    return values.reshape(1, -1).to(objective.starts(1).device)
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _setting(alteration: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={value:.6g}" for name, value in alteration.items())
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{estimate.level:.0%} interval {estimate.lower:.3f} to {estimate.upper:.3f}"
+
+
+def _html(sentences: list[str]) -> str:
+    from html import escape
+
+    return "<div>" + "".join(f"<p>{escape(text)}</p>" for text in sentences) + "</div>"

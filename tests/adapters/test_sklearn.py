@@ -1,0 +1,127 @@
+"""The estimator of scikit-learn: its contract, predictions by least squares, the linear decisions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import rehearsal_torch as rt
+from rehearsal_torch.adapters.sklearn import RehearsalDecider
+
+COLUMNS = ["age", "sex", "bmi", "bp"]
+BOX = {"bmi": (20.0, 32.0), "bp": (75.0, 110.0)}
+
+
+@pytest.fixture(scope="module")
+def data():
+    whole = load_diabetes(as_frame=True, scaled=False)
+    return whole.data[COLUMNS], whole.target.rename("progression")
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return RehearsalDecider(["bmi", "bp"], (None, 140.0), BOX).fit(*data)
+
+
+@pytest.mark.slow
+def test_it_keeps_the_contract_of_scikit_learn():
+    found = check_estimator(RehearsalDecider(), on_skip=None, expected_failed_checks={})
+    assert {each["status"] for each in found} <= {"passed", "skipped"}
+    # One check needs an environment variable to be set before SciPy is imported.
+    assert [each["check_name"] for each in found if each["status"] == "skipped"] == ["check_array_api_input"]
+
+
+def test_predictions_are_those_of_least_squares(data, fitted):
+    X, y = data
+    plain = LinearRegression().fit(X, y)
+    assert fitted.predict(X) == pytest.approx(plain.predict(X), rel=1e-5)
+    assert fitted.score(X, y) == pytest.approx(plain.score(X, y), abs=1e-6)
+    several = pd.DataFrame({"one": y, "two": X["age"] * 0.1 + y**0.5})
+    both = RehearsalDecider(["bmi"]).fit(X, several)
+    assert both.predict(X).shape == (len(X), 2)
+    assert both.predict(X) == pytest.approx(LinearRegression().fit(X, several).predict(X), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_decisions_are_those_of_the_linear_method(data, fitted):
+    X, y = data
+    parents = {"bmi": ["age", "sex"], "bp": ["age", "sex", "bmi"], "progression": COLUMNS}
+    task = {
+        "graph": {"parents": parents},
+        "context": ["age", "sex"],
+        "box": {name: list(ends) for name, ends in BOX.items()},
+        "candidates": [["bmi", "bp"]],
+        "region": {"progression": [None, 140]},
+    }
+    cases = X[["age", "sex"]].head(5)
+    told = rt.rehearse(X.assign(progression=y), task, cases, method="care")
+    wanted = told.to_frame()[["set/bmi", "set/bp"]].to_numpy()
+    assert fitted.decide(cases) == pytest.approx(wanted, rel=1e-6)
+    assert fitted.decide(X.head(5)) == pytest.approx(wanted, rel=1e-6)
+    assert fitted.decide(cases.to_numpy()) == pytest.approx(wanted, rel=1e-6)
+    for one, other in zip(fitted.decisions(cases), told, strict=True):
+        assert one.estimate.point == pytest.approx(other.estimate.point, abs=1e-4)
+        assert one.warnings == other.warnings
+
+
+def test_where_nothing_is_recommended_the_actions_are_missing(data):
+    X, y = data
+    impossible = RehearsalDecider(["bp"], (None, 140.0), {"bp": (110.0, 110.0)}).fit(X[["age", "bp"]], y)
+    found = impossible.decisions(X[["age"]].head(3))
+    assert {each.status for each in found} == {"no_action"}
+    assert np.isnan(impossible.decide(X[["age"]].head(3))).all()
+
+
+def test_it_works_in_clones_pipelines_and_searches(data):
+    X, y = data
+    one = RehearsalDecider(["bmi"], (None, 140.0), seed=3)
+    assert clone(one).get_params() == one.get_params()
+    piped = make_pipeline(StandardScaler().set_output(transform="pandas"), one)
+    search = GridSearchCV(piped, {"rehearsaldecider__actions": [["bmi"], ["bp"]]}, cv=3).fit(X, y)
+    assert search.best_score_ == pytest.approx(0.4, abs=0.1)
+    decider = search.best_estimator_[-1]
+    assert decider.decide(np.zeros((2, 3))).shape == (2, 1)
+
+
+def test_without_names_columns_are_places_and_a_context_is_not_needed(data):
+    X, y = data
+    alone = RehearsalDecider(region=(None, 140.0)).fit(X[["bmi"]].to_numpy(), y.to_numpy())
+    assert alone.task_.box.bounds() == {"x0": (18.0, 42.2)}
+    assert alone.decide(np.empty((1, 0))) == pytest.approx(np.array([[18.0]]), abs=1e-4)
+    last = RehearsalDecider([-1], {"progression": (None, 140.0)}).fit(X.to_numpy(), y)
+    assert last.task_.context == ("x0", "x1", "x2")
+    assert last.task_.outcomes == ("progression",)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"actions": ["weight"]}, r"actions: 'weight' is none of \['age', 'sex', 'bmi', 'bp'\]"),
+        ({"actions": [7]}, "actions: 7 is none of"),
+        ({"bounds": {"age": (0, 1)}}, r"bounds: 'age' is none of \['bmi', 'bp'\]"),
+        ({"region": {"blood": (0, 1)}}, r"region: 'blood' is none of \['progression'\]"),
+        ({"bounds": {"bmi": (3, 1)}}, "box.bmi: expected lower <= upper"),
+    ],
+)
+def test_parameters_that_name_nothing_are_refused(data, fitted, changed, words):
+    with pytest.raises(ValueError, match=words):
+        clone(fitted).set_params(**changed).fit(*data)
+
+
+def test_questions_that_cannot_be_answered_are_refused(data, fitted):
+    X, y = data
+    with pytest.raises(ValueError, match="region: expected the desired outcomes, such as"):
+        RehearsalDecider(["bmi"]).fit(X, y).decide(X)
+    with pytest.raises(ValueError, match=r"contexts: no column \['sex'\]; expected \['age', 'sex'\]"):
+        fitted.decide(X[["age"]])
+    with pytest.raises(ValueError, match=r"contexts: expected the columns \['age', 'sex'\]; got 4 columns"):
+        fitted.decide(X.to_numpy())
+    with pytest.raises(NotFittedError):
+        RehearsalDecider().decide(X)

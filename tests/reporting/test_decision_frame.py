@@ -1,0 +1,84 @@
+import math
+
+import pandas as pd
+import pytest
+
+from rehearsal_torch.reporting.decision_frame import decision_frame, quantity, summary
+
+OF = "probability of a desired outcome"
+ACTED = {
+    "identity": "ann",
+    "given": {"age": 40.0},
+    "status": "recommended",
+    "alteration": {"dose": 2.0},
+    "estimate": {"point": 0.8, "of": OF, "lower": 0.6, "upper": 0.9, "level": 0.95},
+    "baseline": {"point": 0.5, "of": OF},
+    "warnings": ["gain: small", "range: far"],
+    "reason": "",
+}
+NONE = {
+    "identity": "bob",
+    "given": {"age": 60.0},
+    "status": "no_action",
+    "alteration": None,
+    "estimate": {"point": 0.3, "of": OF, "lower": 0.1, "upper": 0.4, "level": 0.95},
+    "baseline": {"point": 0.4, "of": OF},
+    "warnings": [],
+    "reason": "no alteration helps",
+}
+REFUSED = NONE | {"identity": "eve", "status": "refused", "reason": "no support", "baseline": None}
+
+
+def test_a_row_holds_settings_claims_and_context():
+    frame = decision_frame([ACTED, NONE, REFUSED], ["dose", "diet"])
+    assert list(frame.columns) == [
+        "case", "status", "set/dose", "set/diet", "estimate", "lower", "upper", "level", "no_action",
+        "warnings", "reason", "given/age",
+    ]  # fmt: skip
+    first = frame.iloc[0].drop("set/diet").to_dict()
+    assert first == {
+        "case": "ann", "status": "recommended", "set/dose": 2.0, "estimate": 0.8, "lower": 0.6, "upper": 0.9,
+        "level": 0.95, "no_action": 0.5, "warnings": "gain: small; range: far", "reason": "",
+        "given/age": 40.0,
+    }  # fmt: skip
+    assert frame["set/diet"].isna().all()
+
+
+def test_where_nothing_is_set_the_estimate_is_that_of_no_action_without_an_interval():
+    frame = decision_frame([NONE, REFUSED])
+    assert frame["estimate"].tolist()[0] == frame["no_action"].tolist()[0] == 0.4
+    assert math.isnan(frame["estimate"][1])
+    assert frame[["lower", "upper", "level"]].isna().to_numpy().all()
+    assert frame["reason"].tolist() == ["no alteration helps", "no support"]
+
+
+def test_the_index_is_the_one_asked_for_and_no_decision_is_a_frame_with_columns():
+    assert list(decision_frame([ACTED], index=pd.Index(["x"])).index) == ["x"]
+    empty = decision_frame([], ["dose"])
+    assert (len(empty), "set/dose" in empty.columns) == (0, True)
+
+
+def test_names_of_variables_hide_no_column():
+    odd = ACTED | {"given": {"case": 1.0}, "alteration": {"estimate": 7.0}}
+    (row,) = decision_frame([odd]).to_dict("records")
+    assert (row["case"], row["given/case"], row["estimate"], row["set/estimate"]) == ("ann", 1.0, 0.8, 7.0)
+
+
+def test_a_sentence_counts_cases_and_states_the_means():
+    lines = [ACTED, NONE, REFUSED]
+    assert quantity(lines) == OF
+    assert summary(decision_frame(lines), OF) == (
+        "3 cases: an alteration is recommended in 1, no action in 1, refused in 1. Where one is recommended, "
+        "the claimed probability of a desired outcome is 0.8 on average, 0.5 without an alteration."
+    )
+    assert summary(decision_frame([NONE]), OF) == "1 case: no action in 1."
+    assert summary(decision_frame([]), "value") == "0 cases: none."
+    assert quantity([]) == "value"
+    bare = ACTED | {"baseline": None}
+    assert summary(decision_frame([bare]), OF).endswith("is 0.8 on average.")
+
+
+@pytest.mark.parametrize("missing", ["estimate", "baseline"])
+def test_a_missing_estimate_is_nan(missing):
+    (row,) = decision_frame([ACTED | {missing: None}]).to_dict("records")
+    assert math.isnan(row["estimate" if missing == "estimate" else "no_action"])

@@ -1,0 +1,54 @@
+from html.parser import HTMLParser
+
+from rehearsal_torch.reporting.decision_frame import decision_frame
+from rehearsal_torch.reporting.decision_html import MOST_WORDS, decision_html, table_html
+from tests.reporting.test_decision_frame import ACTED, NONE
+
+
+class Read(HTMLParser):
+    """The tags of a page, and its texts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.texts = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_it_holds_a_sentence_and_a_row_for_each_case():
+    page = Read(decision_html(decision_frame([ACTED, NONE], ["dose"]), ["Two cases."]))
+    assert page.texts[0] == "Two cases."
+    assert page.texts[1:9] == ["case", "status", "dose", "claimed", "interval", "no action", "notes", "ann"]
+    assert page.texts[9:14] == ["recommended", "2", "0.8", "0.6 to 0.9", "0.5"]
+    assert page.texts[-5:] == ["bob", "no action", "0.4", "0.4", "no alteration helps"]
+    assert page.tags.count("tr") == 3
+
+
+def test_names_and_sentences_from_the_data_are_text():
+    name = "<b>x</b>"
+    odd = ACTED | {"identity": "<i>", "alteration": {name: 1.0}, "warnings": ['<a href="x">&amp;']}
+    text = decision_html(decision_frame([odd], [name]), ["<script>alert(1)</script>"])
+    page = Read(text)
+    assert set(page.tags) == {"div", "p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert {name, "<i>", '<a href="x">&amp;', "<script>alert(1)</script>"} <= set(page.texts)
+
+
+def test_long_tables_and_long_notes_are_cut_and_say_so():
+    long = ACTED | {"warnings": ["word " * 100]}
+    page = Read(decision_html(decision_frame([long] * 12), []))
+    assert page.tags.count("tr") == 11
+    assert page.texts[-1] == "... and 2 more: to_frame() has all of them"
+    notes = page.texts[-2]
+    assert notes.endswith("word ...")
+    assert len(notes) <= MOST_WORDS + 4
+
+
+def test_a_table_of_texts():
+    assert table_html(["a<"], [["1&2"]]) == (
+        "<table><thead><tr><th>a&lt;</th></tr></thead><tbody><tr><td>1&amp;2</td></tr></tbody></table>"
+    )

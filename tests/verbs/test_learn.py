@@ -1,0 +1,41 @@
+"""Learning: the fit of `rehearse`, kept for later."""
+
+import pytest
+
+import rehearsal_torch as rt
+from rehearsal_torch.verbs.methods import RequestError, RequestWarning
+from tests.verbs.test_rehearse import CASES, SMALL, TASK, plain
+from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture
+
+
+@pytest.mark.parametrize(("method", "settings"), [("care", {}), ("cme_stack", SMALL)])
+def test_a_learnt_method_decides_as_rehearse_does(frame, method, settings):  # noqa: F811
+    model = rt.learn(frame, TASK, method=method, seed=3, **settings)
+    whole = rt.rehearse(frame, TASK, CASES, method=method, seed=3, **settings)
+    assert plain(model.decide(CASES)) == plain(whole)
+    assert plain(whole.model.decide(CASES)) == plain(whole)
+    assert (model.name, model.seed, model.task.context) == (method, 3, ("X1", "X2"))
+    assert model.card == {**whole.model.card}
+
+
+def test_held_out_rows_are_scored_on_the_card(frame):  # noqa: F811
+    model = rt.learn(frame, TASK, method="care", **{"dataset.validation": 0.25})
+    score = rt.rehearse(frame, TASK, CASES, method="care", **{"dataset.validation": 0.25}).untouched
+    assert model.card["held_out"]["in words"] == score.line()
+    assert model.card["held_out"]["brier"]["rows"] == 20
+    assert model.card["data"]["rows"] == 60
+
+
+def test_a_region_without_rows_is_warned_of(frame):  # noqa: F811
+    far = TASK | {"region": {"Y1": [60, None], "Y2": [0.3, None]}}
+    with pytest.warns(RequestWarning, match="none of the 80 rows lies in the desired region") as told:
+        rt.learn(frame, far, method="care")
+    assert told[0].filename == __file__
+
+
+def test_faults_are_told_before_a_fit(frame, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("rehearsal_torch.verbs.learn.learnt", lambda *_: pytest.fail("fitted"))
+    with pytest.raises(ValueError, match=r"U1: all 80 values are 0.5"):
+        rt.learn(frame.assign(U1=0.5), TASK)
+    with pytest.raises(RequestError, match="method='greedy' decides for episodes"):
+        rt.learn(frame, TASK, method="greedy")

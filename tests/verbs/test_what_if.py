@@ -1,0 +1,150 @@
+"""What a method claims of alterations that somebody else proposes, and of two beside each other."""
+
+import pandas as pd
+import pytest
+import torch
+
+import rehearsal_torch as rt
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.verbs.methods import RequestError
+from rehearsal_torch.verbs.what_if import Comparison, WhatIf
+from tests.toys.linear_truth import chain
+from tests.verbs.test_rehearse import CASES, SMALL, TASK
+from tests.verbs.test_rehearsed import frame as loans  # noqa: F401  the fixture
+
+CASE = CASES[0]
+
+
+@pytest.fixture(scope="module")
+def models(loans):  # noqa: F811
+    return {
+        name: rt.learn(loans, TASK, method=name, **settings)
+        for name, settings in (("care", {}), ("cme_stack", SMALL))
+    }
+
+
+@pytest.mark.parametrize("method", ["care", "cme_stack"])
+def test_of_the_recommended_values_it_claims_what_the_decision_does(models, method):
+    model = models[method]
+    (decision,) = model.decide(CASE)
+    assert decision.status == "recommended"
+    found = model.what_if(
+        CASE, dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
+    )
+    assert found.estimate.to_dict() == pytest.approx(decision.estimate.to_dict(), abs=1e-9)
+    assert found.baseline == decision.baseline
+    assert found.warnings == decision.warnings
+    assert found.distance == decision.trace["distance"]
+    assert found.support == decision.trace.get("support")
+    assert found.against == ""
+
+
+@pytest.mark.parametrize("method", ["care", "cme_stack"])
+def test_a_comparison_is_the_difference_of_two_claims_and_narrower_than_both(models, method):
+    model, first, second = models[method], {"A2": 0.30}, {"A2": 0.35}
+    found = model.compare(CASE, first, second)
+    assert (found.first, found.second) == (model.what_if(CASE, first), model.what_if(CASE, second))
+    apart = found.first.estimate.point - found.second.estimate.point
+    assert found.difference.point == pytest.approx(apart, abs=3e-6)
+    assert found.difference.lower <= found.difference.point <= found.difference.upper
+    width = found.difference.upper - found.difference.lower
+    assert width < 0.5 * sum(
+        each.estimate.upper - each.estimate.lower for each in (found.first, found.second)
+    )
+    back = model.compare(CASE, second, first).difference
+    assert (back.point, back.lower, back.upper) == pytest.approx(
+        (-found.difference.point, -found.difference.upper, -found.difference.lower), abs=1e-9
+    )
+    same = model.compare(CASE, first, first).difference
+    assert (same.point, same.lower, same.upper) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.slow
+def test_intervals_of_differences_hold_the_truth_where_single_intervals_overlap():
+    world = chain()
+    task = world.task.to_plain() | {"candidates": [["m"]]}
+    (case,) = world.cases(1)
+    context = {name: float(value) for name, value in case.given.items()}
+    first, second = {"m": 0.8}, {"m": 0.4}
+    truth = world.success(case, first) - world.success(case, second)
+    found = [
+        rt.learn(world.table(60, seed).to_frame(), task, method="care").compare(context, first, second)
+        for seed in range(20)
+    ]
+    held = [each.difference.lower - 0.01 <= truth <= each.difference.upper + 0.01 for each in found]
+    assert sum(held) >= 17
+    assert torch.tensor([each.difference.point for each in found]).mean() == pytest.approx(truth, abs=0.05)
+
+
+def test_cases_far_from_the_data_and_refusals_are_said(models):
+    found = models["cme_stack"].what_if({"X1": 9.0, "X2": 0.4}, {"A2": 0.3})
+    assert any(text.startswith("range: X1 is 9") for text in found.warnings)
+    assert found.against.startswith("no support: what is unknown of the outcomes' response")
+
+
+def test_the_case_may_be_a_row_of_a_frame(models):
+    row = pd.DataFrame(CASES).head(1)
+    assert models["care"].what_if(row, {"A2": 0.3}) == models["care"].what_if(CASE, {"A2": 0.3})
+
+
+@pytest.mark.parametrize(
+    ("case", "alteration", "error", "words"),
+    [
+        (CASES, {"A2": 0.3}, RequestError, "case: expected one case; got 2"),
+        ({"X1": 0.3}, {"A2": 0.3}, TableError, r"the cases: (?s:.*)no column 'X2'"),
+        (CASE, {"A2": 1.5}, RequestError, r"A2 may be set within \[0, 1\]; got 1.5"),
+        (CASE, {"A2": "much"}, RequestError, "A2: expected a number; got 'much'"),
+        (CASE, {"A2": float("nan")}, RequestError, r"A2 may be set within \[0, 1\]; got nan"),
+        (CASE, {"A2": 0.2, "U1": 0.1}, RequestError, r"one of the candidate sets {A2}; got \['A2', 'U1'\]"),
+        (CASE, {}, RequestError, "expected an alteration, such as {'A2': VALUE}; got {}"),
+        (CASE, 0.3, RequestError, "expected an alteration, such as {'A2': VALUE}; got 0.3"),
+    ],
+)
+def test_questions_that_cannot_be_answered_are_refused(models, case, alteration, error, words):
+    with pytest.raises(error, match=words) as caught:
+        models["care"].what_if(case, alteration)
+    assert caught.value.__cause__ is None
+
+
+def test_alterations_of_other_variables_share_no_draws(loans):  # noqa: F811
+    task = TASK | {"box": {"A2": [0, 1], "U1": [0, 1]}}
+    model = rt.learn(loans, task, method="care")
+    with pytest.raises(RequestError, match=r"of the same variables; got \['A2'\] and \['U1'\]: their models"):
+        model.compare(CASE, {"A2": 0.3}, {"U1": 0.5})
+
+
+@pytest.mark.slow
+def test_methods_without_intervals_are_refused_by_name(loans):  # noqa: F811
+    published = rt.learn(loans, TASK, method="cme_published")
+    assert published.what_if(CASE, {"A2": 0.3}).estimate.lower is not None
+    with pytest.raises(
+        RequestError, match="the method 'cme_published' has no interval for the difference of two"
+    ):
+        published.compare(CASE, {"A2": 0.3}, {"A2": 0.4})
+    posterior = rt.learn(loans, TASK, method="qwz23_success")
+    with pytest.raises(
+        RequestError, match="the method 'qwz23_success' has no interval of the probability of a"
+    ):
+        posterior.what_if(CASE, {"A2": 0.3})
+
+
+def test_sentences_and_html_say_who_is_better_and_escape_names():
+    def claim(point, lower, upper, of="probability of a desired outcome"):
+        return rt.Estimate(point, of, lower, upper, 0.95)
+
+    one = WhatIf({"<b>": 1.0}, claim(0.7, 0.6, 0.8), claim(0.5, 0.4, 0.6), 3.0, 0.2, ("range: <i>",))
+    other = WhatIf({"<b>": 2.0}, claim(0.6, 0.5, 0.7))
+    assert one.sentence() == (
+        "<b>=1: probability of a desired outcome 0.700 (95% interval 0.600 to 0.800); "
+        "0.500 without an alteration"
+    )
+    better = Comparison(one, other, claim(0.1, 0.05, 0.15, "difference"))
+    assert (
+        "<b>=1 against <b>=2: the first is better; difference +0.100 (95% interval 0.050" in better.sentence()
+    )
+    assert "the second is better" in Comparison(one, other, claim(-0.1, -0.2, -0.05)).sentence()
+    assert "not told apart" in Comparison(one, other, claim(0.1, -0.1, 0.2)).sentence()
+    for page in (one._repr_html_(), better._repr_html_()):
+        assert "&lt;b&gt;=1" in page
+        assert "<b>" not in page
+        assert "<i>" not in page
