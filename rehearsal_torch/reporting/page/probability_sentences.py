@@ -80,8 +80,11 @@ def truth(one: Decided) -> list[str]:
     bounds = {name: finite(value) for name, value in truth_bounds(one).items()}
     lower, upper = bounds.get("truth_lower"), bounds.get("truth_upper")
     if lower is not None and upper is not None:
+        level = finite(mapping(one.get("certificate")).get("level"))
+        sure = "" if level is None else f"with a probability of {100 * level:g}%, "
         said.append(
-            f"If the model is right, the true probability lies between {figure(lower)} and {figure(upper)}."
+            f"If the model is right, {sure}the true probability lies between {figure(lower)} and "
+            f"{figure(upper)}."
         )
     if scored_by_world(one):
         score = one["score"]

@@ -67,7 +67,8 @@ code { font: .9em ui-monospace, Consolas, "DejaVu Sans Mono", monospace; }
 .sub { display: inline-block; padding-left: 1rem; font-weight: 400; }
 summary { cursor: pointer; color: var(--blue); }
 .legend { list-style: none; padding: 0; }
-.legend b { display: inline-block; min-width: 8.5rem; }
+.legend li { display: flex; gap: .6rem; }
+.legend b { flex: 0 0 7rem; }
 footer { margin-top: 2.5rem; padding-bottom: 2rem; color: var(--soft); font-size: .9rem; }
 @media (max-width: 40rem) {
   header, main, footer { padding-left: .9rem; padding-right: .9rem; }

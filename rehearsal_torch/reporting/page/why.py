@@ -16,10 +16,8 @@ from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs, ta
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
 
 _DASH = "-"
-_SUPPORT = (
-    "Support is the method's own count of the observations that speak for a decision; distance is that to "
-    "the 5th nearest observation, in standard deviations of context and action."
-)
+_SUPPORT = "Support is the method's own count of the observations that speak for a decision."
+_DISTANCE = "Distance is that to the 5th nearest observation, in standard deviations of context and action."
 _STRENGTH = (
     "Strength is the factor by which a hidden common cause would have to change how likely the action is, up "
     "or down, before the recommendation might be no better than no action; 1.00 means that the interval of "
@@ -86,7 +84,6 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
     if not rows:
         return None
     heads = ["case", "strength to overturn", "strongest covariate", "starts from", "support", "distance"]
-    notes = [*([_STRENGTH] if weighed else []), _SUPPORT]
     caption = (
         "What would overturn each decision, and the observations near it"
         if weighed
@@ -94,6 +91,8 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
     )
     # A column that has nothing to say is left out.
     kept = [place for place in range(len(heads)) if any(row[place] != _DASH for row in rows)]
+    meaning = {"strength to overturn": _STRENGTH, "support": _SUPPORT, "distance": _DISTANCE}
+    notes = [meaning[heads[place]] for place in kept if heads[place] in meaning]
     words = [new for new, place in enumerate(kept) if place in (0, 2, 3)]
     shown_table = table(
         caption, [heads[place] for place in kept], [[row[place] for place in kept] for row in rows], words
@@ -139,8 +138,9 @@ def _certificates(decisions: list[Decided]) -> Markup | None:
         found = mapping(one.get("certificate"))
         if found:
             words = {name: str(value) for name, value in found.items() if isinstance(value, str)}
-            told += [f"{name}: {value}" for name, value in words.items()]
-            rows.append([name_of(one), named({k: v for k, v in found.items() if k not in words})])
+            told += [f"{name.replace('_', ' ')}: {value}" for name, value in words.items()]
+            bounds = {key.replace("_", " "): value for key, value in found.items() if key not in words}
+            rows.append([name_of(one), named(bounds)])
     if not rows:
         return None
     what = "; ".join(dict.fromkeys(told))

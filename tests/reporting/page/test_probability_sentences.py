@@ -52,9 +52,13 @@ def test_what_is_missing_is_left_out():
 def test_an_interval_of_a_certificate_is_called_one():
     one = recommended() | {
         "estimate": {"point": 0.8, "of": "x"},
-        "certificate": {"lower": 0.75, "upper": 0.85, "truth_lower": 0.5, "truth_upper": 0.95},
+        "certificate": {"lower": 0.75, "upper": 0.85, "truth_lower": 0.5, "truth_upper": 0.95, "level": 0.9},
     }
     assert interval(one) == " (certified interval 0.750 to 0.850)"
+    assert truth(one) == [
+        "If the model is right, with a probability of 90%, the true probability lies between 0.500 and 0.950."
+    ]
+    del one["certificate"]["level"]
     assert truth(one) == ["If the model is right, the true probability lies between 0.500 and 0.950."]
     assert interval(one | {"certificate": {}}) == ""
 
