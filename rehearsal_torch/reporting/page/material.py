@@ -1,8 +1,8 @@
 """What a page is made of: the content of a run folder, and nothing else.
 
 Everything comes from the files that the run wrote. They may have been edited, so that whatever is not checked
-when it is read is asked for here: `numbers`, `mapping` and `listed` return empty containers for anything of
-another form, and what is missing is then left out of the page.
+when it is read is asked for here: `mapping` and `listed` return empty containers for anything of another
+form, `finite` returns None, and what is missing is then left out of the page.
 """
 
 import math
@@ -101,12 +101,6 @@ def mapping(value: object) -> dict[str, Any]:
 def listed(value: object) -> list[Any]:
     """The value if it is a list; else an empty one."""
     return list(value) if isinstance(value, list | tuple) else []
-
-
-def numbers(value: object) -> dict[str, float]:
-    """The finite numbers of a mapping."""
-    found = {name: finite(item) for name, item in mapping(value).items()}
-    return {name: item for name, item in found.items() if item is not None}
 
 
 def finite(value: object) -> float | None:

@@ -13,7 +13,6 @@ from rehearsal_torch.reporting.page.material import (
     mapping,
     material,
     named,
-    numbers,
     shown,
 )
 from tests.toys import recorded_runs
@@ -53,7 +52,7 @@ def test_values_of_another_form_are_left_out():
     assert mapping([1]) == {} == mapping(None)
     assert mapping({1: 2}) == {"1": 2}
     assert listed("ab") == [] == listed({"a": 1})
-    assert numbers({"a": 1, "b": "2", "c": None, "d": math.nan, "e": True, "f": 10**400}) == {"a": 1.0}
+    assert [finite(each) for each in (True, 10**400)] == [None, None]
     assert [finite(each) for each in (0.5, 2, "2", [1], math.inf, None)] == [0.5, 2.0, None, None, None, None]
     assert float_of(10**400) == math.inf
     assert float_of(-(10**400)) == -math.inf
