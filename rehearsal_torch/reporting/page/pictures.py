@@ -40,6 +40,11 @@ CAPTIONS = {
         "Recovered against true noise, node by node",
         "On the diagonal the model has recovered what moved each node; known because the world is simulated.",
     ),
+    "surrogate": (
+        "What the model has learnt",
+        "The reward along each action, each node along an input, and the noise; bands are what the model "
+        "does not know of the mean.",
+    ),
     "patient": (
         "The episode with the largest predicted improvement",
         "Solid: as observed. Dashed: as the model predicts it under the changed actions; arrows mark them.",
