@@ -187,6 +187,12 @@ def _init(typed: list[str]) -> int:
     return init.main(typed)
 
 
+def _report(typed: list[str]) -> int:
+    from rehearsal_torch.cli.verbs import report
+
+    return report.main(typed)
+
+
 def _learn_graph(typed: list[str]) -> int:
     from rehearsal_torch.cli.verbs import learn_graph
 
@@ -243,6 +249,9 @@ VERBS = {
         "path",
     ),
     "collect": Verb("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _collect),
+    "report": Verb(
+        "Writes a page that can be handed on, of one run or of several.", "runs/auf/FOLDER", _report
+    ),
     "learn-graph": Verb(
         "Learns rehearsal graphs from a table.",
         "table.csv context=season outcomes=customers",

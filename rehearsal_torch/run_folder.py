@@ -11,6 +11,7 @@
     surrogate.csv     of trials: the learnt surrogate as curves
     checkpoint/       the fitted surrogate
     table.csv, figures/*.png, figures/*.svg    the report
+    report.html       the same as one page that can be handed on
 
 Files are replaced atomically (written to a temporary file, then renamed); only decisions and metrics grow
 line by line, and an incomplete last line left by a killed run is dropped when the folder is resumed. Lines of

@@ -92,8 +92,19 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
 
 
 def methods(found: Mapping[str, MethodSummary], title: str) -> str:
-    """Methods, one column each: number of cases without action, true and claimed probabilities, and coverage
-    of the claimed intervals.
+    """Methods, one column each: see `method_rows`."""
+    table = Table(title=title, title_justify="left", title_style="")
+    table.add_column("")
+    for name in found:
+        table.add_column(name, justify="right", overflow="fold")
+    for line in method_rows(found):
+        table.add_row(*line)
+    return printed(table)
+
+
+def method_rows(found: Mapping[str, MethodSummary]) -> list[list[str]]:
+    """What is known of methods, a row each: its name, then a cell for each method. Number of cases without
+    action, true and claimed probabilities, and coverage of the claimed intervals.
     """
     lines: list[tuple[str, Callable[[MethodSummary], str]]] = [
         ("cases", lambda one: str(one.count)),
@@ -127,13 +138,7 @@ def methods(found: Mapping[str, MethodSummary], title: str) -> str:
     lines.append(
         ("median seconds per decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}")
     )
-    table = Table(title=title, title_justify="left", title_style="")
-    table.add_column("")
-    for name in found:
-        table.add_column(name, justify="right", overflow="fold")
-    for head, cell in lines:
-        table.add_row(head, *(cell(one) for one in found.values()))
-    return printed(table)
+    return [[head, *(cell(one) for one in found.values())] for head, cell in lines]
 
 
 def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: int) -> list[dict[str, Any]]:

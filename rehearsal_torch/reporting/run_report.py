@@ -1,4 +1,4 @@
-"""The report of a run folder: tables and figures of what it holds.
+"""The report of a run folder: tables, figures and a page of what it holds.
 
 The figures depend on the content of the folder: training curves if a model was trained; for action sequences
 distributions, outcomes, search effort and one patient's trajectory, and claims against the truth if the
@@ -28,12 +28,13 @@ from rehearsal_torch.reporting.figures import (
     truth_errors,
 )
 from rehearsal_torch.reporting.figures import patient_trajectory as patient_trajectory
+from rehearsal_torch.reporting.page.run_page import write_page
 from rehearsal_torch.reporting.style import Wording, drawing, save, wording
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
 
 
 def report(folder: str | Path) -> str:
-    """Writes ``table.csv`` and ``figures/`` into a run folder.
+    """Writes ``table.csv``, ``figures/`` and ``report.html`` into a run folder.
 
     Args:
         folder: A run folder.
@@ -75,6 +76,8 @@ def report(folder: str | Path) -> str:
     with drawing():
         for name, figure in _figures(run, words).items():
             written += save(figure, run.path / "figures", name)
+    page = write_page(run.path, ended=True)
+    written += [] if page is None else [page]
     lines = [shown]
     also = " (figures as .svg, too)" if any(path.suffix == ".svg" for path in written) else ""
     lines.append(

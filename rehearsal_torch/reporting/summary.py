@@ -61,8 +61,25 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
     """Rows as tables for a terminal: the results, then the scores that the problem computed."""
+    shown = [_table(*each) for each in tables(rows, words, title)]
+    return "\n".join([*shown[:1], *sentences(rows, words), *shown[1:]])
+
+
+def sentences(rows: Sequence[Row], words: Wording) -> list[str]:
+    """What the results of action sequences need to be read with: how many episodes got no recommendation,
+    and what of an improvement is bookkeeping.
+    """
+    return [text for row in rows if "k" in row for text in _declined(row, words) + _bookkeeping(row)]
+
+
+def tables(
+    rows: Sequence[Row], words: Wording, title: str
+) -> list[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
+    """Rows as tables, each with its title, its heads and its cells: the results, then the scores that the
+    problem computed.
+    """
     sequences, others = [row for row in rows if "k" in row], [row for row in rows if "k" not in row]
-    parts = []
+    parts: list[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = []
     if sequences:
         heads = (
             "search",
@@ -93,8 +110,7 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
             )
             for row in sequences
         ]
-        parts.append(_table(title, heads, body))
-        parts += [text for row in sequences for text in _declined(row, words) + _bookkeeping(row)]
+        parts.append((title, heads, body))
     if others:
         lines = [
             (
@@ -108,7 +124,7 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
             for row in others
         ]
         parts.append(
-            _table(title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), lines)
+            (title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), lines)
         )
     scored = [
         (
@@ -123,14 +139,9 @@ def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
         if name.startswith(("score/", "truth/")) and not name.endswith(("_low", "_high"))
     ]
     if scored:
-        parts.append(
-            _table(
-                "Mean scores, computed by the problem",
-                ("search", "k", "score", "mean", "95% interval"),
-                scored,
-            )
-        )
-    return "\n".join(parts)
+        names = ("search", "k", "score", "mean", "95% interval")
+        parts.append(("Mean scores, computed by the problem", names, scored))
+    return parts
 
 
 def _declined(row: Row, words: Wording) -> list[str]:

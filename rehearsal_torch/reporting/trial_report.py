@@ -24,30 +24,12 @@ def concerns(run: Recorded) -> bool:
 
 def tables(run: Recorded) -> str:
     """The last rounds and the recommendation, for a terminal."""
+    heads, body = last_rounds(run)
     table = Table()
-    scored_by_world = all(scored(one) for one in run.decisions)
-    heads = (
-        "round",
-        "tried",
-        "reward",
-        *(("expected", "best so far") if scored_by_world else ()),
-        "predicted",
-        "seconds",
-    )
     for head in heads:
         table.add_column(head, justify="left" if head == "tried" else "right", overflow="fold")
-    rows = _rows(run) if scored_by_world else [{} for _ in run.decisions]
-    for one, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
-        true = (figure(row["expected"]), figure(row["best_expected"])) if scored_by_world else ()
-        observed = "" if one.get("reward") is None else figure(one["reward"])
-        table.add_row(
-            str(int(one["index"]) + 1),
-            settings(one.get("alteration") or {}),
-            observed,
-            *true,
-            figure(claim(one)),
-            _seconds(one),
-        )
+    for line in body:
+        table.add_row(*line)
     last = run.decisions[-1]
     message = f"Recommended now: {settings(kept(last))}"
     if claim(last) is not None:
@@ -57,16 +39,44 @@ def tables(run: Recorded) -> str:
         printed(table),
         message,
     ]
-    if scored_by_world:
-        found = trial_summary(rows)
-        reached, start = figure(rows[-1]["recommended_expected"]), figure(found.start)
-        way = f"; {100 * (1 - found.normalised):.1f}% of the way" if found.normalised <= 1 else ""
-        lines.append(
-            f"Its true expected reward: {reached} of {figure(found.optimum)} (best of the start design "
-            f"{start}{way}); "
-            f"best tried {figure(rows[-1]['best_expected'])}, average {figure(found.average.mean)}"
+    return "\n".join([*lines, *reached(run)])
+
+
+def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
+    """The heads and the cells of the last rounds: what was tried, what came of it, what was predicted."""
+    known = all(scored(one) for one in run.decisions)
+    heads = ["round", "tried", "reward", *(("expected", "best so far") if known else ()), "predicted"]
+    body = []
+    rows = _rows(run) if known else [{} for _ in run.decisions]
+    for one, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
+        true = (figure(row["expected"]), figure(row["best_expected"])) if known else ()
+        observed = "" if one.get("reward") is None else figure(one["reward"])
+        body.append(
+            [
+                str(int(one["index"]) + 1),
+                settings(one.get("alteration") or {}),
+                observed,
+                *true,
+                figure(claim(one)),
+                _seconds(one),
+            ]
         )
-    return "\n".join(lines)
+    return [*heads, "seconds"], body
+
+
+def reached(run: Recorded) -> list[str]:
+    """How far the recommended action has come, in a sentence; empty if no world scored the trials."""
+    if not all(scored(one) for one in run.decisions):
+        return []
+    rows = _rows(run)
+    found = trial_summary(rows)
+    last, start = figure(rows[-1]["recommended_expected"]), figure(found.start)
+    way = f"; {100 * (1 - found.normalised):.1f}% of the way" if found.normalised <= 1 else ""
+    return [
+        f"Its true expected reward: {last} of {figure(found.optimum)} (best of the start design "
+        f"{start}{way}); "
+        f"best tried {figure(rows[-1]['best_expected'])}, average {figure(found.average.mean)}"
+    ]
 
 
 def written(run: Recorded) -> list[Path]:

@@ -97,6 +97,7 @@ NOT_RUN = {
     "make": "prints the help; the test below looks at the targets",
     "make *": "sets an environment up and calls scripts, which are run under their own names",
     "benchmarks *": "takes minutes, and its figures mean nothing when it is shortened",
+    "report *": "needs finished runs; tests/cli/verbs/test_report.py types it",
     "reproduce*": "takes minutes to hours; tests/studies runs each study with a few small jobs",
     "train +experiment=sepsis trainer=gpu": "needs a GPU",
     "train resume=*": "needs a run that was killed; tests/scripts/test_runs.py kills runs and resumes them",

@@ -16,6 +16,7 @@ FILES = [
     "metrics.csv",
     "decisions.jsonl",
     "table.csv",
+    "report.html",
     "checkpoint/config.yaml",
     "checkpoint/weights.safetensors",
 ]

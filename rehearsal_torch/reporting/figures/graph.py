@@ -252,4 +252,5 @@ def _box(axes: Axes, name: str, centre: tuple[float, float], width: float, thick
         zorder=3,
     )
     axes.add_patch(box)
-    axes.text(*centre, name, ha="center", va="center_baseline", fontsize=10.5, zorder=4)
+    # A name is no formula, even if it holds a dollar sign.
+    axes.text(*centre, name, ha="center", va="center_baseline", fontsize=10.5, zorder=4, parse_math=False)

@@ -124,3 +124,9 @@ def test_unknown_variables_are_refused():
         graph_figure(GRAPH, alterable=("q",))
     with pytest.raises(ValueError, match=r"cannot alter \['q'\]"):
         graph_figure(GRAPH, altered=("q",))
+
+
+@pytest.mark.parametrize("name", ["price in $", "$\\frac{1}{0}$"])
+def test_a_name_is_no_formula(tmp_path, name):
+    files = draw_graph(RehearsalGraph.of({"outcome": [name]}), tmp_path)
+    assert name in files[1].read_text(encoding="utf-8")

@@ -1,0 +1,66 @@
+"""The answers of a run, case by case: what is recommended, and the chances before and after."""
+
+from collections.abc import Sequence
+
+from rehearsal_torch.evaluation.recorded_run import Decided
+from rehearsal_torch.reporting.page import probability_sentences
+from rehearsal_torch.reporting.page.grouped import name_of
+from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs, tag
+from rehearsal_torch.reporting.page.material import Material, counted, finite
+from rehearsal_torch.reporting.page.question import question
+from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
+from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+
+_KINDS = {"recommended": None, "no_action": "none", "refused": "refused"}
+
+
+def answers(of: Material) -> Markup:
+    """The section's content: the question, then one box for each case."""
+    boxes = [_box(one, of) for one in of.shown]
+    more = 0 if of.trials else len(of.run.decisions) - len(boxes)
+    rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
+    return joined([paragraphs(question(of)), *boxes, tag("p", rest) if more > 0 else None])
+
+
+def verdicts(decisions: Sequence[Decided]) -> str:
+    """How many cases got which answer, in words."""
+    found = [str(one.get("status")) for one in decisions]
+    parts = [
+        f"{found.count(status)} {words}"
+        for status, words in (
+            ("recommended", "with a recommendation"),
+            ("no_action", "without action"),
+            ("refused", "refused"),
+        )
+        if status in found
+    ]
+    return ", ".join(parts)
+
+
+def _box(one: Decided, of: Material) -> Markup:
+    if of.trials:
+        title, headline, said = said_of_trials(of)
+    elif of.sequences:
+        title, headline, said = said_of_episode(one, of.words)
+    else:
+        title, headline, said = _said_of_case(one, of)
+    return tag(
+        "div",
+        tag("h3", title),
+        tag("p", headline, class_="answer"),
+        paragraphs(said),
+        class_=" ".join(["case", *filter(None, [_KINDS.get(str(one.get("status")))])]),
+    )
+
+
+def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
+    said = [probability_sentences.context(one)]
+    if of.alterations:
+        said += probability_sentences.chances(one) + probability_sentences.truth(one)
+    else:
+        value = finite(one.get("value"))
+        said += [] if value is None else [f"Value of the objective: {value:.4g}."]
+    if one.get("alteration") is None and one.get("reason"):
+        said.append(f"Why: {one['reason']}.")
+    said += [f"Warning: {text}." for text in one.get("warnings") or ()]
+    return f"Case {name_of(one)}", probability_sentences.headline(one), [text for text in said if text]

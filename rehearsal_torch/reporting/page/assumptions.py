@@ -1,0 +1,129 @@
+"""What the answers rest on: the graph, drawn and listed, and what the kind of method takes for granted.
+
+The graph is the one of the data card. Graphs of more than `DRAWN` variables are listed, not drawn.
+"""
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.reporting.figures.graph import graph_figure
+from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, paragraphs, tag
+from rehearsal_torch.reporting.page.material import Material, counted, listed, mapping
+from rehearsal_torch.reporting.page.pictures import drawn, embedded
+from rehearsal_torch.reporting.page.question import region, settable
+from rehearsal_torch.reporting.style import drawing
+
+DRAWN, LISTED = 40, 400
+_ALTERATIONS = (
+    "Chances are estimated from past rows. They hold for actions only if the graph is right and no hidden "
+    "common cause of an action and an outcome is missing from it.",
+    "An interval covers noise and small samples, not a wrong graph.",
+)
+_TRIALS = (
+    "Each node is a function of its parents, of actions and of noise of its own; a hidden common cause would "
+    "have to be measured and included.",
+    "A predicted reward is the model's expectation, not a measurement.",
+)
+_SEQUENCES = (
+    "An episode is replayed under other actions with the noise that the fitted model finds in it; the model, "
+    "not a trial, says what would have happened.",
+    "It is assumed that no hidden common cause acts on both the actions and the states.",
+)
+_LEGEND = (
+    ("X, Z, Y", "known before deciding, in between, outcomes"),
+    ("solid arrow", "direct influence"),
+    ("dashed line", "two heads: a hidden common cause, or mutual influence"),
+    ("thick frame", "may be set"),
+)
+
+
+def assumptions(of: Material) -> Markup:
+    """The section's content."""
+    said = _ALTERATIONS if of.alterations else _TRIALS if of.trials else _SEQUENCES if of.sequences else ()
+    return joined([paragraphs(said), _graph(of)])
+
+
+def _graph(of: Material) -> Markup:
+    plain = mapping(of.card.get("graph"))
+    if not plain:
+        return tag("p", "The run recorded no graph.")
+    try:
+        cliques = tuple(tuple(map(str, listed(each))) for each in listed(plain.get("cliques")))
+        graph = RehearsalGraph(cliques, _pairs(plain.get("edges")), _pairs(plain.get("bows")))
+        return joined([_drawn(graph, of), _edges(graph)])
+    except (ValueError, TypeError) as error:
+        return tag("p", f"The graph in data.yaml cannot be drawn: {error}.")
+
+
+def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
+    """The picture and its legend; None for graphs that are too large."""
+    if len(graph.names) > DRAWN:
+        return tag("p", f"The graph has {len(graph.names)} variables, too many to be drawn.")
+    roles = _roles(graph, of.card)
+    with warnings.catch_warnings(record=True) as missing, drawing():
+        warnings.simplefilter("always")
+        picture = drawn(graph_figure(graph, *roles))
+    caption = "The causal graph, as it was given."
+    if missing:
+        caption += " Some letters of its names cannot be drawn; the list below has them."
+    alternative = (
+        f"Causal graph of {counted(len(graph.names), 'variable')} with {counted(len(graph.edges), 'arrow')}; "
+        "all of them are listed below."
+    )
+    legend = [
+        (sign, meaning)
+        for sign, meaning in _LEGEND
+        if (sign != "dashed line" or graph.bidirected) and (sign != "thick frame" or roles[1])
+    ]
+    shown = bullets((joined([tag("b", sign), f" {meaning}"]) for sign, meaning in legend), "legend")
+    return joined([embedded(picture, alternative, caption, natural=True), shown])
+
+
+def _roles(graph: RehearsalGraph, card: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    """Context, alterable variables and outcomes, as far as the graph has them."""
+    region_names = listed(mapping(card.get("region")).get("names"))
+    reward = mapping(card.get("reward"))
+    outcomes = region_names or [*mapping(reward.get("weights")), *mapping(reward.get("targets"))]
+
+    def there(names: Iterable[object]) -> list[str]:
+        return [str(name) for name in dict.fromkeys(names) if str(name) in graph.names]
+
+    alterable = [*mapping(card.get("box")), *mapping(card.get("actions"))]
+    return there(map(str, listed(card.get("context")))), there(alterable), there(map(str, outcomes))
+
+
+def _edges(graph: RehearsalGraph) -> Markup:
+    """Each variable with what acts on it directly, and pairs with a hidden common cause."""
+    lines = [f"{' and '.join(graph.parents(name))} → {name}" for name in graph.names if graph.parents(name)]
+    pairs = [f"{one} ↔ {other}" for one, other in graph.bidirected]
+    every = [*lines, *pairs]
+    more = len(every) - LISTED
+    rest = [f"and {more} more, in data.yaml"] if more > 0 else []
+    return tag(
+        "details",
+        tag("summary", "The same graph in words"),
+        bullets([*every[:LISTED], *rest]) or tag("p", "No variable acts on another."),
+        open=True,
+    )
+
+
+def _pairs(value: object) -> tuple[tuple[str, str], ...]:
+    """Lists of two names as tuples.
+
+    Raises:
+        ValueError: if one of them does not have two.
+    """
+    found = [tuple(map(str, listed(each))) for each in listed(value)]
+    wrong = [each for each in found if len(each) != 2]
+    if wrong:
+        raise ValueError(f"expected edges with two ends; got {wrong[0]}")
+    return tuple((one, other) for one, other in found)
+
+
+def limits(of: Material) -> list[tuple[str, str]]:
+    """What the task allows and wants, name to words, for the data card."""
+    found = [("may be set", "; ".join(settable(of.card, "box") + settable(of.card, "actions")))]
+    found += [("desired region", " and ".join(region(of.card)))]
+    return [(name, words) for name, words in found if words]

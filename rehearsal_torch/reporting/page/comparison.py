@@ -1,0 +1,104 @@
+"""Compared with no action, with the parts of the method, and with the outcomes that were held out.
+
+The tables are those of the console (`alteration_report`, `trial_report`, `summary`), with the same digits.
+"""
+
+from collections.abc import Sequence
+
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
+from rehearsal_torch.evaluation.summaries import LAST, online_summary
+from rehearsal_torch.reporting import alteration_report, observed_outcomes, trial_report, untouched_score
+from rehearsal_torch.reporting import summary as sequence_summary
+from rehearsal_torch.reporting.decision_table import figure, method_rows
+from rehearsal_torch.reporting.page.grouped import name_of
+from rehearsal_torch.reporting.page.markup import Child, Markup, joined, paragraphs, table, tag
+from rehearsal_torch.reporting.page.material import Material, mapping
+
+
+def comparison(of: Material) -> Markup:
+    """The section's content; empty where there is nothing to compare."""
+    if of.trials:
+        return _trials(of)
+    if of.alterations:
+        return _alterations(of)
+    return _others(of)
+
+
+def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
+    """The rows of methods with heads that begin with spaces set in below the one before."""
+    return [
+        [tag("span", head.strip(), class_="sub") if head.startswith(" ") else head, *cells]
+        for head, *cells in rows
+    ]
+
+
+def _alterations(of: Material) -> Markup:
+    found = alteration_report.summaries(of.run)
+    rows = indented(method_rows(found))
+    said = []
+    for name, each in alteration_report.learnt(of.run).items():
+        one = online_summary(each)
+        said.append(
+            f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; mean true "
+            f"probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible "
+            f"{one.late + one.left:.3f}."
+        )
+    score = untouched_score.line(of.run)
+    return joined(
+        [
+            table("All cases of the run", ["", *found], rows),
+            paragraphs(said),
+            _parts(of.shown),
+            tag("p", score) if score else None,
+        ]
+    )
+
+
+def _parts(decisions: list[Decided]) -> Markup:
+    """Case by case: no action, the decision, what each part of a method of several estimates, and the claim
+    before it was corrected for the choice.
+    """
+    names = list(dict.fromkeys(name for one in decisions for name in mapping(effort(one, "estimates"))))
+    corrected = any(effort(one, "claimed_in_sample") is not None for one in decisions)
+    rows = [
+        [
+            name_of(one),
+            figure(claim(one, of="baseline")),
+            figure(claim(one)) if one.get("alteration") is not None else "-",
+            *(_cell(mapping(effort(one, "estimates")).get(name)) for name in names),
+            *([_cell(effort(one, "claimed_in_sample"))] if corrected else []),
+        ]
+        for one in decisions
+    ]
+    heads = ["case", "no action", "decision", *(f"by {name}" for name in names)]
+    caption = "Estimated probability of a desired outcome, case by case"
+    if names:
+        caption += "; the last columns are the parts that the method weighs"
+    return table(caption, heads + (["before correction for the choice"] if corrected else []), rows)
+
+
+def _trials(of: Material) -> Markup:
+    heads, body = trial_report.last_rounds(of.run)
+    caption = f"The last {len(body)} of {len(of.run.decisions)} trials"
+    return joined(
+        [
+            table(caption, heads, body, texts=(0, 1)),
+            paragraphs(f"{each}." for each in trial_report.reached(of.run)),
+        ]
+    )
+
+
+def _others(of: Material) -> Markup:
+    rows = sequence_summary.summary(of.run, of.words)
+    title = f"{len(of.run.decisions)} decisions"
+    made = [
+        table(caption, heads, body, texts=(0, 2) if "score" in heads else (0,))
+        for caption, heads, body in sequence_summary.tables(rows, of.words, title)
+    ]
+    said = sequence_summary.sentences(rows, of.words)
+    observed = observed_outcomes.text(observed_outcomes.groups(of.run))
+    return joined([*made[:1], paragraphs(said), *made[1:], paragraphs(observed)])
+
+
+def _cell(value: object) -> str:
+    return figure(value) if isinstance(value, int | float) else "-"

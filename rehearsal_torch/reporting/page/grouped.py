@@ -1,0 +1,38 @@
+"""Sentences that several cases share, written once with the names of the cases."""
+
+from collections.abc import Iterable, Sequence
+
+from rehearsal_torch.evaluation.recorded_run import Decided
+from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, tag
+
+NAMED = 8
+
+
+def name_of(one: Decided) -> str:
+    """The name of a decision's case: its identity, or its number where it has none."""
+    return str(one.get("identity") or one.get("index", ""))
+
+
+def grouped(said: Iterable[tuple[str, str]], everybody: int, noun: str = "case") -> Markup:
+    """Each sentence once, in order of appearance, with the cases that it is said of.
+
+    Args:
+        said: The name of a case, and a sentence.
+        everybody: The number of all cases.
+        noun: What a case is called.
+    """
+    found: dict[str, list[str]] = {}
+    for name, sentence in said:
+        found.setdefault(sentence, []).append(name)
+    return bullets(
+        joined([sentence, tag("span", f" ({_whom(names, everybody, noun)})", class_="soft")])
+        for sentence, names in found.items()
+    )
+
+
+def _whom(names: Sequence[str], everybody: int, noun: str) -> str:
+    if len(names) == everybody and everybody > 1:
+        return f"all {everybody} {noun}s"
+    more = len(names) - NAMED
+    some = ", ".join(names[:NAMED] if more > 1 else names)
+    return f"{noun if len(names) == 1 else f'{noun}s'} {some}" + (f" and {more} more" if more > 1 else "")

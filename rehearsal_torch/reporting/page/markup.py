@@ -1,0 +1,110 @@
+"""HTML elements whose texts are escaped unless they are markup already.
+
+`tag` is the only place where markup is made. A child that is a plain `str` is text and is escaped, whatever
+it contains; only the result of `tag`, `joined` or `table` is markup. Characters that HTML does not allow
+(controls, lone surrogates) become U+FFFD, so that the page can always be written and read.
+
+Source: HTML Living Standard, Sec. 13.1 (void elements, allowed characters).
+"""
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+VOID = frozenset({"br", "col", "hr", "img", "meta"})
+
+
+class Markup(str):
+    """A text that is HTML already; made by this module alone."""
+
+    __slots__ = ()
+
+
+Child = str | Markup | None
+
+
+def text(content: object) -> Markup:
+    """Anything as escaped text; markup stays as it is."""
+    if isinstance(content, Markup):
+        return content
+    return Markup(html.escape(_FORBIDDEN.sub("\ufffd", str(content)), quote=True))
+
+
+def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
+    """An element.
+
+    Args:
+        name: Its name.
+        children: Texts, which are escaped, and markup; None is left out.
+        attributes: Name to value; underscores stand for hyphens, and one at the end is dropped (``class_``).
+            None leaves an attribute out, and True writes it without a value.
+    """
+    written = "".join(
+        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{text(str(value))}"')
+        for key, value in attributes.items()
+        if value is not None and value is not False
+    )
+    if name in VOID:
+        return Markup(f"<{name}{written}>")
+    return Markup(f"<{name}{written}>{joined(children)}</{name}>")
+
+
+def joined(children: Iterable[Child], between: str = "") -> Markup:
+    """Texts and markup one after the other, with a text between them."""
+    return Markup(text(between).join(text(child) for child in children if child is not None))
+
+
+def paragraphs(sentences: Iterable[str]) -> Markup:
+    """One paragraph for each text."""
+    return joined(tag("p", sentence) for sentence in sentences)
+
+
+def bullets(items: Iterable[Child], class_: str | None = None) -> Markup:
+    """A list; empty without items."""
+    made = [tag("li", item) for item in items if item is not None]
+    return tag("ul", *made, class_=class_) if made else Markup()
+
+
+def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
+    """Names with their values; empty without any."""
+    made = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
+    return tag("dl", *made) if made else Markup()
+
+
+def table(
+    caption: str, heads: Sequence[str], rows: Sequence[Sequence[Child]], texts: Sequence[int] = (0,)
+) -> Markup:
+    """A table that scrolls in a box of its own where it is wider than the page; empty without rows.
+
+    Args:
+        caption: What it shows.
+        heads: The heads of its columns.
+        rows: The rows; the first cell of each is its head.
+        texts: The columns that hold words, aligned to the left; the others hold numbers.
+    """
+    if not rows:
+        return Markup()
+
+    def aligned(place: int) -> str | None:
+        return None if place in texts else "n"
+
+    top = tag(
+        "tr", *(tag("th", head, scope="col", class_=aligned(place)) for place, head in enumerate(heads))
+    )
+    body = [
+        tag(
+            "tr",
+            *(
+                tag("td", cell, class_=aligned(place))
+                if place
+                else tag("th", cell, scope="row", class_=aligned(place))
+                for place, cell in enumerate(row)
+            ),
+        )
+        for row in rows
+    ]
+    whole = tag("table", tag("thead", top), tag("tbody", *body), aria_label=caption)
+    box = tag("div", whole, class_="scroll", role="region", aria_label=caption, tabindex="0")
+    # A caption inside of the table would scroll out of sight with it.
+    return tag("div", tag("p", caption, class_="caption"), box, class_="tabled")

@@ -1,0 +1,149 @@
+"""What a page is made of: the content of a run folder, and nothing else.
+
+Everything comes from the files that the run wrote. They may have been edited, so that whatever is not checked
+when it is read is asked for here: `mapping` and `listed` return empty containers for anything of another
+form, `finite` returns None, and what is missing is then left out of the page.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
+from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.reporting import alteration_report, trial_report
+from rehearsal_torch.reporting.style import Wording, wording
+from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.spaces.box import setting_text
+
+CASES = 20
+
+
+@dataclass(frozen=True)
+class Material:
+    """The content of a run folder, and what the reader asked for.
+
+    Attributes:
+        run: The decisions, metrics, configuration and choices.
+        card: The data card; empty if there is none.
+        record: The content of ``run.json``; empty if there is none.
+        status: The content of ``status.json``; empty if there is none.
+        words: Names and units of the numbers of sequence decisions.
+        cases: The largest number of cases that are shown one by one.
+        rows: Whether the recorded rows are shown.
+        ended: Whether the run has ended by itself, so that a missing status means nothing.
+    """
+
+    run: Recorded
+    card: dict[str, Any] = field(default_factory=dict)
+    record: dict[str, Any] = field(default_factory=dict)
+    status: dict[str, Any] = field(default_factory=dict)
+    words: Wording = field(default_factory=Wording)
+    cases: int = CASES
+    rows: bool = False
+    ended: bool = True
+
+    @property
+    def trials(self) -> bool:
+        """Whether the run holds trials."""
+        return trial_report.concerns(self.run)
+
+    @property
+    def alterations(self) -> bool:
+        """Whether the run holds rehearsal decisions."""
+        return alteration_report.concerns(self.run)
+
+    @property
+    def sequences(self) -> bool:
+        """Whether the run holds action sequences."""
+        return not self.trials and not self.alterations and any(map(is_sequence, self.run.decisions))
+
+    @property
+    def shown(self) -> list[Decided]:
+        """The cases that are shown one by one: the first ones; of trials the last one alone."""
+        return self.run.decisions[-1:] if self.trials else self.run.decisions[: self.cases]
+
+
+def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = True) -> Material:
+    """Reads a run folder.
+
+    Args:
+        folder: A run folder.
+        cases: The largest number of cases that are shown one by one.
+        rows: Whether the recorded rows are shown.
+        ended: Whether the run has ended by itself.
+
+    Raises:
+        FileNotFoundError: if the folder is not a run folder.
+        PlainFileError: if one of its files is damaged.
+    """
+    run, files = read(folder), RunFolder(folder)
+    status = {} if ended else files.read_json("status.json")
+    return Material(
+        run,
+        {str(key): value for key, value in files.read_yaml("data.yaml").items()},
+        files.read_json("run.json"),
+        status,
+        wording(run.config),
+        cases,
+        rows,
+        ended,
+    )
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """The value if it is a mapping, with texts as keys; else an empty one."""
+    return {str(key): item for key, item in value.items()} if isinstance(value, Mapping) else {}
+
+
+def listed(value: object) -> list[Any]:
+    """The value if it is a list; else an empty one."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def finite(value: object) -> float | None:
+    """The value if it is a finite number; else None."""
+    if isinstance(value, bool | str):
+        return None
+    try:
+        found = number(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def shown(value: object) -> str:
+    """A value in words: numbers in four significant digits, lists with commas, mappings as name and value."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**15 else f"{float_of(value):.4g}"
+    if isinstance(value, float):
+        return setting_text(value)
+    if isinstance(value, Mapping):
+        if any(isinstance(item, Mapping | list | tuple) for item in value.values()):
+            return "; ".join(f"{key}: {shown(item)}" for key, item in value.items())
+        return ", ".join(f"{key} {shown(item)}" for key, item in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(shown(item) for item in value) or "none"
+    return str(value)
+
+
+def float_of(value: int) -> float:
+    """A whole number as a float; infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def named(values: Mapping[str, object], between: str = ", ") -> str:
+    """Names with their values, such as ``score 0.3, ratio 0.4``."""
+    return between.join(f"{name} {shown(value)}" for name, value in values.items())
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """A number with its noun: ``1 case``, ``2 cases``."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"

@@ -1,0 +1,105 @@
+"""What a run was asked, in sentences, from its data card: what may be set, what is wanted, what is known."""
+
+from typing import Any
+
+from rehearsal_torch.evaluation.recorded_run import Decided
+from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, shown
+from rehearsal_torch.reporting.style import Wording
+
+
+def question(of: Material) -> list[str]:
+    """The question of a run, a sentence each; empty where the data card does not say it."""
+    if of.trials:
+        return _trials(of.card)
+    if of.alterations:
+        return _alterations(of.card)
+    return _sequences(of.run.decisions, of.words) if of.sequences else []
+
+
+def region(card: dict[str, Any]) -> list[str]:
+    """The faces of the desired region M y <= d, in words; empty where they are not recorded."""
+    stated = mapping(card.get("region"))
+    names = [str(name) for name in listed(stated.get("names"))]
+    faces = []
+    for normal, offset in zip(listed(stated.get("normals")), listed(stated.get("offsets")), strict=False):
+        weights, bound = [finite(value) for value in listed(normal)], finite(offset)
+        if bound is None or len(weights) != len(names) or None in weights:
+            return []
+        faces.append(_face(dict(zip(names, (weight or 0.0 for weight in weights), strict=True)), bound))
+    return [face for face in faces if face]
+
+
+def settable(card: dict[str, Any], key: str) -> list[str]:
+    """The variables that may be set, with their bounds or levels."""
+    found = []
+    for name, given in mapping(card.get(key)).items():
+        ends, levels = listed(given), listed(mapping(given).get("values"))
+        if len(ends) == 2:
+            found.append(f"{name} (from {shown(ends[0])} to {shown(ends[1])})")
+        elif levels:
+            found.append(f"{name} (one of {shown(levels)})")
+        else:
+            found.append(name)
+    return found
+
+
+def _alterations(card: dict[str, Any]) -> list[str]:
+    said, faces, may = [], region(card), settable(card, "box")
+    if may:
+        what = f"What should be set in each case? Candidates: {', '.join(may)}."
+        said.append(what)
+    if faces:
+        said.append(f"Wanted: an outcome with {' and '.join(faces)}.")
+    known = [str(name) for name in listed(card.get("context"))]
+    if known:
+        said.append(f"Known of each case before deciding: {', '.join(known)}.")
+    if known:
+        said.append("Which values the candidates had before is not recorded: no action leaves them alone.")
+    share = finite(card.get("desired"))
+    if share is not None:
+        said.append(f"Of the rows that the method learnt from, {100 * share:.1f}% have such an outcome.")
+    return said
+
+
+def _trials(card: dict[str, Any]) -> list[str]:
+    may, reward = settable(card, "actions"), mapping(card.get("reward"))
+    said = [f"Which setting has the largest expected reward? Free to set: {', '.join(may)}."] if may else []
+    weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
+    if weights:
+        said.append(f"The reward is {_sum(weights)}.")
+    elif targets:
+        near = ", ".join(f"{name} to {shown(value)}" for name, value in targets.items())
+        said.append(f"The reward grows as outcomes come near their targets: {near}.")
+    return said
+
+
+def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
+    changes = {finite(mapping(one.get("trajectory")).get("changes")) for one in decisions} - {None}
+    most = f"at most {shown(int(max(each for each in changes if each is not None)))}" if changes else "some"
+    drugs = " and ".join(f"{dose.name} ({dose.unit})" if dose.unit else dose.name for dose in words.doses)
+    better = "lowered" if words.sign < 0 else "raised"
+    what = f"cumulative {words.variable}" + (f" ({words.unit})" if words.unit else "")
+    return [
+        f"Looking back at {counted(len(decisions), 'episode')}: which changes, of {most} actions in each, "
+        f"would have {better} the {what}?",
+        *([f"An action sets {drugs}."] if drugs else []),
+    ]
+
+
+def _face(weights: dict[str, float], bound: float) -> str:
+    """w . y <= d in words; one variable alone is compared with a number."""
+    used = {name: weight for name, weight in weights.items() if weight}
+    if not used:
+        return ""
+    if len(used) == 1:
+        ((name, weight),) = used.items()
+        return f"{name} {'≤' if weight > 0 else '≥'} {shown(bound / weight)}"
+    return f"{_sum(used)} ≤ {shown(bound)}"
+
+
+def _sum(weights: dict[str, Any]) -> str:
+    """A weighted sum in words; a weight of 1 is left out."""
+    parts = [
+        name if finite(weight) == 1 else f"{shown(weight)} times {name}" for name, weight in weights.items()
+    ]
+    return " + ".join(parts)

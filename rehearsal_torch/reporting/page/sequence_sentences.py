@@ -1,0 +1,124 @@
+"""One sentence for each part of a decision about an episode: which doses, and the outcome.
+
+Doses and outcomes are those of the recorded trajectory, with the names and units of `style.wording`. A reward
+of minus one variable is told as that variable. Time steps are counted from 0, as in ``action[t]``.
+"""
+
+from typing import Any
+
+from rehearsal_torch.data.decision import action_step
+from rehearsal_torch.evaluation.claimed_truth import SCORES, counterpart
+from rehearsal_torch.evaluation.recorded_run import Decided, effort
+from rehearsal_torch.reporting.page.grouped import name_of
+from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
+from rehearsal_torch.reporting.style import Wording
+
+
+def said_of_episode(one: Decided, words: Wording) -> tuple[str, str, list[str]]:
+    """Title, headline and sentences of a decision.
+
+    Args:
+        one: A line of ``decisions.jsonl`` with a trajectory.
+        words: Names and units.
+    """
+    setting, trajectory = mapping(one.get("alteration")), mapping(one.get("trajectory"))
+    if setting:
+        steps = len(listed(trajectory.get("observed_actions")))
+        headline = f"Change {len(setting)} of {counted(steps, 'action')}."
+    elif one.get("status") == "refused":
+        headline = "Refused: the method cannot answer, and recommends nothing."
+    else:
+        headline = "No change is recommended."
+    said = [_change(name, trajectory, one, words) for name in setting]
+    said += _outcome(trajectory, words, changed=bool(setting))
+    said += _truth(one, words) if setting else []
+    if not setting and one.get("reason"):
+        said.append(f"Why: {one['reason']}.")
+    would = mapping(effort(one, "would_set"))
+    if would:
+        said.append(f"Withdrawn: {' '.join(_change(name, trajectory, one, words) for name in would)}")
+    said += [f"Warning: {text}." for text in one.get("warnings") or ()]
+    return f"Episode {name_of(one)}", headline, said
+
+
+def _change(name: str, trajectory: dict[str, Any], one: Decided, words: Wording) -> str:
+    """What is changed at one time step, each dose with its unit before and after."""
+    try:
+        step = action_step(name)
+    except ValueError:
+        return f"{name}."
+    before, after = _at(trajectory.get("observed_doses"), step), listed(mapping(one.get("doses")).get(name))
+    after = after or _at(trajectory.get("doses"), step)
+    if not before or len(before) != len(after):
+        action = (mapping(one.get("alteration")) or mapping(effort(one, "would_set"))).get(name)
+        return f"Time step {step}: action {shown(action)}."
+    parts = []
+    for place, (old, new) in enumerate(zip(before, after, strict=True)):
+        dose = words.dose(place)
+        unit = f" {dose.unit}" if dose.unit else ""
+        parts.append(
+            f"{dose.name} stays at {shown(old)}{unit}"
+            if old == new
+            else f"{dose.name} from {shown(old)} to {shown(new)}{unit}"
+        )
+    return f"Time step {step}: {', '.join(parts)}."
+
+
+def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> list[str]:
+    """The outcome of the episode as observed, and under the changes."""
+    before, after = (finite(trajectory.get(key)) for key in ("observed", "value"))
+    if before is None or after is None:
+        return []
+    total = words.total
+    if not changed:
+        return [f"{total} as observed: {_signed(before, words)}."]
+    improvement = finite(trajectory.get("improvement"))
+    better = "" if improvement is None else f", {100 * abs(improvement):.1f}% {_way(improvement)}"
+    gains = [gain for gain in map(finite, listed(trajectory.get("member_gains"))) if gain is not None]
+    models = (
+        f"; the {len(gains)} models of the ensemble predict gains of {shown(min(gains))} to "
+        f"{shown(max(gains))}"
+        if len(gains) > 1
+        else ""
+    )
+    said = [
+        f"{total}: {_signed(before, words)} as observed, {_signed(after, words)} predicted by the model "
+        f"under these changes{better}{models}."
+    ]
+    scored = mapping(mapping(trajectory.get("related")).get("with doses"))
+    first, second = finite(scored.get("observed")), finite(scored.get("value"))
+    if first is not None and second is not None and (first, second) != (before, after):
+        said.append(
+            f"With the points that a dose scores because it is given: {_signed(first, words)} and "
+            f"{_signed(second, words)}; that difference is bookkeeping, not an effect."
+        )
+    return said
+
+
+def _truth(one: Decided, words: Wording) -> list[str]:
+    """The true outcome, where a simulation knows it; empty otherwise."""
+    score = mapping(one.get("score"))
+    name = counterpart(mapping(one.get("trajectory")), score)
+    if name is None:
+        return []
+    before, after = (finite(score.get(f"{name}_{end}")) for end in ("observed", "value"))
+    if before is None or after is None:
+        return []
+    return [
+        f"The truth, which this simulation knows: {SCORES[name]} {_signed(before, words)} as observed, "
+        f"{_signed(after, words)} after this decision."
+    ]
+
+
+def _signed(value: float, words: Wording) -> str:
+    return shown(words.sign * value + 0.0)
+
+
+def _way(improvement: float) -> str:
+    return "better" if improvement >= 0 else "worse"
+
+
+def _at(rows: object, step: int) -> list[Any]:
+    """The row of a time step; empty if there is none."""
+    every = listed(rows)
+    return listed(every[step]) if step < len(every) else []

@@ -1,0 +1,201 @@
+"""One page that compares several runs: what they were asked, their answers case by case, their claims.
+
+Runs are compared as they were recorded. Where their data, their kinds or their commits differ, the page says
+so first: then their numbers do not answer the same question.
+"""
+
+from collections.abc import Sequence
+
+from rehearsal_torch.evaluation.recorded_run import Decided, claim
+from rehearsal_torch.reporting import alteration_report, untouched_score
+from rehearsal_torch.reporting import summary as sequence_summary
+from rehearsal_torch.reporting.decision_table import figure, method_rows
+from rehearsal_torch.reporting.page.answers import verdicts
+from rehearsal_torch.reporting.page.cautions import of_decisions, of_the_run
+from rehearsal_torch.reporting.page.comparison import indented
+from rehearsal_torch.reporting.page.document import Section, document
+from rehearsal_torch.reporting.page.grouped import grouped, name_of
+from rehearsal_torch.reporting.page.markup import Markup, bullets, facts, joined, paragraphs, table, tag
+from rehearsal_torch.reporting.page.material import Material, counted, mapping, named
+from rehearsal_torch.reporting.page.provenance import origin
+from rehearsal_torch.reporting.page.question import question
+from rehearsal_torch.reporting.trial_report import kept
+
+_END = (
+    "Claims of different methods are claims: the larger one is not the better one unless its predictions "
+    "are. Every number on this page comes from the files of the runs."
+)
+
+
+def comparing_page(runs: Sequence[Material], cases: int) -> str:
+    """The page of several runs.
+
+    Args:
+        runs: At least two runs with decisions.
+        cases: The largest number of cases that are compared one by one.
+
+    Raises:
+        ValueError: for fewer than two runs.
+    """
+    if len(runs) < 2:
+        raise ValueError(f"expected at least two runs to compare; got {len(runs)}")
+    labels = labelled(runs)
+    pairs = list(zip(labels, runs, strict=True))
+    different = differences(runs)
+    top = [
+        tag("p", f"{counted(len(runs), 'run')}.", class_="soft"),
+        tag("div", paragraphs(different), class_="notice") if different else None,
+    ]
+    sections = [
+        Section("runs", "The runs", _overview(pairs)),
+        Section("asked", "What was asked", _asked(pairs)),
+        Section("cases", "Case by case", _cases(pairs, cases)),
+        Section("comparison", "All cases of each run", _summaries(pairs)),
+        Section("warnings", "Warnings", _warnings(pairs)),
+        Section("provenance", "Where the numbers come from", _origins(pairs)),
+    ]
+    return document("Report: several runs", joined(top), sections, _END)
+
+
+def labelled(runs: Sequence[Material]) -> list[str]:
+    """A short name for each run, all different: its decision, with its data set and seed where others share
+    it, else the number of the run.
+    """
+    parts = [
+        (
+            run.run.choices.get("decision", run.run.path.name),
+            run.run.choices.get("dataset", ""),
+            run.record.get("seed"),
+        )
+        for run in runs
+    ]
+    for keys in ((0,), (0, 1), (0, 1, 2)):
+        names = [
+            " ".join(str(part[key]) if key < 2 else f"seed {part[key]}" for key in keys) for part in parts
+        ]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{number}: {name}" for number, name in enumerate(names, 1)]
+
+
+def differences(runs: Sequence[Material]) -> list[str]:
+    """Why the numbers of the runs may not be comparable, a sentence each."""
+    said = []
+    if len({run.run.kind for run in runs}) > 1:
+        said.append("The runs are of different kinds, which answer different questions.")
+    if len({run.record.get("data_fingerprint") for run in runs}) > 1:
+        said.append("The runs learnt from different data (their fingerprints differ).")
+    if len({tuple(question(run)) for run in runs}) > 1:
+        said.append("The runs were asked different questions, or their data cards differ.")
+    if len({str(run.record.get("commit")) for run in runs}) > 1:
+        said.append("The runs were made by different versions of the code (their commits differ).")
+    return said
+
+
+def _overview(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    rows = [
+        [
+            label,
+            str(run.run.choices.get("dataset", "")),
+            str(run.run.choices.get("decision", "")),
+            str(run.record.get("seed", "")),
+            str(len(run.run.decisions)),
+            "" if run.trials else verdicts(run.run.decisions),
+        ]
+        for label, run in pairs
+    ]
+    heads = ["run", "dataset", "decision", "seed", "cases", "answers"]
+    return table("The runs, and how many cases got which answer", heads, rows, texts=(0, 1, 2, 5))
+
+
+def _asked(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    said = [(label, " ".join(question(run))) for label, run in pairs]
+    return grouped([pair for pair in said if pair[1]], len(pairs), "run")
+
+
+def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
+    """Each case with the answer of each run; trials have one recommendation each."""
+    if any(run.trials for _, run in pairs):
+        rows = [
+            [label, named(mapping(kept(run.run.decisions[-1]))), _number(claim(run.run.decisions[-1]))]
+            for label, run in pairs
+            if run.trials
+        ]
+        return table("What each run recommends to keep", ["run", "setting", "predicted"], rows, texts=(0, 1))
+    by_case: dict[str, dict[str, Decided]] = {}
+    for label, run in pairs:
+        for one in run.run.decisions:
+            by_case.setdefault(name_of(one), {})[label] = one
+    rows = [
+        [
+            name,
+            label,
+            _answer(found[label]),
+            _number(claim(found[label], of="baseline")),
+            _after(found[label]),
+        ]
+        for name, found in list(by_case.items())[:most]
+        for label, _ in pairs
+        if label in found
+    ]
+    heads = ["case", "run", "answer", "with no action", "with this answer"]
+    more = len(by_case) - most
+    rest = tag("p", f"{counted(more, 'further case')} in the folders of the runs.") if more > 0 else None
+    caption = "What each run recommends in each case, and its own estimates"
+    return joined([table(caption, heads, rows, texts=(0, 1, 2, 4)), rest])
+
+
+def _summaries(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    found = {
+        label: next(iter(alteration_report.summaries(run.run).values()))
+        for label, run in pairs
+        if run.alterations
+    }
+    rows = indented(method_rows(found)) if found else []
+    made = [table("Claims and, where a world knows it, the truth", ["", *found], rows)]
+    for label, run in pairs:
+        if not run.alterations and not run.trials:
+            summed = sequence_summary.summary(run.run, run.words)
+            made += [
+                table(f"{label}: {caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
+                for caption, heads, body in sequence_summary.tables(
+                    summed, run.words, f"{len(run.run.decisions)} decisions"
+                )
+            ]
+    scores = [f"{label}: {line}" for label, run in pairs if (line := untouched_score.line(run.run))]
+    return joined([*made, bullets(scores)])
+
+
+def _warnings(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    said = [(label, text) for label, run in pairs for text in of_the_run(run)]
+    counts = [
+        f"{label}: {counted(len({name for name, _ in found}), 'case')} with warnings, which its own report "
+        "lists."
+        for label, run in pairs
+        if (found := of_decisions(run.run.decisions))
+    ]
+    if not said and not counts:
+        return tag("p", "The runs recorded no warnings.")
+    return joined([grouped(said, len(pairs), "run"), bullets(counts)])
+
+
+def _origins(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    return joined(joined([tag("h3", label), facts(origin(run))]) for label, run in pairs)
+
+
+def _answer(one: Decided) -> str:
+    setting = mapping(one.get("alteration"))
+    return f"set {named(setting)}" if setting else str(one.get("status", "")).replace("_", " ")
+
+
+def _after(one: Decided) -> str:
+    """The estimate of a recommendation with its interval; a dash for other answers."""
+    if one.get("alteration") is None:
+        return "-"
+    lower, upper = claim(one, "lower"), claim(one, "upper")
+    ends = "" if lower is None or upper is None else f" [{figure(lower)}, {figure(upper)}]"
+    return _number(claim(one)) + ends
+
+
+def _number(value: object) -> str:
+    return figure(value) if isinstance(value, int | float) else "-"

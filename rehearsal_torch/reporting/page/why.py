@@ -1,0 +1,171 @@
+"""Why these decisions, and what would overturn them: everything that a run recorded about it.
+
+Reasons, support by data, certificates, hidden common causes (as odds of the action, or as partial R^2 for
+episodes), other graphs, and proofs of optimality. Nothing is computed here but medians and counts, by the
+functions that also serve the console.
+"""
+
+from collections.abc import Mapping
+
+from rehearsal_torch.data.hidden_cause import share
+from rehearsal_torch.data.sensitivity import factor
+from rehearsal_torch.evaluation import hidden_causes, overturning
+from rehearsal_torch.evaluation.recorded_run import Decided, effort
+from rehearsal_torch.reporting.page.grouped import grouped, name_of
+from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs, table, tag
+from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
+
+_DASH = "-"
+_SUPPORT = "Support is the method's own count of the observations that speak for a decision."
+_DISTANCE = "Distance is that to the 5th nearest observation, in standard deviations of context and action."
+_STRENGTH = (
+    "Strength is the factor by which a hidden common cause would have to change how likely the action is, up "
+    "or down, before the recommendation might be no better than no action; 1.00 means that the interval of "
+    "the estimate contains no action already. It is compared with the strongest covariate that was observed."
+)
+_PROOF = (
+    "Proven means that, under the fitted model, no sequence with as many changes has a larger return. It "
+    "says nothing about how well the model describes the patient."
+)
+
+
+def why(of: Material) -> Markup:
+    """The section's content; empty where a run recorded nothing of the kind."""
+    decisions = of.run.decisions
+    noun = "episode" if of.sequences else "case"
+    reasons = [(name_of(one), str(one["reason"])) for one in decisions if one.get("reason")]
+    parts = [
+        paragraphs(_overall(of)),
+        _strengths(of.shown),
+        _episodes(of.shown) if of.sequences else None,
+        tag("h3", "Reasons given by the method") if reasons else None,
+        grouped(reasons, len(decisions), noun),
+        _certificates(of.shown),
+        _next_trial(decisions[-1]) if of.trials else None,
+    ]
+    return joined(part for part in parts if part)
+
+
+def _overall(of: Material) -> list[str]:
+    decisions = of.run.decisions
+    if of.sequences:
+        return [text for text in [hidden_causes.overall(decisions)] if text]
+    if of.alterations:
+        return [
+            text for text in (overturning.overall(decisions), overturning.graphs_overall(decisions)) if text
+        ]
+    return []
+
+
+def _strengths(decisions: list[Decided]) -> Markup | None:
+    """Case by case: strengths of hidden causes, support and distance, with what these words mean."""
+    rows, weighed = [], False
+    for one in decisions:
+        found = overturning.sensitivity_of(one)
+        support, distance = (finite(effort(one, name)) for name in ("support", "distance"))
+        if found is None and support is None and distance is None:
+            continue
+        weighed = weighed or found is not None
+        strongest = (
+            _DASH
+            if found is None or found.yardstick is None
+            else f"{found.covariate}: {factor(found.yardstick)}"
+        )
+        rows.append(
+            [
+                name_of(one),
+                _DASH if found is None else factor(found.tipping),
+                strongest,
+                _DASH if found is None else found.basis,
+                _DASH if support is None else shown(support),
+                _DASH if distance is None else shown(distance),
+            ]
+        )
+    if not rows:
+        return None
+    heads = ["case", "strength to overturn", "strongest covariate", "starts from", "support", "distance"]
+    caption = (
+        "What would overturn each decision, and the observations near it"
+        if weighed
+        else "The observations near each decision"
+    )
+    # A column that has nothing to say is left out.
+    kept = [place for place in range(len(heads)) if any(row[place] != _DASH for row in rows)]
+    meaning = {"strength to overturn": _STRENGTH, "support": _SUPPORT, "distance": _DISTANCE}
+    notes = [meaning[heads[place]] for place in kept if heads[place] in meaning]
+    words = [new for new, place in enumerate(kept) if place in (0, 2, 3)]
+    shown_table = table(
+        caption, [heads[place] for place in kept], [[row[place] for place in kept] for row in rows], words
+    )
+    return joined([shown_table, tag("p", " ".join(notes), class_="soft")])
+
+
+def _episodes(decisions: list[Decided]) -> Markup | None:
+    """Episode by episode: strengths of hidden causes, and the state of the proof."""
+    rows = []
+    for one in decisions:
+        found = hidden_causes.hidden_cause_of(one)
+        proven, gap = effort(one, "proven"), finite(effort(one, "gap"))
+        rows.append(
+            [
+                name_of(one),
+                _DASH if found is None else "none" if found.tipping == 1 else share(found.tipping),
+                _DASH
+                if found is None or found.yardstick is None
+                else f"{found.covariate}: {share(found.yardstick)}",
+                _DASH if proven is None else "yes" if proven else "no",
+                _DASH if gap is None else shown(gap),
+            ]
+        )
+    if not any(set(row[1:]) - {_DASH} for row in rows):
+        return None
+    heads = ["episode", "partial R² to overturn", "strongest covariate", "proven", "gap to the best bound"]
+    caption = "What would overturn each decision, and whether it is the best under the model"
+    notes = [(name_of(one), str(text)) for one in decisions if (text := effort(one, "hidden_cause"))]
+    return joined(
+        [
+            table(caption, heads, rows, texts=(0, 2, 3)),
+            tag("p", _PROOF, class_="soft"),
+            grouped(notes, 0, "episode"),
+        ]
+    )
+
+
+def _certificates(decisions: list[Decided]) -> Markup | None:
+    """The certificates, as they were recorded: numbers with their names, and what they bound."""
+    rows, told = [], list[str]()
+    for one in decisions:
+        found = mapping(one.get("certificate"))
+        if found:
+            words = {name: str(value) for name, value in found.items() if isinstance(value, str)}
+            told += [f"{name.replace('_', ' ')}: {value}" for name, value in words.items()]
+            bounds = {key.replace("_", " "): value for key, value in found.items() if key not in words}
+            rows.append([name_of(one), named(bounds)])
+    if not rows:
+        return None
+    what = "; ".join(dict.fromkeys(told))
+    return joined(
+        [
+            tag("h3", "Certificates"),
+            table("Certified bounds, as recorded", ["case", "bounds"], rows, texts=(0, 1)),
+            tag("p", what, class_="soft") if what else None,
+        ]
+    )
+
+
+def _next_trial(last: Decided) -> Markup | None:
+    """Why the last trial was tried, and the best tried action beside the recommended one."""
+    trace = mapping(last.get("trace"))
+    said = []
+    wanted, predicted = finite(trace.get("acquisition")), finite(trace.get("predicted_reward"))
+    if wanted is not None:
+        said.append(
+            "A trial is chosen for what it may bring or teach: the last one had the largest acquisition "
+            f"value that the search found, {shown(wanted)}"
+            + ("" if predicted is None else f", with a predicted reward of {shown(predicted)}")
+            + f", among {counted(int(finite(trace.get('evaluations')) or 0), 'evaluated setting')}."
+        )
+    beside = trace.get("runner_up")
+    if isinstance(beside, Mapping):
+        said.append(f"The best tried setting beside the recommended one: {named(mapping(beside))}.")
+    return paragraphs(said) if said else None

@@ -1,0 +1,93 @@
+"""Assumptions and the graph."""
+
+from itertools import pairwise
+
+import pytest
+
+from rehearsal_torch.reporting.page.assumptions import DRAWN, assumptions, limits
+from rehearsal_torch.reporting.page.material import material
+from tests.toys import recorded_runs
+from tests.toys.read_page import Page
+
+
+def shown(tmp_path, graph=recorded_runs.GRAPH):
+    run = recorded_runs.alterations(tmp_path, card=recorded_runs.CARD | {"graph": graph})
+    return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{assumptions(material(run))}</html>')
+
+
+def test_the_graph_is_drawn_and_listed(tmp_path):
+    page = shown(tmp_path)
+    assert page.faults == []
+    assert page.count("img") == 1
+    for words in (
+        "no hidden common cause",
+        "score → rate",
+        "score and rate → repaid",
+        "thick frame may be set",
+    ):
+        assert words in page.said
+    assert "dashed line" not in page.said
+
+
+def test_hidden_common_causes_are_listed_and_in_the_legend(tmp_path):
+    graph = {
+        "cliques": [["score"], ["rate"], ["repaid"]],
+        "edges": [["rate", "repaid"]],
+        "bows": [["rate", "repaid"]],
+    }
+    said = shown(tmp_path, graph).said
+    assert "rate ↔ repaid" in said
+    assert "dashed line" in said
+
+
+@pytest.mark.parametrize("name", ["a$b$c", "$", "<script>alert(1)</script>", "$\\frac{1}{0}$", "x_y^z"])
+def test_names_are_no_formulas_and_no_markup(tmp_path, name):
+    graph = {"cliques": [[name], ["rate"], ["repaid"]], "edges": [[name, "rate"], ["rate", "repaid"]]}
+    page = shown(tmp_path, graph)
+    assert page.faults == []
+    assert page.count("img") == 1
+    assert f"{name} → rate" in page.said
+
+
+def test_letters_that_cannot_be_drawn_are_told(tmp_path):
+    graph = {"cliques": [["\u6c34"], ["rate"], ["repaid"]], "edges": [["\u6c34", "rate"]]}
+    assert "Some letters of its names cannot be drawn" in shown(tmp_path, graph).said
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        {"cliques": [["a"]], "edges": [["a", "b"]]},
+        {"cliques": [["a"], ["b"]], "edges": [["a", "b"], ["b", "a"]]},
+        {"cliques": [["a"], ["a"]]},
+        {"cliques": [["a"], ["b"]], "edges": [["a", "b", "c"]]},
+        {"cliques": "text", "edges": 3, "bows": [["a", "b"]]},
+    ],
+)
+def test_a_graph_that_is_none_is_told(tmp_path, graph):
+    page = shown(tmp_path, graph)
+    assert page.count("img") == 0
+    assert "The graph in data.yaml cannot be drawn:" in page.said
+
+
+def test_a_large_graph_is_listed_alone(tmp_path):
+    names = [f"v{number}" for number in range(DRAWN + 1)]
+    graph = {
+        "cliques": [[name] for name in names],
+        "edges": [list(pair) for pair in pairwise(names)],
+    }
+    page = shown(tmp_path, graph)
+    assert page.count("img") == 0
+    assert f"The graph has {DRAWN + 1} variables, too many to be drawn." in page.said
+    assert "v39 → v40" in page.said
+
+
+def test_without_a_graph_that_is_said(tmp_path, sepsis_run):
+    assert "The run recorded no graph." in shown(tmp_path, None).said
+    assert "with the noise that the fitted model finds" in assumptions(material(sepsis_run))
+
+
+def test_the_limits_of_the_task(tmp_path):
+    found = material(recorded_runs.alterations(tmp_path))
+    assert limits(found) == [("may be set", "rate (from 0 to 1)"), ("desired region", "repaid ≥ 0.6")]
+    assert limits(material(recorded_runs.alterations(tmp_path / "bare", card={}))) == []

@@ -1,0 +1,63 @@
+"""Sentences of decisions about episodes."""
+
+from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
+from rehearsal_torch.reporting.style import Dose, Wording
+from tests.conftest import decision
+
+WORDS = Wording(
+    "SOFA",
+    -1.0,
+    "points",
+    "4 h",
+    (Dose("V", "vasopressor", "mcg/kg/min"), Dose("F", "fluids", "mL/4 h")),
+)
+
+
+def test_a_change_names_doses_before_and_after_with_units():
+    title, headline, said = said_of_episode(decision(0), WORDS)
+    assert (title, headline) == ("Episode stay-0", "Change 1 of 3 actions.")
+    assert said == [
+        "Time step 1: vasopressor from 0.04 to 0.113 mcg/kg/min, fluids from 279 to 80 mL/4 h.",
+        "Cumulative SOFA (points): 50 as observed, 49 predicted by the model under these changes, 2.0% "
+        "better.",
+    ]
+
+
+def test_models_that_disagree_bookkeeping_and_truth_are_said():
+    one = decision(1)
+    one["trajectory"] |= {
+        "member_gains": [4.0, 7.5],
+        "related": {"with doses": {"observed": -60.0, "value": -63.0}},
+    }
+    one["score"] = {"true_observed": -60.0, "true_value": -58.0}
+    _, _, said = said_of_episode(one, WORDS)
+    assert said[1].endswith("10.0% better; the 2 models of the ensemble predict gains of 4 to 7.5.")
+    assert said[2].startswith("With the points that a dose scores because it is given: 60 and 63;")
+    assert said[3] == "The truth, which this simulation knows: SOFA 60 as observed, 58 after this decision."
+
+
+def test_a_refusal_says_why_and_what_was_withdrawn():
+    one = decision(0) | {
+        "status": "refused",
+        "alteration": None,
+        "reason": "the models disagree",
+        "doses": {"action[1]": [0.04, 10.0]},
+        "warnings": ["range: far"],
+    }
+    one["trace"]["would_set"] = {"action[1]": 3}
+    _, headline, said = said_of_episode(one, WORDS)
+    assert headline.startswith("Refused")
+    assert said == [
+        "Cumulative SOFA (points) as observed: 50.",
+        "Why: the models disagree.",
+        "Withdrawn: Time step 1: vasopressor stays at 0.04 mcg/kg/min, fluids from 279 to 10 mL/4 h.",
+        "Warning: range: far.",
+    ]
+    assert said_of_episode(one | {"status": "no_action"}, WORDS)[1] == "No change is recommended."
+
+
+def test_without_doses_the_number_of_the_action_is_named():
+    one = decision(0)
+    one["trajectory"] |= {"doses": [], "observed_doses": []}
+    assert said_of_episode(one, Wording())[2][0] == "Time step 1: action 12."
+    assert said_of_episode(one | {"alteration": {"price": 2}}, Wording())[2][0] == "price."

@@ -1,0 +1,77 @@
+"""The page that compares runs."""
+
+import pytest
+
+from rehearsal_torch.reporting.page.material import material
+from rehearsal_torch.reporting.page.several_runs import comparing_page, differences, labelled
+from tests.toys import recorded_runs
+from tests.toys.read_page import Page
+
+
+def run(path, decision="cme", seed=3, point=0.8, **more):
+    record = (
+        recorded_runs.RECORD | {"choices": {"decision": decision, "dataset": "table"}, "seed": seed} | more
+    )
+    lines = [recorded_runs.recommended(point=point), recorded_runs.refused()]
+    return material(recorded_runs.alterations(path, lines, record=record), ended=False)
+
+
+def test_runs_stand_side_by_side(tmp_path):
+    runs = [run(tmp_path / "a"), run(tmp_path / "b", "care", point=0.85)]
+    page = Page(comparing_page(runs, 20))
+    assert page.faults == []
+    for words in (
+        "cme table cme 3 2 1 with a recommendation, 1 refused",
+        "ann cme set rate 0.3 0.600 0.800 [0.700, 0.900] ann care set rate 0.3 0.600 0.850 [0.750, 0.900]",
+        "bob cme refused 0.500 -",
+        "probability claimed 0.650 0.675",
+        "observational data (all 2 runs)",
+        "cme: 1 case with warnings, which its own report lists.",
+        "command rehearsal decide table.csv",
+    ):
+        assert words in page.said
+    assert "their commits differ" not in page.said
+
+
+def test_runs_that_cannot_be_compared_say_so_first(tmp_path):
+    runs = [run(tmp_path / "a"), run(tmp_path / "b", data_fingerprint="other", commit="other")]
+    assert differences(runs) == [
+        "The runs learnt from different data (their fingerprints differ).",
+        "The runs were made by different versions of the code (their commits differ).",
+    ]
+    mixed = [runs[0], material(recorded_runs.trials(tmp_path / "c"))]
+    assert "The runs are of different kinds, which answer different questions." in differences(mixed)
+    page = Page(comparing_page(mixed, 20))
+    assert page.faults == []
+    assert page.said.index("different kinds") < page.said.index("The runs, and how many")
+
+
+def test_labels_are_short_and_different(tmp_path):
+    runs = [run(tmp_path / "a"), run(tmp_path / "b", "care")]
+    assert labelled(runs) == ["cme", "care"]
+    assert labelled([run(tmp_path / "c"), run(tmp_path / "d", seed=4)]) == [
+        "cme table seed 3",
+        "cme table seed 4",
+    ]
+    assert labelled([runs[0], runs[0]]) == ["1: cme table seed 3", "2: cme table seed 3"]
+
+
+def test_further_cases_are_counted(tmp_path):
+    page = Page(comparing_page([run(tmp_path / "a"), run(tmp_path / "b", "care")], 1))
+    assert "1 further case in the folders of the runs." in page.said
+
+
+def test_episodes_and_trials(tmp_path, sepsis_run):
+    found = material(sepsis_run)
+    page = Page(comparing_page([found, found], 2))
+    assert page.faults == []
+    assert "stay-0" in page.said
+    trials = material(recorded_runs.trials(tmp_path))
+    page = Page(comparing_page([trials, trials], 2))
+    assert page.faults == []
+    assert "1: excbo dropwave seed 3 a 0.25 4.000" in page.said
+
+
+def test_one_run_is_too_few(tmp_path):
+    with pytest.raises(ValueError, match="at least two"):
+        comparing_page([run(tmp_path)], 20)

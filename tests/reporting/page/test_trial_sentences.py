@@ -1,0 +1,38 @@
+"""Sentences of trials."""
+
+from rehearsal_torch.reporting.page.material import material
+from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+from tests.toys import recorded_runs
+
+
+def test_a_world_knows_the_truth_of_a_recommendation(tmp_path):
+    title, headline, said = said_of_trials(material(recorded_runs.trials(tmp_path)))
+    assert (title, headline) == ("Recommendation after 3 decisions", "Keep a at 0.25.")
+    assert said == [
+        "Predicted reward of this setting: 4; the run recorded no interval for it.",
+        "The truth, which this simulated world knows: this setting has an expected reward of 8, the best of "
+        "the start design has 1, the best possible 10.",
+    ]
+
+
+def test_a_system_of_ones_own_has_its_best_experiment_and_the_next_one(tmp_path):
+    _, _, said = said_of_trials(material(recorded_runs.trials(tmp_path, own=True)))
+    assert said[1:] == [
+        "Largest reward that was observed in the experiments so far: 3.5, at a 0.75.",
+        "To try next, which may teach more than keeping: a at 0.5.",
+    ]
+
+
+def test_an_interval_is_shown_where_there_is_one(tmp_path):
+    found = material(recorded_runs.trials(tmp_path))
+    found.run.decisions[-1]["estimate"] |= {"lower": 3.0, "upper": 5.5, "level": 0.9}
+    assert said_of_trials(found)[2][0] == "Predicted reward of this setting: 4 (90% interval 3 to 5.5)."
+
+
+def test_a_refusal_keeps_nothing(tmp_path):
+    found = material(recorded_runs.trials(tmp_path))
+    found.run.decisions[-1] |= {"alteration": None, "recommendation": None, "reason": "too few"}
+    found.run.decisions[-1] |= {"status": "refused", "estimate": None}
+    _, headline, said = said_of_trials(found)
+    assert headline == "Nothing is recommended."
+    assert "Why: too few." in said

@@ -1,0 +1,79 @@
+"""What would overturn the decisions."""
+
+import pytest
+
+from rehearsal_torch.reporting.page.material import material
+from rehearsal_torch.reporting.page.why import why
+from tests.toys import recorded_runs
+from tests.toys.read_page import Page
+
+
+def shown(of):
+    return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{why(of)}</html>')
+
+
+def test_strengths_support_and_reasons_are_those_recorded(tmp_path):
+    page = shown(material(recorded_runs.alterations(tmp_path)))
+    assert page.faults == []
+    for words in (
+        "A hidden common cause would have to make this action 1.50 times as likely, or as unlikely, to",
+        "the strongest observed covariate, age, makes the action 2.25 times as likely",
+        "ann 1.50 age: 2.25 interval 42.5 0.75",
+        "bob - - - 0 -",
+        "no support: only 0 rows are near (case bob)",
+    ):
+        assert words in page.said
+
+
+def test_columns_that_say_nothing_are_left_out(tmp_path):
+    page = shown(material(recorded_runs.alterations(tmp_path, [recorded_runs.refused(0)])))
+    assert "The observations near each decision case support bob 0" in page.said
+    assert "strength" not in page.said.lower()
+
+
+def test_certificates_are_shown_with_what_they_bound(tmp_path):
+    line = recorded_runs.recommended() | {"certificate": {"of": "posterior mean", "lower": 0.5, "n": 100}}
+    page = shown(material(recorded_runs.alterations(tmp_path, [line])))
+    assert "Certified bounds, as recorded case bounds ann lower 0.5, n 100 of: posterior mean" in page.said
+
+
+def test_graphs_that_may_be_true(tmp_path):
+    line = recorded_runs.recommended()
+    line["trace"]["graphs"] = {
+        "stand": 0.75,
+        "worst": -0.05,
+        "worst_named": "a -> b",
+        "judged": 1.0,
+        "graphs": 4,
+    }
+    said = shown(material(recorded_runs.alterations(tmp_path, [line]))).said
+    assert (
+        "Of 4 graphs that may be true, better than no action under 75.0%; under the worst graph (a -> b)"
+        in said
+    )
+
+
+def test_episodes_have_their_proofs_and_hidden_causes(sepsis_run):
+    found = material(sepsis_run)
+    found.run.decisions[0]["hidden_cause"] = {
+        "tipping": 0.25, "covariate": "age", "doses": 0.0, "state": "x", "explained": 0.5
+    }  # fmt: skip
+    found.run.decisions[1]["trace"]["hidden_cause"] = "too few rows"
+    said = shown(found).said
+    assert "stay-0 25.0% age: 0.0% yes 0" in said
+    assert "stay-4 - - no 1.5" in said
+    assert "too few rows (episode stay-1)" in said
+
+
+def test_trials_say_why_the_last_one_was_tried(tmp_path):
+    found = material(recorded_runs.trials(tmp_path))
+    said = shown(found).said
+    assert "acquisition value that the search found, 5.5, with a predicted reward of 4.5, among 120" in said
+    found.run.decisions[-1]["trace"]["runner_up"] = {"a": 0.75}
+    assert "The best tried setting beside the recommended one: a 0.75." in shown(found).said
+
+
+@pytest.mark.parametrize("trace", [{}, {"graphs": "x", "support": "y", "would_set": {}}])
+def test_nothing_recorded_is_nothing_said(tmp_path, trace):
+    line = recorded_runs.recommended() | {"trace": trace, "sensitivity": None}
+    assert why(material(recorded_runs.alterations(tmp_path, [line]))) == ""
