@@ -107,6 +107,8 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
     method = method_of(config)
     problem = problem_of(config) if problem is None else problem
     tasked(config, problem)
+    if problem.reward_settings():
+        method = method_of(config)
     check_graphs(config)
     same_kind(problem, _kind(method.objective))
     same_kind(problem, method.search.kind, type(method.search).__name__)
