@@ -3,11 +3,12 @@
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.build import build, problem_of, surrogate_of
+from rehearsal_torch.cli.build import build, problem_of, surrogate_of, tasked
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import method_of
+from rehearsal_torch.problems.episodes.machines import Machines
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
 NOISE = {"_target_": "rehearsal_torch.problems.causal.noise.ModalNoise", "sigma": 0.1}
@@ -96,6 +97,16 @@ def test_columns_and_a_reward_of_ones_own_are_kept():
     model = surrogate_of(config, problem_of(config))
     assert model.names == ("wear",)
     assert model.first.static == ("age", "model=B", "model=C")
+    assert method_of(config).objective.keywords["reward"].weights == {"wear": -1.0}
+
+
+def test_the_experiment_takes_weights_in_the_place_of_the_reward_of_the_task():
+    config, _ = composed(CONF, ["+experiment=own_episodes", "dataset=machines"], multirun=False)
+    tasked(config, Machines(machines=40))
+    assert method_of(config).objective.keywords["reward"].reads_doses == ("service", "load")
+    typed = ["+experiment=own_episodes", "dataset=machines", "objective.reward.weights={wear: -1}"]
+    config, _ = composed(CONF, typed, multirun=False)
+    tasked(config, Machines(machines=40))
     assert method_of(config).objective.keywords["reward"].weights == {"wear": -1.0}
 
 

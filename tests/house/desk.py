@@ -1,4 +1,4 @@
-"""The files that pages name, as stand-ins in one folder: a table, a task, cases, trials, checkpoints, machines."""
+"""The files that pages name, as stand-ins in one folder: tables, tasks, cases, trials, checkpoints."""
 
 import json
 from collections.abc import Sequence

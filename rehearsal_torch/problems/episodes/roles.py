@@ -213,7 +213,8 @@ def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, A
 
 def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
     """Whether a reward of the configuration is that of sepsis patients, for which a task's stands in: it has
-    no weights, or its score reads columns of the four-hour table and none of the task.
+    neither weights nor costs nor a score, or its score reads columns of the four-hour table and none of the
+    task.
 
     Args:
         reward: The node of the reward; None without one.
@@ -223,7 +224,7 @@ def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
         return True
     components = reward.get("components")
     if not isinstance(components, Mapping):
-        return "components" not in reward and reward.get("weights") is None
+        return not reward.get("weights") and not reward.get("costs")
     read = {
         name.strip()
         for criteria in components.values()

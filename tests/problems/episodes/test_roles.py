@@ -56,7 +56,10 @@ def test_a_reward_gives_way_only_if_it_is_that_of_patients():
     assert gives_way(None, columns)
     assert gives_way({"_target_": "x.LinearReward", "weights": None}, columns)
     assert gives_way({"components": {"lungs": {"paO2 / FiO2_1": {"< 300": 2}}}}, columns)
+    assert gives_way({"weights": None, "components": None, "costs": None}, columns)
+    assert not gives_way({"weights": None, "components": None, "costs": {"oil": 1}}, columns)
     assert not gives_way({"weights": {"flow": 1}}, columns)
+    assert not gives_way({"weights": {"flow": 1}, "components": None, "costs": None}, columns)
     assert not gives_way({"components": {"hot": {"heat": {"> 1": 2}}}}, columns)
     assert not gives_way({"components": {"x": {"unheard_of": {"> 1": 2}}}}, columns)
     # A table that has a column of this name keeps the score.
