@@ -68,7 +68,11 @@ RUN = {
         "workers=1",
     ],
     f"train {OWN} path=machines/machines.csv dataset.task=machines/machines.yaml": [*MACHINES, "preview=2"],
-    f"train {OWN} dataset=machines limit=60": [*MACHINES, "dataset.machines=60", "limit=2"],
+    "train dataset=machines trainer.max_epochs=40 trainer.patience=5 limit=60": [
+        *MACHINES,
+        "dataset.machines=60",
+        "limit=2",
+    ],
     "learn_graph data=table.csv context=season outcomes=customers": ["resamples=2"],
     "decide +experiment=ride_hailing": SCENARIOS,
     "decide +experiment=bermuda_online search.tau=0.5": SCENARIOS,
