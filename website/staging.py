@@ -15,7 +15,7 @@ PACKAGE = "rehearsal_torch"
 TEMPLATE = Path(__file__).with_name("zensical.toml")
 # Pages of docs/ by section, in their order; those that are named in none stand under Guides.
 SECTIONS = {
-    "Theory": ("rehearsal", "search", "optimise", "influence", "own_weights", "decisions"),
+    "Theory": ("rehearsal", "search", "optimise", "influence", "own_weights", "decisions", "episodes"),
     "Sharp bits": ("sharp_bits",),
     "Notation": ("notation",),
     "Architecture": ("architecture",),

@@ -139,6 +139,10 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
     """Fills open values of a surrogate's configuration from the problem (`Problem.surrogate_settings`): the
     task, and candidate graphs. The configuration then builds the surrogate on its own.
 
+    Episodes with a task of their own bring the columns of a model of transitions, and the reward of a step:
+    they take the place of those that the configuration brings along for sepsis patients; what was set to
+    something else is kept (`problems.episodes.roles`).
+
     Problem and surrogate must be of one kind.
 
     Args:
@@ -149,12 +153,47 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
         UserError: if data and surrogate are of different kinds.
     """
     same_kind(problem, _kind(config))
+    if problem.kind == "look_back":
+        _episode_roles(config, problem)
     if "task" not in config.surrogate or config.surrogate.task is not None:
         return
     with open_dict(config):
         for name, value in problem.surrogate_settings().items():
             if name in config.surrogate and config.surrogate[name] is None:
                 config.surrogate[name] = value
+
+
+def _episode_roles(config: DictConfig, problem: "Problem") -> None:
+    """Fills in the columns and the reward of episodes with a task; other problems change nothing."""
+    roles, reward = problem.surrogate_settings(), problem.reward_settings()
+    if not roles and not reward:
+        return
+    from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
+
+    columns = problem.observations().names
+    with open_dict(config):
+        model = config.surrogate.member if "member" in config.surrogate else config.surrogate
+        if "varying" in model:
+            for name, value in with_roles(_container(model), roles).items():
+                model[name] = value
+            named = [name for role in ("varying", "static", "contextual", "doses") for name in model[role]]
+            unknown = [name for name in named if name not in columns]
+            if unknown:
+                raise UserError(
+                    f"expected columns of the data set; got {', '.join(map(str, unknown))}",
+                    "surrogate",
+                    f"The columns are {', '.join(columns[: len(columns) // 2])}",
+                )
+        if "reward" in config.objective or "_target_" in config.objective:
+            own = config.objective.get("reward")
+            if gives_way(None if own is None else _container(own), columns):
+                config.objective.reward = dict(reward)
+
+
+def _container(node: Any) -> dict[str, Any]:
+    """A mapping of the configuration as plain data; empty for anything else."""
+    plain_node = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
+    return {str(key): value for key, value in plain_node.items()} if isinstance(plain_node, dict) else {}
 
 
 def same_kind(problem: "Problem", required: "Kind | None", search: str = "") -> None:

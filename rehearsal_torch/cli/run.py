@@ -104,9 +104,11 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
             may be true cannot be used, or an online run is impossible.
     """
     seed_and_use_one_thread(int(config.seed))
-    method = method_of(config)
+    method = None if _left_to_the_task(config) else method_of(config)
     problem = problem_of(config) if problem is None else problem
     tasked(config, problem)
+    if method is None or problem.reward_settings():
+        method = method_of(config)
     check_graphs(config)
     same_kind(problem, _kind(method.objective))
     same_kind(problem, method.search.kind, type(method.search).__name__)
@@ -122,6 +124,15 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
         kind=problem.kind,
         config=plain(config),
     )
+
+
+def _left_to_the_task(config: DictConfig) -> bool:
+    """Whether the configuration leaves the reward of a step to the task of the episodes, so that there is no
+    method before the data set is known.
+    """
+    reward = config.objective.get("reward")
+    parts = ("weights", "components", "costs")
+    return OmegaConf.is_dict(reward) and all(name in reward and not reward[name] for name in parts)
 
 
 def check_graphs(config: DictConfig) -> None:

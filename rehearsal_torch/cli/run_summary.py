@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem
 
 
-def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
+def described(
+    problem: "Problem", folder: RunFolder, sweep: bool, config: Mapping[str, Any] | None = None
+) -> str:
     """Prints the data card and the problem's notes, except in a sweep; writes the card to data.yaml, and
-    records the data's fingerprint and the kind of problem.
+    records the data's fingerprint and the kind of problem. For episodes with a task it also records what
+    units and columns are called, and the reward and actions that the task brought (`Run.config`).
 
     Returns:
         The fingerprint of the observations.
@@ -32,11 +35,22 @@ def described(problem: "Problem", folder: RunFolder, sweep: bool) -> str:
         raise UserError(what, str(folder.path), "Restore that data, or start a new run with another out=")
     card = dict(problem.card())
     folder.write_yaml("data.yaml", card)
-    folder.write_json("run.json", run | {"kind": problem.kind, "data_fingerprint": fingerprint})
+    recorded: dict[str, Any] = {"kind": problem.kind, "data_fingerprint": fingerprint}
+    if words := problem.wording():
+        recorded |= {"words": dict(words)}
+        if config is not None:
+            recorded |= {"reward": config["objective"].get("reward"), "actions": actions_of(config)}
+    folder.write_json("run.json", run | recorded)
     if not sweep:
         notes = [f"Note: {sentence}." for sentence in problem.notes()]
         print("\n".join(["Data", *(f"  {line}" for line in lines(card)), *notes]), flush=True)
     return fingerprint
+
+
+def actions_of(config: Mapping[str, Any]) -> list[str]:
+    """The columns of the actions of a model of transitions."""
+    model = config["surrogate"]
+    return list(model.get("member", model).get("doses") or ())
 
 
 def lines(card: Mapping[str, Any], width: int = 110) -> list[str]:

@@ -63,21 +63,25 @@ class HiddenCause:
         square = self.explained * self.doses / (1 - self.doses)
         return (math.sqrt(square * square + 4 * square) - square) / 2
 
-    def sentence(self) -> str:
-        """Both strengths in words."""
+    def sentence(self, actions: str = "doses") -> str:
+        """Both strengths in words.
+
+        Args:
+            actions: What actions are called.
+        """
         if self.tipping == 1:
-            first = "no hidden common cause of doses and states, however strong, leaves no improvement"
+            first = f"no hidden common cause of {actions} and states, however strong, leaves no improvement"
         else:
             first = (
                 f"a hidden common cause that explains {share(self.tipping)} of what the observed covariates "
-                "leave open, of the doses and of every next state, can overturn this"
+                f"leave open, of the {actions} and of every next state, can overturn this"
             )
         if self.yardstick is None:
             return first
         return (
             f"{first}; the strongest observed covariate, {self.covariate}, which explains "
-            f"{share(self.doses)} of the doses and {share(self.explained)} of {self.state}, is as strong as "
-            f"one with {share(self.yardstick)} of both"
+            f"{share(self.doses)} of the {actions} and {share(self.explained)} of {self.state}, is as strong "
+            f"as one with {share(self.yardstick)} of both"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,25 +20,32 @@ def hidden_cause_of(decided: Decided) -> HiddenCause | None:
     return HiddenCause.of(found) if isinstance(found, Mapping) else None
 
 
-def overall(decisions: Sequence[Decided]) -> str:
-    """One sentence on what would overturn the recommendations; empty if none has recorded strengths."""
+def overall(decisions: Sequence[Decided], actions: str = "doses") -> str:
+    """One sentence on what would overturn the recommendations; empty if none has recorded strengths.
+
+    Args:
+        decisions: The recorded decisions.
+        actions: What actions are called.
+    """
     found = [each for each in map(hidden_cause_of, decisions) if each is not None]
     if not found:
         return ""
     if len(found) == 1:
-        text = found[0].sentence()
+        text = found[0].sentence(actions)
         return f"{text[0].upper()}{text[1:]}."
     tipping = [each.tipping for each in found]
     middle = median_low(tipping)
     spread = f"of {len(found)}: {_named(min(tipping))} to {_named(max(tipping))}"
     if middle == 1:
         first = (
-            f"No hidden common cause of doses and states can overturn most of the recommendations ({spread})"
+            f"No hidden common cause of {actions} and states can overturn most of the recommendations "
+            f"({spread})"
         )
     else:
         first = (
-            f"A hidden common cause that explains {share(middle)} of what the observed covariates leave "
-            f"open, of the doses and of every next state, can overturn the median recommendation ({spread})"
+            f"A hidden common cause that explains {share(middle)} of what the observed covariates "
+            f"leave open, of the {actions} and of every next state, can overturn the median recommendation "
+            f"({spread})"
         )
     known = [(each.yardstick, each) for each in found if each.yardstick is not None]
     if not known:

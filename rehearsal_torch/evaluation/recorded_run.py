@@ -39,6 +39,8 @@ class Recorded:
         cautions: What the data card warns of.
         held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
             unknown, false without a checkpoint.
+        words: What units, steps and columns are called (`Problem.wording`), with ``reward`` and ``actions``
+            as the task brought them; empty if the data set has no words of its own.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class Recorded:
     kind: Kind | None = None
     cautions: tuple[str, ...] = ()
     held_out_seen: bool | None = False
+    words: dict[str, Any] = field(default_factory=dict)
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
         """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
@@ -126,7 +129,10 @@ def read(path: str | Path) -> Recorded:
     config = folder.read_yaml("config.yaml")
     # Runs with a checkpoint that were recorded before this was known do not say.
     seen = run.get("held_out_seen", None if config.get("checkpoint") else False)
-    return Recorded(path, timed, dict(metrics), config, truth, curves, choices, kind, cautions, seen)
+    words = dict(run["words"]) if isinstance(run.get("words"), Mapping) else {}
+    if words:
+        words |= {"reward": run.get("reward"), "actions": run.get("actions")}
+    return Recorded(path, timed, dict(metrics), config, truth, curves, choices, kind, cautions, seen, words)
 
 
 def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) -> Kind | None:

@@ -62,6 +62,18 @@ class Problem(ABC):
         """Surrogate settings that its configuration leaves open, name to plain data; empty by default."""
         return {}
 
+    def reward_settings(self) -> Mapping[str, Any]:
+        """The reward of a step of its episodes, as the node of a configuration; empty by default, where the
+        configuration's own reward counts.
+        """
+        return {}
+
+    def wording(self) -> Mapping[str, Any]:
+        """What units, steps and columns of its episodes are called in reports: ``unit``, ``units``, ``step``
+        and ``units_of``, column to unit; empty by default.
+        """
+        return {}
+
     def to_begin(self, seed: int = 0) -> Table | None:  # noqa: ARG002
         """The experiments to run before a model can be fitted, actions to set (m, k); None if there are
         enough observations, the default.

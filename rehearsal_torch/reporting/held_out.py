@@ -48,7 +48,7 @@ def held_out(folder: str | Path) -> Figures:
         found = {str(row.pop("method")): row for row in alteration_report.summary_rows(run)}
         found = {name: row for name, row in found.items() if math.isfinite(float(row["probability"]))}
     else:
-        rows = summary(run, wording(run.config))
+        rows = summary(run, wording(run.config, run.words))
         found = {_named(row.pop("search"), row.pop("k", None)): row for row in rows}
     return {name: _finite(row) for name, row in found.items()}
 

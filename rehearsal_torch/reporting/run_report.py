@@ -1,7 +1,7 @@
 """The report of a run folder: tables, figures and a page of what it holds.
 
 The figures depend on the content of the folder: training curves if a model was trained; for action sequences
-distributions, outcomes, search effort and one patient's trajectory, and claims against the truth if the
+distributions, outcomes, search effort and one unit's trajectory, and claims against the truth if the
 problem scored the decisions by it; what happened to the patients afterwards, where the data say so, is a
 table (`observed_outcomes`). There is a table in any case. Rehearsal decisions and trials have tables and
 figures of their own (`alteration_report`, `trial_report`).
@@ -46,7 +46,7 @@ def report(folder: str | Path) -> str:
         FileNotFoundError: if the folder is not a run folder.
     """
     run = read(folder)
-    words = wording(run.config)
+    words = wording(run.config, run.words)
     written: list[Path] = []
     if trial_report.concerns(run):
         shown = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])
@@ -70,7 +70,7 @@ def report(folder: str | Path) -> str:
             write([group.row() for group in compared], path)
             written.append(path)
         sequences = [one for one in run.decisions if is_sequence(one)]
-        weighed = hidden_causes.overall(sequences)
+        weighed = hidden_causes.overall(sequences, words.actions)
         lines = [*([weighed] if weighed else []), *observed_outcomes.text(compared), *run.cautions]
         shown = "\n".join([shown, *lines])
     with drawing():
@@ -94,7 +94,7 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     parts = training_curve.trained_parts(run.metrics)
     for part in parts:
         found["training" if len(parts) == 1 else f"training_{part.replace('/', '_')}"] = training_curve.draw(
-            run.metrics, part
+            run.metrics, part, words
         )
     if trial_report.concerns(run):
         learnt = recovery_panels.figures(run.truth) | surrogate_panels.figures(run.curves)
@@ -112,7 +112,8 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
         {
             label: finite([one["trajectory"]["improvement"] for one in decided])
             for label, decided in groups.items()
-        }
+        },
+        words,
     )
     found["outcomes"] = outcomes.draw(groups, words)
     if any(
@@ -120,8 +121,8 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
         for decided in groups.values()
         for one in decided
     ):
-        found["effort"] = effort.draw(groups)
-    found["patient"] = patient_trajectory.draw(_best_patient(list(groups.values())[-1]), words)
+        found["effort"] = effort.draw(groups, words)
+    found[words.file] = patient_trajectory.draw(_best_patient(list(groups.values())[-1]), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}
     if any(claimed for claimed, _ in pairs.values()):
         found["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})

@@ -5,16 +5,18 @@ without a window or a current figure, and with settings that hold only while som
 SVG files keep text as text, carry no date, and number their elements from a fixed salt. Colours are the eight
 of Okabe and Ito, distinguishable for colour-blind readers; lines also differ in dash or marker.
 
-Names and units (`wording`) come from a run's resolved configuration: the terms of its reward and the doses
-that make up an action. A reward of minus one variable, or minus a score, is shown as that variable, summed
-over the episode (less is better); any other reward is shown as the return itself (more is better).
+Names and units (`wording`) come from a run's resolved configuration, the terms of its reward and the doses
+that make up an action, and from its data set, which may say what its units and columns are called. A reward
+of minus one variable, or minus a score or costs, is shown as that variable, summed over the episode (less is
+better); any other reward is shown as the return itself (more is better).
 
 Source: Okabe and Ito (2008), Color Universal Design.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,10 @@ class Wording:
         unit: Unit of the variable; empty if unknown.
         step: Length of a time step, in words; empty if unknown.
         doses: The coordinates of an action, in order; empty if unknown.
+        subject: What one unit of the data is called.
+        subjects: What several are called.
+        actions: What several coordinates of actions are called.
+        file: The name of the figure of one unit.
     """
 
     variable: str = "reward"
@@ -140,6 +146,10 @@ class Wording:
     unit: str = ""
     step: str = ""
     doses: tuple[Dose, ...] = ()
+    subject: str = "patient"
+    subjects: str = "patients"
+    actions: str = "doses"
+    file: str = "patient"
 
     @property
     def total(self) -> str:
@@ -164,29 +174,67 @@ class Wording:
         return f" ({self.unit})" if self.unit else ""
 
 
-def wording(config: Mapping[str, Any]) -> Wording:
-    """The names and units for a resolved configuration; generic ones where it does not determine them."""
-    doses = next(
-        (
-            tuple(_dose(str(name)) for name in found)
-            for found in _find(config, "doses")
-            if isinstance(found, list)
-        ),
-        (),
+def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -> Wording:
+    """The names and units for a resolved configuration; generic ones where it does not determine them.
+
+    Args:
+        config: The configuration.
+        words: What the data set says of its units and columns (`Recorded.words`); None or empty if nothing.
+    """
+    said = dict(words or {})
+    units_of = said.get("units_of") or {}
+    reward = said.get("reward")
+    where = {"reward": reward} if isinstance(reward, Mapping) else config
+    names = said.get("actions") or next(
+        (each for each in _find(config, "doses") if isinstance(each, list)), ()
     )
-    scores = [
-        found for found in _find(config, "reward") if isinstance(found, Mapping) and "components" in found
-    ]
-    if scores:
-        name = str(scores[0].get("name", "score"))
-        return Wording(name, -1.0, _UNITS.get(name, "points"), _STEPS.get(name, ""), doses)
+    doses = _doses([str(name) for name in names], units_of, own=bool(said))
+    found = _outcome(where)
+    if found.variable in units_of:
+        found = replace(found, unit=str(units_of[found.variable]))
+    if not said:
+        return replace(found, doses=doses)
+    unit = str(said.get("unit") or "unit")
+    return replace(
+        found,
+        doses=doses,
+        step=f"one {said['step']}" if said.get("step") else "",
+        subject=unit,
+        subjects=str(said.get("units") or f"{unit}s"),
+        actions="actions",
+        file=re.sub(r"[^a-z0-9]+", "_", unit.lower()).strip("_") or "unit",
+    )
+
+
+def _outcome(config: Mapping[str, Any]) -> Wording:
+    """The words for the reward alone."""
+    rewards = [found for found in _find(config, "reward") if isinstance(found, Mapping)]
+    scores = [found for found in rewards if isinstance(found.get("components"), Mapping)]
+    if scores and not scores[0].get("costs") and not scores[0].get("weights"):
+        name = str(scores[0].get("name") or "score")
+        return Wording(name, -1.0, _UNITS.get(name, "points"), _STEPS.get(name, ""))
+    name = next((str(found["name"]) for found in rewards if found.get("name")), "")
+    costly = [found for found in rewards if found.get("costs") or found.get("components")]
+    if costly and not costly[0].get("weights"):
+        return Wording(name or "cost", -1.0)
     weights = [found for found in _find(config, "weights") if isinstance(found, Mapping) and len(found) == 1]
-    if not weights:
-        return Wording(doses=doses)
-    ((variable, weight),) = weights[0].items()
-    if not isinstance(weight, int | float) or weight != -1:
-        return Wording(doses=doses)
-    return Wording(str(variable), -1.0, _UNITS.get(variable, ""), _STEPS.get(variable, ""), doses)
+    if weights and not costly:
+        ((variable, weight),) = weights[0].items()
+        if isinstance(weight, int | float) and weight == -1:
+            return Wording(str(variable), -1.0, _UNITS.get(variable, ""), _STEPS.get(variable, ""))
+    return Wording(name or "reward")
+
+
+def _doses(names: Sequence[str], units_of: Mapping[str, str], *, own: bool) -> tuple[Dose, ...]:
+    """The coordinates of an action; those of an own data set have letters that differ, where they can."""
+    if not own:
+        return tuple(_dose(name) for name in names)
+    found: list[Dose] = []
+    for place, name in enumerate(names):
+        taken = {each.letter for each in found}
+        free = [letter for letter in name.upper() if letter.isalpha() and letter not in taken]
+        found.append(Dose(free[0] if free else str(place + 1), name, str(units_of.get(name, ""))))
+    return tuple(found)
 
 
 def _dose(name: str) -> Dose:

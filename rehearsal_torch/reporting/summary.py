@@ -23,8 +23,10 @@ from rehearsal_torch.reporting.figures import truth_errors
 from rehearsal_torch.reporting.style import Wording
 
 Row = dict[str, float | int | str]
-# The names of the related rewards of a step score (objectives.step_score).
+# The names of the related rewards of a step score (objectives.step_score), and of one with costs
+# (objectives.episode_reward).
 WITHOUT, WITH = "without doses", "with doses"
+UNPAID, PAID = "without costs", "with costs"
 WIDTH = 110
 
 
@@ -98,7 +100,7 @@ def tables(
             (
                 str(row["search"]),
                 str(row["k"]),
-                str(row["patients"]),
+                str(row[words.subjects]),
                 _number(row["observed"]),
                 _number(row["improvement"], 100),
                 f"{_number(row['improvement_low'], 100)} to {_number(row['improvement_high'], 100)}",
@@ -146,7 +148,7 @@ def tables(
 
 def _declined(row: Row, words: Wording) -> list[str]:
     """How many episodes got no recommendation, in a sentence; empty if all got one."""
-    none, refused, count = int(row["no_action"]), int(row["refused"]), row["patients"]
+    none, refused, count = int(row["no_action"]), int(row["refused"]), row[words.subjects]
     if not none + refused:
         return []
     return [
@@ -159,9 +161,15 @@ def _declined(row: Row, words: Wording) -> list[str]:
 
 
 def _bookkeeping(row: Row) -> list[str]:
-    """The improvement without and with the points that doses score, in a sentence; empty for other
-    rewards.
+    """The improvement without and with the points that doses score, or with costs, in a sentence; empty for
+    other rewards.
     """
+    unpaid, paid = (row.get(f"improvement {name}") for name in (UNPAID, PAID))
+    if unpaid is not None and paid is not None:
+        return [
+            f"{row['search']}, k = {row['k']}: by the model, the reward without costs gets better by "
+            f"{_number(unpaid, 100)}%, and with costs by {_number(paid, 100)}%."
+        ]
     without, whole = (row.get(f"improvement {name}") for name in (WITHOUT, WITH))
     if without is None or whole is None:
         return []
@@ -194,7 +202,7 @@ def _truth(run: Recorded, words: Wording) -> Row:
 
 
 def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Wording) -> Row:
-    row: Row = {"search": search, "k": changes, "patients": len(decided)}
+    row: Row = {"search": search, "k": changes, words.subjects: len(decided)}
     row["observed"] = _mean([words.sign * one["trajectory"]["observed"] for one in decided])
     row |= {"no_action": sum(one.get("status") == "no_action" for one in decided)}
     row |= {"refused": sum(one.get("status") == "refused" for one in decided)}

@@ -7,6 +7,7 @@ import torch
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.run_summary import described, lines, written
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.run_folder import RunFolder
 
 
@@ -26,6 +27,9 @@ class Ward:
 
     def notes(self):
         return ()
+
+    def wording(self):
+        return {}
 
 
 def test_a_card_is_shown_line_by_line():
@@ -75,3 +79,26 @@ def test_other_data_are_refused(tmp_path):
 
 def test_rows_are_written_as_csv():
     assert written([{"a": 1, "b": "x,y"}, {"a": 2.5, "b": math.inf}]) == 'a,b\n1,"x,y"\n2.5,inf\n'
+
+
+class Fleet(Ward):
+    """Rows with words of their own."""
+
+    def wording(self):
+        return {"unit": "machine", "units": "machines"}
+
+
+def test_the_words_of_a_data_set_are_recorded_with_the_reward_and_the_actions(tmp_path):
+    config = {
+        "surrogate": {"member": {"doses": ["service"]}},
+        "objective": {"reward": {"weights": {"wear": -1}}},
+    }
+    described(Fleet(), RunFolder(tmp_path), sweep=True, config=config)
+    run = RunFolder(tmp_path).read_json("run.json")
+    assert run["words"] == {"unit": "machine", "units": "machines"}
+    assert (run["reward"], run["actions"]) == ({"weights": {"wear": -1}}, ["service"])
+    RunFolder(tmp_path).write_yaml("config.yaml", config)
+    words = read(tmp_path).words
+    assert (words["unit"], words["actions"]) == ("machine", ["service"])
+    described(Ward(), RunFolder(tmp_path / "plain"), sweep=True, config=config)
+    assert "words" not in RunFolder(tmp_path / "plain").read_json("run.json")

@@ -117,7 +117,8 @@ PLAIN = STORES.hypotheses[1].to_plain()
             "reaches only part of the clique",
         ),
         ({"edges": PLAIN["edges"]}, r"graph\.cliques: missing"),
-        ("price -> rival", "or {cliques: "),
+        ("price -> rival", "are in only one of the two"),
+        (["price"], "or {cliques: "),
     ],
 )
 def test_a_hypothesis_that_is_no_rehearsal_graph_is_refused_by_clique_or_edge(graph, message):

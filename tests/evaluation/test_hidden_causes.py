@@ -23,3 +23,9 @@ def test_one_decision_has_its_own_sentence_and_none_has_none():
     assert overall([{"status": "refused"}]) == ""
     plain = [{"hidden_cause": {"tipping": 0.1}}, {"hidden_cause": {"tipping": 0.2}}]
     assert overall(plain).endswith("(of 2: 10.0% to 20.0%).")
+
+
+def test_actions_have_the_name_that_they_are_given():
+    said = overall(decided(0.1, 0.2), "actions")
+    assert "open, of the actions and of every next state" in said
+    assert "doses" not in said + overall(decided(0.1), "actions") + overall(decided(1.0, 1.0), "actions")

@@ -1,4 +1,4 @@
-"""The files that pages name, as stand-ins in one folder: a table, a task, cases, experiments, checkpoints."""
+"""The files that pages name, as stand-ins in one folder: tables, tasks, cases, trials, checkpoints."""
 
 import json
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from rehearsal_torch.cli.verbs.prepare import main as prepare
 from tests.house.layers import ROOT
 from tests.toys.linear_truth import chain
 
@@ -57,6 +58,7 @@ def laid_out(folder: Path) -> Path:
     lines = [",".join(told[0]), *(",".join(map(repr, row.values())) for row in told)]
     (folder / "experiments.csv").write_text("\n".join(lines) + "\n")
     (folder / "checkpoints").symlink_to(ROOT / "checkpoints")
+    prepare(["machines", f"out={folder / 'machines'}", "machines=60"])
     return folder
 
 

@@ -20,6 +20,8 @@ from tests.scripts.typing_in import typed as run
 COMMANDS = commands()
 EPISODES = ["dataset.patients=60", "workers=1"]
 TRAINED = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", *EPISODES]
+OWN = "+experiment=own_episodes"
+MACHINES = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", "workers=1"]
 ESTIMATOR = ("members=1", "features=100", "direction_rows=150", "width_rows=150")
 KERNEL = [f"surrogate.indicator.estimator.{setting}" for setting in ESTIMATOR]
 SCENARIOS = [
@@ -66,6 +68,12 @@ RUN = {
         "workers=1",
     ],
     "decide +experiment=own_problem path=problem.yaml": [*KERNEL, "workers=1"],
+    f"train {OWN} path=machines/machines.csv dataset.task=machines/machines.yaml": [*MACHINES, "preview=2"],
+    "train dataset=machines trainer.max_epochs=40 trainer.patience=5 limit=60": [
+        *MACHINES,
+        "dataset.machines=60",
+        "limit=2",
+    ],
     "learn_graph data=table.csv context=season outcomes=customers": ["resamples=2"],
     "decide +experiment=ride_hailing": SCENARIOS,
     "decide +experiment=bermuda_online search.tau=0.5": SCENARIOS,
@@ -98,6 +106,7 @@ NOT_RUN = {
     "make *": "sets an environment up and calls scripts, which are run under their own names",
     "benchmarks *": "takes minutes, and its figures mean nothing when it is shortened",
     "report *": "needs finished runs; tests/cli/verbs/test_report.py types it",
+    "prepare machines *": "tests/cli/verbs/test_prepare.py types it",
     "reproduce*": "takes minutes to hours; tests/studies runs each study with a few small jobs",
     "train +experiment=sepsis trainer=gpu": "needs a GPU",
     "train resume=*": "needs a run that was killed; tests/scripts/test_runs.py kills runs and resumes them",

@@ -41,7 +41,14 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page: Path, desk: Path) ->
 
 def test_every_page_with_blocks_is_found() -> None:
     found = {page.name for page in WITH_BLOCKS}
-    assert {"README.md", "decisions.md", "influence.md", "optimise.md", "own_weights.md"} <= found
+    assert {
+        "README.md",
+        "decisions.md",
+        "episodes.md",
+        "influence.md",
+        "optimise.md",
+        "own_weights.md",
+    } <= found
 
 
 def test_notation_gives_every_letter_a_standard_term():

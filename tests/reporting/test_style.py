@@ -72,3 +72,47 @@ def test_other_rewards_have_neutral_words(weights):
 def test_fifty_lines_have_different_colours_or_markers():
     pairs = {(COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]) for index in range(50)}
     assert len(pairs) == 50
+
+
+MACHINES = {
+    "unit": "machine",
+    "units": "machines",
+    "step": "week",
+    "units_of": {"wear": "%", "oil": "ml"},
+    "actions": ["service", "speed", "oil"],
+}
+SEPSIS = {
+    "surrogate": {"doses": ["max_dose_vaso"]},
+    "objective": {"reward": {"components": {}, "name": "organ SOFA"}},
+}
+
+
+def test_a_data_set_says_what_its_units_and_actions_are_called():
+    words = wording(SEPSIS, {**MACHINES, "reward": {"weights": {"wear": -1}, "components": None}})
+    assert (words.subject, words.subjects, words.actions) == ("machine", "machines", "actions")
+    assert (words.variable, words.sign, words.level) == ("wear", -1.0, "wear (%)")
+    assert words.time == "Time step (one week each)"
+    assert words.file == "machine"
+    # Letters differ, where names begin alike.
+    assert words.doses == (Dose("S", "service", ""), Dose("P", "speed", ""), Dose("O", "oil", "ml"))
+    assert wording(SEPSIS).subject == "patient"
+    assert wording(SEPSIS).doses == (Dose("V", "vasopressor", "mcg/kg/min"),)
+
+
+@pytest.mark.parametrize(
+    ("reward", "variable", "sign"),
+    [
+        ({"components": {"a": {}}, "costs": {"oil": 1}, "name": "risk and cost"}, "risk and cost", -1),
+        ({"components": {"a": {}}, "costs": {"oil": 1}}, "cost", -1),
+        ({"components": {"a": {}}, "costs": None, "name": None}, "score", -1),
+        ({"weights": {"wear": -1}, "costs": {"oil": 1}, "name": "profit"}, "profit", 1),
+        ({"weights": {"wear": -1, "heat": 1}}, "reward", 1),
+    ],
+)
+def test_a_reward_of_losses_alone_is_shown_as_its_loss(reward, variable, sign):
+    words = wording({}, {**MACHINES, "reward": reward})
+    assert (words.variable, words.sign) == (variable, sign)
+
+
+def test_the_figure_of_a_unit_has_a_name_for_files():
+    assert wording({}, {"unit": "Wind turbine / 3"}).file == "wind_turbine_3"

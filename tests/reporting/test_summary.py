@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
 from rehearsal_torch.reporting.style import Wording
-from rehearsal_torch.reporting.summary import WITH, WITHOUT, as_text, finite, summary, write
+from rehearsal_torch.reporting.summary import PAID, UNPAID, WITH, WITHOUT, as_text, finite, summary, write
 
 WORDS = Wording("SOFA", -1.0, "points")
 
@@ -83,3 +83,19 @@ def test_refusals_and_bookkeeping_are_sentences(sepsis_run):
     text = as_text([row], WORDS, "Summary")
     assert "nothing is recommended for 2 of 5: no change lowers SOFA for 1, and for 1 the models" in text
     assert "without the points of doses gets better by 10%, and with them by -10%" in text
+
+
+def test_units_and_costs_have_their_own_words(sepsis_run):
+    run = read(sepsis_run)
+    for one in run.decisions:
+        one["trajectory"]["related"] = {
+            UNPAID: {"value": -45.0, "observed": -50.0},
+            PAID: {"value": -48.0, "observed": -60.0},
+        }
+    words = Wording("cost", -1.0, subject="machine", subjects="machines", actions="actions")
+    (row,) = summary(run, words)
+    assert row["machines"] == 5
+    assert "patients" not in row
+    text = as_text([row], words, "Summary")
+    assert "the reward without costs gets better by 10%, and with costs by 20%." in text
+    assert "patient" not in text

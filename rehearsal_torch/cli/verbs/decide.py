@@ -74,7 +74,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
             "Train first, then give checkpoint=FOLDER",
         )
     run = build(config)
-    fingerprint = described(run.problem, folder, sweep)
+    fingerprint = described(run.problem, folder, sweep, run.config)
     if first := write_initial_design(run.problem, folder, run.seed):
         return first
     if config.checkpoint is None:

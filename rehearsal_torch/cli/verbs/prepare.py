@@ -1,4 +1,4 @@
-"""The verb prepare: builds data for the package from public files (NHANES and Bermuda).
+"""The verb prepare: builds data from public files (NHANES and Bermuda), and writes an example of a table.
 
 `prepare nhanes source=FOLDER out=FOLDER` merges NHANES modules to complete cases, and fits a generator that
 may be shipped. It writes attrition.csv, complete_cases.csv (data of participants, not to be passed on),
@@ -6,6 +6,9 @@ generator/ (without any participant's row), and the figures marginals and correl
 
 `prepare bermuda source=CSV [out=FILE]` refits Bermuda's structural equations, and prints the difference of
 their coefficients from the shipped ones; with `out`, it writes them in the format of the shipped file.
+
+`prepare machines out=FOLDER` writes simulated machines in maintenance as an example of a table of episodes:
+machines.csv, and machines.yaml with its task.
 
 Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
 
@@ -170,6 +173,53 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
     return 0
 
 
+_TABLE, _TASK = "machines.csv", "machines.yaml"
+_FIRST = "# The task of machines.csv, simulated machines in maintenance.\n"
+
+
+def prepare_machines(options: Mapping[str, str]) -> int:
+    """Writes simulated machines as a table of episodes with its task.
+
+    Args:
+        options: `out`, a folder; `machines` and `seed`, whole numbers.
+
+    Returns:
+        The exit code, 0.
+
+    Raises:
+        UserError: if a number is out of range, or the folder holds other files of these names.
+    """
+    counts = {}
+    for name in ("machines", "seed"):
+        text = options[name]
+        if (
+            not text.isascii()
+            or not text.isdigit()
+            or len(text) > 9
+            or (name == "machines" and int(text) < 1)
+        ):
+            raise UserError(
+                f"expected a whole number of at least {int(name == 'machines')}; got {text}", name
+            )
+        counts[name] = int(text)
+    out = Path(options["out"])
+    check_output(out, (_TABLE, _TASK), _TASK, _FIRST)
+    import yaml
+
+    from rehearsal_torch.files.schema import plain_of
+    from rehearsal_torch.problems.episodes.machine_dynamics import TASK, simulate
+
+    fleet = simulate(counts["machines"], counts["seed"])
+    with as_user_error(f"out={out}"), locked(out):
+        write_text(out / _TABLE, fleet.frame().to_csv(index=False, lineterminator="\n"))
+        write_text(out / _TASK, _FIRST + yaml.safe_dump(plain_of(TASK), sort_keys=False))
+    print(
+        f"{counts['machines']} machines in {out / _TABLE}, their task in {out / _TASK}. Train on them with\n"
+        f"  {spoken('train')} +experiment=own_episodes path={out / _TABLE} dataset.task={out / _TASK}"
+    )
+    return 0
+
+
 VERBS = (
     Verb(
         "nhanes",
@@ -198,6 +248,16 @@ VERBS = (
             Option("out", "a file for the equations, as JSON"),
         ),
         prepare_bermuda,
+    ),
+    Verb(
+        "machines",
+        "Writes simulated machines in maintenance as an example of a table of episodes, with its task.",
+        (
+            Option("out", "the output folder", required=True),
+            Option("machines", "number of machines", "600"),
+            Option("seed", "seed of the machines", "0"),
+        ),
+        prepare_machines,
     ),
 )
 _HELP = ("-h", "--help", "help")
@@ -237,7 +297,7 @@ def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
 
 def _overview(verbs: Sequence[Verb]) -> str:
     lines = [
-        "Prepares data from public files.",
+        "Prepares data from public files, or an example of a table.",
         "",
         f"Usage: {spoken('prepare')} VERB key=value ...   (VERB --help lists its options)",
         "",

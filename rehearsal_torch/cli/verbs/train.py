@@ -22,7 +22,7 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted
 
     run = build(config)
-    described(run.problem, folder, sweep)
+    described(run.problem, folder, sweep, run.config)
     surrogate = fit(run, folder)
     limit = int(config.preview) if config.limit is None else int(config.limit)
     count = decide(run, folder, surrogate, limit=limit, sweep=sweep)

@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from rehearsal_torch.seeding import split_position
 
 
-def split(patients: Sequence[str], fractions: Mapping[str, float], seed: int) -> dict[str, list[int]]:
+def split(
+    patients: Sequence[str], fractions: Mapping[str, float], seed: int, called: str = "patient"
+) -> dict[str, list[int]]:
     """Assigns episodes to splits.
 
     Args:
         patients: The patient of each episode.
         fractions: Split to its share of the patients; the shares sum to 1.
         seed: Seed of the assignment.
+        called: What a unit is called in messages.
 
     Returns:
         Split to the positions of its episodes, ascending.
@@ -33,8 +36,8 @@ def split(patients: Sequence[str], fractions: Mapping[str, float], seed: int) ->
     empty = [name for name, share in fractions.items() if share > 0 and not found[name]]
     if empty:
         raise ValueError(
-            f"no patient fell into split {empty} of {len(set(patients))} patients: use more patients, larger "
-            "shares or another seed"
+            f"no {called} fell into split {empty} of {len(set(patients))} {called}s: use more {called}s, "
+            "larger shares or another seed"
         )
     return found
 

@@ -16,7 +16,7 @@ LONG = 20
 
 
 def draw(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """One point per patient.
+    """One point per unit.
 
     Args:
         groups: Label to the claimed and the true relative improvements, as fractions, (n,) each.

@@ -10,17 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
-from rehearsal_torch.reporting.style import COLOURS, DASHES, panels
+from rehearsal_torch.reporting.style import COLOURS, DASHES, Wording, panels
 
 _PANELS = (("expanded", "Nodes expanded"), ("seconds", "Wall-clock time (s)"))
 
 
-def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
+def draw(groups: Mapping[str, Sequence[Decided]], words: Wording | None = None) -> Figure:
     """Two panels, nodes and seconds; one curve per group.
 
     Args:
         groups: Label to sequence decisions.
+        words: What the units of the episodes are called; None for patients.
     """
+    units = (words or Wording()).subjects.capitalize()
     figure, [line] = panels(1, 2, width=4.6)
     for axes, (key, label) in zip(line, _PANELS, strict=True):
         for index, (name, decided) in enumerate(groups.items()):
@@ -32,7 +34,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
             done = sorted(max(float(each), 1e-4) for each in spent if each is not None)
             share = 100 * len(done) / len(decided)
             _steps(axes, done, len(decided), f"{name} ({share:.0f}% proven)", index)
-        axes.set(xscale="log", xlabel=label, ylabel="Patients with a proven optimum (%)", ylim=(0, 103))
+        axes.set(xscale="log", xlabel=label, ylabel=f"{units} with a proven optimum (%)", ylim=(0, 103))
     figure.legend(*line[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 

@@ -1,4 +1,4 @@
-"""Figure: distribution of the counterfactual improvement over patients.
+"""Figure: distribution of the counterfactual improvement over units.
 
 The counterfactual improvement of an episode is the relative gain of its outcome, (o' - o) / |o|; for
 cumulative SOFA it is the relative decrease.
@@ -12,14 +12,15 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from rehearsal_torch.reporting.style import COLOURS, DASHES, panels
+from rehearsal_torch.reporting.style import COLOURS, DASHES, Wording, panels
 
 
-def draw(groups: Mapping[str, Sequence[float]]) -> Figure:
+def draw(groups: Mapping[str, Sequence[float]], words: Wording | None = None) -> Figure:
     """Histograms with dashed lines at the medians.
 
     Args:
         groups: Label to improvements, as fractions, (n,); a single group is filled, several are outlined.
+        words: What the units of the episodes are called; None for patients.
     """
     figure, [[axes]] = panels()
     shown = {
@@ -45,7 +46,7 @@ def draw(groups: Mapping[str, Sequence[float]]) -> Figure:
             linestyle="--",
             label=f"{label}: median {median:.2f}% (n = {len(percent)})",
         )
-    axes.set(xlabel="Counterfactual improvement (%)", ylabel="Patients")
+    axes.set(xlabel="Counterfactual improvement (%)", ylabel=(words or Wording()).subjects.capitalize())
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
     return figure

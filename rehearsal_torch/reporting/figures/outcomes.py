@@ -10,7 +10,7 @@ from rehearsal_torch.reporting.style import COLOURS, MARKERS, Wording, panels
 
 
 def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
-    """One point per patient, and the diagonal of no change.
+    """One point per unit, and the diagonal of no change.
 
     Args:
         groups: Label to sequence decisions.

@@ -1,4 +1,4 @@
-"""Figure: one patient's observed trajectory, and the counterfactual one under the changed actions.
+"""Figure: one unit's observed trajectory, and the counterfactual one under the changed actions.
 
 The observed trajectory is solid, the counterfactual one dashed, within the range of the predictions of an
 ensemble's models. At each changed step an arrow for each dose
@@ -90,8 +90,8 @@ def draw(decided: Decided, words: Wording) -> Figure:
     axes.set(
         xlabel=words.time,
         ylabel=words.level,
-        title=f"Patient {name}: {percent:.1f}% better with at most {decided['trajectory']['changes']} "
-        "changed actions",
+        title=f"{words.subject.capitalize()} {name}: {percent:.1f}% better with at most "
+        f"{decided['trajectory']['changes']} changed actions",
     )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from rehearsal_torch.reporting.style import BLUE, VERMILION, panels
+from rehearsal_torch.reporting.style import BLUE, VERMILION, Wording, panels
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
 
@@ -19,18 +19,22 @@ def trained_parts(metrics: Mapping[str, Sequence[tuple[float, float]]]) -> list[
     ]
 
 
-def draw(metrics: Mapping[str, Sequence[tuple[float, float]]], part: str) -> Figure:
+def draw(
+    metrics: Mapping[str, Sequence[tuple[float, float]]], part: str, words: Wording | None = None
+) -> Figure:
     """The losses of one part.
 
     Args:
         metrics: Name to (epoch, value), of a run folder.
         part: Name of the part, one of `trained_parts`.
+        words: What the units of the rows are called; None for patients.
     """
     figure, [[axes]] = panels()
+    units = (words or Wording()).subjects
     lead = f"{part}/" if part else ""
     for name, label, colour, dash in (
-        (TRAIN, "training patients", BLUE, "-"),
-        (HELD_OUT, "held-out patients", VERMILION, "--"),
+        (TRAIN, f"training {units}", BLUE, "-"),
+        (HELD_OUT, f"held-out {units}", VERMILION, "--"),
     ):
         points = list(metrics.get(lead + name, ()))
         if points:

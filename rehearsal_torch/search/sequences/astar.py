@@ -15,6 +15,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4, Eq. 11, Algorithm 2 (App. E
 """
 
 import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -27,6 +28,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.baselines import greedy_sequence, nothing_open
@@ -100,14 +102,22 @@ class AStar(Search[CounterfactualReturn]):
         return cls(anchors, True, False, True, 1, False, None, budget_s, node_limit)
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses the return of an ensemble's worst member.
+        """Refuses the return of an ensemble's worst member, and rewards without a Lipschitz constant.
 
         Raises:
-            UnboundedError: if it is asked for.
+            UnboundedError: if one of them is asked for.
         """
         members = surrogate.members if isinstance(surrogate, EpisodeSurrogate) else 1
         if settings.get("members") == "worst" and members > 1:
             raise UnboundedError(NO_SUM)
+        reward = settings.get("reward")
+        if isinstance(reward, Reward) and isinstance(surrogate, EpisodeSurrogate):
+            names = surrogate.names
+            if not math.isfinite(reward.lipschitz(names, torch.ones(len(names), dtype=torch.float64))):
+                raise UnboundedError(
+                    "expected a reward with a Lipschitz constant, such as weights of states; this one jumps, "
+                    "as scores with limits do: use branch_and_bound or greedy_changes"
+                )
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns the optimal sequence, or the best found with its gap.

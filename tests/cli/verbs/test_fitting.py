@@ -30,6 +30,12 @@ class Untouched:
 
     kind = "look_back"
 
+    def surrogate_settings(self):
+        return {}
+
+    def reward_settings(self):
+        return {}
+
     def observations(self):
         raise AssertionError("it went on to fit")
 

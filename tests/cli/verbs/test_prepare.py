@@ -8,6 +8,8 @@ import pytest
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.verbs.prepare import main
+from rehearsal_torch.problems.episodes.machines import Machines
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.nhanes.dataset import Nhanes
 from rehearsal_torch.problems.nhanes.modules import CYCLES, columns_of
 from rehearsal_torch.problems.world_size import SampleSize
@@ -25,7 +27,7 @@ def answered(capsys, *typed):
     ("typed", "message"),
     [
         (["nhanse"], "nhanse: there is no such verb. Did you mean nhanes?"),
-        (["x"], "Choose from bermuda, nhanes"),
+        (["x"], "Choose from bermuda, machines, nhanes"),
         (
             ["nhanes"],
             "nhanes needs source= (the folder with the modules, DEMO_G.XPT and so on) and out= (the output "
@@ -172,3 +174,37 @@ def test_from_modules_to_a_world(capsys, tmp_path):
     assert world.generator.card["participants"] == 600
     assert "unlike" in world.generator.card["modules"]
     assert len(world.observations()) == 50
+
+
+def test_machines_are_written_with_their_task(tmp_path, capsys):
+    out = tmp_path / "example"
+    code, said = answered(capsys, "machines", f"out={out}", "machines=40", "seed=3")
+    assert code == 0
+    assert (
+        f"+experiment=own_episodes path={out / 'machines.csv'} dataset.task={out / 'machines.yaml'}"
+        in said.out
+    )
+    read = EpisodeTable(out / "machines.csv", out / "machines.yaml", seed=3)
+    world = Machines(machines=40, seed=3)
+    assert read.observations().fingerprint() == world.observations().fingerprint()
+    # Again into the same folder, but not over a file of somebody else.
+    assert answered(capsys, "machines", f"out={out}", "machines=40", "seed=3")[0] == 0
+    (out / "machines.yaml").write_text("mine: 1", encoding="utf-8")
+    code, said = answered(capsys, "machines", f"out={out}")
+    assert code == 2
+    assert "was not written by this command" in said.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("machines=0", "machines: expected a whole number of at least 1; got 0"),
+        ("seed=-1", "seed: expected a whole number of at least 0; got -1"),
+        ("seed=x", "seed: expected a whole number of at least 0; got x"),
+    ],
+)
+def test_numbers_of_machines_are_checked(tmp_path, capsys, typed, message):
+    code, said = answered(capsys, "machines", f"out={tmp_path}", typed)
+    assert code == 2
+    assert message in said.err
+    assert not list(tmp_path.iterdir())

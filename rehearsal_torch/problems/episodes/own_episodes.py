@@ -1,0 +1,272 @@
+"""A user-supplied table of episodes: units, observed at successive time steps under actions of the past.
+
+The table has one row for each unit and time; a task (`problems.episodes.task`) says what its columns mean.
+Units are split at random by their names, so that no unit is learnt from and decided for. Dose levels are
+fitted to the units to learn from. What other actions would have brought is unknown, so no decision is scored.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the checks are ours.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+
+from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
+from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.reading import TableError, table_file
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.files.schema import listed, meant
+from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
+from rehearsal_torch.problems.episodes.splits import split as split_units
+from rehearsal_torch.problems.episodes.steps import read_episodes
+from rehearsal_torch.problems.episodes.task import episode_task
+from rehearsal_torch.problems.problem import Problem
+
+CAUTION = (
+    "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
+    "influences both actions and states."
+)
+SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
+FEW_UNITS = 100
+"""Units to learn from below which the card warns."""
+
+
+class EpisodeTable(Problem):
+    """Units of a table, split by unit.
+
+    Args:
+        path: The table: a .csv or .csv.gz file, or a data frame.
+        task: What its columns mean: a YAML file, or its content.
+        seed: Seed of the split.
+        min_length: Shortest episode, in steps.
+        max_length: Longest episode; later steps are left out. None for no limit.
+        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
+        split: The split that the cases come from: "train", "validation" or "test".
+        keep_last: How many actions at the end of each episode stay as they were, because what they bring
+            comes after it. With costs, the last action would else be dropped for its cost alone.
+
+    Raises:
+        TableError: if there is no such file, or the table has faults; all are listed.
+        TaskError: if the task has faults; all are listed.
+        ValueError: if no case is left, or an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | pd.DataFrame | None,
+        task: str | Path | Mapping[str, Any] | EpisodeRoles | None,
+        seed: int = 0,
+        min_length: int = 2,
+        max_length: int | None = None,
+        horizon: int | None = None,
+        split: str = "test",
+        keep_last: int = 1,
+    ) -> None:
+        if split not in SHARES:
+            raise ValueError(f"expected split train, validation or test; got {split!r}")
+        if keep_last < 0:
+            raise ValueError(f"keep_last: expected at least 0 steps; got {keep_last}")
+        if isinstance(path, pd.DataFrame):
+            frame, where, self.source = path.reset_index(drop=True), "the table", "table in memory"
+        else:
+            frame, where = table_file(path), str(path)
+            self.source = Path(where).name
+        self.roles, self.split, self.keep_last = _task(task, frame, where), split, keep_last
+        found = read_episodes(frame, self.roles, where, min_length, max_length)
+        self.all, self.length, self.counts = found.episodes, found.length, found.counts
+        units = self.roles.words.units
+        if not self.all:
+            raise ValueError(
+                f"{where}: no {self.roles.words.unit} with at least {min_length} steps is left "
+                f"({dict(self.counts) or 'the table is too short'}): lower `min_length`, or see `missing` in "
+                "the task"
+            )
+        self.splits = split_units([each.identity for each in self.all], SHARES, seed, self.roles.words.unit)
+        self._check(where)
+        wanted = self.episodes(split)
+        if horizon is not None:
+            wanted = [each.first(horizon) for each in wanted if each.horizon >= horizon]
+        self.chosen = wanted
+        if not wanted:
+            raise ValueError(f"{where}: no {units} of split {split!r} have {horizon} steps: lower `horizon`")
+
+    def observations(self) -> Table:
+        """Transitions of the units to learn from, in the table's units."""
+        return transitions(self.episodes("train"))
+
+    def held_out(self) -> Table:
+        """Transitions of the validation units."""
+        return transitions(self.episodes("validation"))
+
+    def episodes(self, split: str = "train") -> list[Episode]:
+        """The episodes of a split."""
+        return [self.all[place] for place in self.splits[split]]
+
+    def surrogate_settings(self) -> Mapping[str, Any]:
+        """The columns of a model of transitions, and the number of levels."""
+        return self.roles.surrogate_settings()
+
+    def reward_settings(self) -> Mapping[str, Any]:
+        """The reward of a step, as the task has it."""
+        return self.roles.reward_settings()
+
+    def count(self) -> int:
+        """The number of units to decide on."""
+        return len(self.chosen)
+
+    def case(self, index: int) -> EpisodeCase:
+        """Unit number `index` of the split, in retrospect."""
+        if not 0 <= index < self.count():
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
+        episode = self.chosen[index]
+        fixed = torch.zeros(episode.horizon if self.keep_last else 0, dtype=torch.bool)
+        fixed[max(episode.horizon - self.keep_last, 0) :] = True
+        return EpisodeCase(episode, fixed)
+
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Empty: the outcome of other actions is unknown."""
+        return {}
+
+    def card(self) -> Mapping[str, Any]:
+        """Sizes, ranges, what was left out, levels, splits, source, words and caution."""
+        words, rows = self.roles.words, torch.cat([each.values for each in self.all])
+        lengths = sorted(each.horizon for each in self.all)
+        levels = self._levels()
+        units = {
+            each.name: each.unit for each in (*self.roles.varying, *self.roles.static, *self.roles.contextual)
+        }
+        learnt = len(self.splits["train"])
+        return {
+            "source": self.source,
+            "caution": CAUTION,
+            words.units: len(self.all),
+            "transitions": sum(lengths) - len(lengths),
+            "horizons": {
+                "min": lengths[0],
+                "median": lengths[len(lengths) // 2],
+                "max": lengths[-1],
+                "steps": dict(sorted(Counter(lengths).items())),
+            },
+            "length of a step": self.length,
+            "missing": {"policy": self._policy(), **self.counts},
+            "splits": {name: {words.units: len(places)} for name, places in self.splits.items()},
+            **(
+                {}
+                if learnt >= FEW_UNITS
+                else {
+                    f"caution: number of {words.units}": f"{learnt} to learn from: below {FEW_UNITS}, claims "
+                    "are worth little"
+                }
+            ),
+            **{f"caution: {name}": note for name, note in self._unseen(levels).items()},
+            "actions": {
+                each.name: _shown(each, row)
+                for each, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
+            },
+            "features": {
+                name: {
+                    "min": float(column.min()),
+                    "median": float(column.median()),
+                    "max": float(column.max()),
+                    **({"unit": units[name]} if units.get(name) else {}),
+                }
+                for name, column in zip(self.roles.names, rows.T, strict=True)
+            },
+            "fingerprint": transitions(self.all).fingerprint(),
+        }
+
+    def wording(self) -> Mapping[str, Any]:
+        """What units, steps and columns are called in reports."""
+        return self.roles.wording()
+
+    def _levels(self) -> DoseLevels:
+        """The levels of the actions, fitted to the units to learn from."""
+        names = [each.name for each in self.roles.actions]
+        levels = DoseLevels(names, self.roles.count)
+        levels.solve(self.observations().columns(names))
+        return levels
+
+    def _policy(self) -> str:
+        rule = self.roles.missing
+        return f"carry forward within {rule.steps} steps" if rule.rule == "carry" else rule.rule
+
+    def _unseen(self, levels: DoseLevels) -> dict[str, str]:
+        """A note for each action with given levels that no unit to learn from was given, or whose amounts
+        share levels.
+        """
+        table = self.observations()
+        found: dict[str, str] = {}
+        for each in self.roles.actions:
+            if not each.levels:
+                note = levels.notes.get(each.name, "")
+                found |= {f"levels of {each.name}": note} if note else {}
+                continue
+            seen = set(table.columns((each.name,))[:, 0].to(torch.long).tolist())
+            unseen = [name for place, name in enumerate(each.levels) if place not in seen]
+            if unseen:
+                found[f"levels of {each.name}"] = (
+                    f"{', '.join(unseen)} never occurs among the {self.roles.words.units} to learn from, and "
+                    "is not recommended"
+                )
+        return found
+
+    def _check(self, where: str) -> None:
+        """Refuses columns that have one value, and actions that never are, or always are, at their lowest
+        level, among the units to learn from.
+
+        Raises:
+            TableError: naming each of them.
+        """
+        table, faults = self.observations(), []
+        units = self.roles.words.units
+        names = [*self.roles.surrogate_settings()["varying"], *self.roles.surrogate_settings()["contextual"]]
+        for name in names:
+            column = table.columns((name,))
+            if bool((column == column[0]).all()):
+                faults.append(
+                    f"{name}: all values of the {units} to learn from are {float(column[0]):g}: a constant "
+                    "carries no information, take the column out"
+                )
+        for each in self.roles.actions:
+            column = table.columns((each.name,))[:, 0]
+            lowest = each.levels[0] if each.levels else "0"
+            if bool((column == 0).all()):
+                faults.append(
+                    f"{each.name}: it is {lowest} in all rows of the {units} to learn from: nothing can be "
+                    "learnt about other actions, take the column out"
+                )
+            elif not bool((column == 0).any()):
+                faults.append(
+                    f"{each.name}: it is never {lowest} among the {units} to learn from, so that nothing is "
+                    "known about it: "
+                    + ("take this level out" if each.levels else "subtract the usual amount, or give levels")
+                )
+        if faults:
+            raise TableError(listed(where, faults, "nothing was fitted"))
+
+
+def _task(
+    task: str | Path | Mapping[str, Any] | EpisodeRoles | None, frame: pd.DataFrame, where: str
+) -> EpisodeRoles:
+    """The task; if it has faults, columns that it names and the table lacks are reported with them."""
+    try:
+        return episode_task(task)
+    except TaskError as error:
+        names = [str(name) for name in frame.columns]
+        absent = [f"no column {name!r}; {meant(name, names)}" for name in error.named if name not in names]
+        if not absent:
+            raise
+        raise TaskError(f"{error.source} and {where}", [*error.faults, *absent], error.named) from error
+
+
+def _shown(action: Action, amounts: Sequence[float]) -> str:
+    """The levels of an action in words, given the amounts that they stand for."""
+    if action.levels:
+        return ", ".join(action.levels)
+    return f"none, {', '.join(f'{each:.4g}' for each in dict.fromkeys(amounts[1:]))} {action.unit}".strip()

@@ -1,0 +1,235 @@
+"""The roles of the columns of episodes, and what they set in the configuration of a method.
+
+A task (`problems.episodes.task`) says which columns are states, which are constant, which are actions, and
+what a step is worth. A model of transitions and the return of an episode take these as settings. The settings
+that the configuration brings along are those of the four-hour table of sepsis patients; a task's take their
+place. Settings of one's own, such as ``surrogate.varying=[wear]``, are kept.
+
+Actions with given levels are coded 0 ... L - 1 in the order of the task. A static column with named values
+becomes one column of 0 and 1 for each value but the first, "model=B".
+
+Source: ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rehearsal_torch.problems.episodes.stays import COLUMNS, CONTEXTUAL, DOSES, STATIC, VARYING
+
+LEVELS = 5
+"""Levels of a dose, where a configuration says nothing else."""
+_DEFAULTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "varying": (VARYING, VARYING[:-1]),
+    "static": (STATIC,),
+    "contextual": (CONTEXTUAL,),
+    "doses": (DOSES,),
+}
+_REWARD = "rehearsal_torch.objectives.episode_reward.episode_reward"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature of an episode.
+
+    Attributes:
+        name: The column.
+        unit: Its unit; empty if none was named.
+        low: The smallest possible value; None if open.
+        high: The largest possible value; None if open.
+        values: Named values, of a static column; empty for numbers.
+    """
+
+    name: str
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    values: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that it becomes in an episode."""
+        return tuple(f"{self.name}={value}" for value in self.values[1:]) or (self.name,)
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action, or one of its coordinates.
+
+    Attributes:
+        name: The column.
+        unit: The unit of a dose; empty for levels.
+        levels: The names of the levels, in order; empty for doses.
+        costs: The cost of each level, or of one unit of a dose, (1,); empty without a cost.
+        combine: How rows that fall into one step are joined: sum, mean or max.
+    """
+
+    name: str
+    unit: str = ""
+    levels: tuple[str, ...] = ()
+    costs: tuple[float, ...] = ()
+    combine: str = "sum"
+
+
+@dataclass(frozen=True)
+class Carry:
+    """What happens to missing values and steps.
+
+    Attributes:
+        rule: refuse, drop or carry.
+        steps: For carry, the number of steps in a row that are filled with the last value.
+    """
+
+    rule: str = "refuse"
+    steps: int = 0
+
+    @classmethod
+    def of(cls, plain: str | Mapping[str, int]) -> "Carry":
+        """The policy as written in a task."""
+        return cls(plain) if isinstance(plain, str) else cls("carry", int(plain["carry"]))
+
+
+@dataclass(frozen=True)
+class Words:
+    """What units and steps are called.
+
+    Attributes:
+        unit: One unit, such as machine.
+        units: Several of them.
+        step: The length of a step, such as week; empty if unknown.
+    """
+
+    unit: str
+    units: str
+    step: str = ""
+
+
+@dataclass(frozen=True)
+class EpisodeRoles:
+    """The content of a task of episodes; see `problems.episodes.task`.
+
+    Attributes:
+        unit: The column that says whose row it is.
+        time: The column of time.
+        step: The length of a step, in the unit of time; None if rows are steps.
+        varying: The states that a model predicts.
+        static: Columns that are constant over an episode.
+        contextual: Columns that vary, and that no action changes.
+        actions: The coordinates of an action.
+        count: Levels of every action.
+        weights: State to weight in the reward.
+        score: Parts of a score: part to criteria, as in `objectives.step_score`.
+        reward_name: What the reward is called; empty if it was not named.
+        missing: What happens to missing values and steps.
+        words: What units and steps are called.
+    """
+
+    unit: str
+    time: str
+    step: float | None
+    varying: tuple[Column, ...]
+    static: tuple[Column, ...]
+    contextual: tuple[Column, ...]
+    actions: tuple[Action, ...]
+    count: int
+    weights: Mapping[str, float] = field(default_factory=dict)
+    score: Mapping[str, Any] = field(default_factory=dict)
+    reward_name: str = ""
+    missing: Carry = field(default_factory=Carry)
+    words: Words = field(default_factory=lambda: Words("unit", "units"))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read beside unit and time."""
+        features = (*self.varying, *self.static, *self.contextual)
+        return (*(each.name for each in features), *(each.name for each in self.actions))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the episodes, in order."""
+        features = (*self.varying, *self.static, *self.contextual)
+        return (*(name for each in features for name in each.names), *(each.name for each in self.actions))
+
+    def surrogate_settings(self) -> dict[str, Any]:
+        """The settings of a model of transitions."""
+        return {
+            "varying": [each.name for each in self.varying],
+            "static": [name for each in self.static for name in each.names],
+            "contextual": [each.name for each in self.contextual],
+            "doses": [each.name for each in self.actions],
+            "levels": self.count,
+        }
+
+    def reward_settings(self) -> dict[str, Any]:
+        """The reward of a step as the node of a configuration."""
+        costs = {
+            each.name: list(each.costs) if each.levels else each.costs[0]
+            for each in self.actions
+            if each.costs
+        }
+        return {
+            "_target_": _REWARD,
+            "weights": dict(self.weights) or None,
+            "components": {part: dict(criteria) for part, criteria in self.score.items()} or None,
+            "costs": costs or None,
+            "doses": [each.name for each in self.actions],
+            "name": self.reward_name or None,
+        }
+
+    def wording(self) -> dict[str, Any]:
+        """The words for reports, as plain data: those of units and steps, and names and units of columns."""
+        units = {each.name: each.unit for each in self.varying if each.unit}
+        units |= {each.name: each.unit for each in self.actions if each.unit}
+        return {
+            "unit": self.words.unit,
+            "units": self.words.units,
+            "step": self.words.step,
+            "units_of": units,
+        }
+
+
+def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a model of transitions that a task decides.
+
+    Args:
+        node: The model's node of the configuration.
+        roles: The task's settings (`EpisodeRoles.surrogate_settings`).
+
+    Returns:
+        The task's settings, without those that the node has of its own.
+    """
+    found = {}
+    for name, value in roles.items():
+        own = node.get(name)
+        default = LEVELS if name == "levels" else None
+        if (
+            own is None
+            or own == default
+            or (isinstance(own, Sequence) and tuple(own) in _DEFAULTS.get(name, ()))
+        ):
+            found[name] = value
+    return found
+
+
+def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
+    """Whether a reward of the configuration is that of sepsis patients, for which a task's stands in: it has
+    neither weights nor costs nor a score, or its score reads columns of the four-hour table and none of the
+    task.
+
+    Args:
+        reward: The node of the reward; None without one.
+        columns: The columns of the episodes.
+    """
+    if reward is None:
+        return True
+    components = reward.get("components")
+    if not isinstance(components, Mapping):
+        return not reward.get("weights") and not reward.get("costs")
+    read = {
+        name.strip()
+        for criteria in components.values()
+        if isinstance(criteria, Mapping)
+        for quantity in criteria
+        for name in str(quantity).split("/")
+    }
+    return read <= set(COLUMNS) and not read & set(columns)

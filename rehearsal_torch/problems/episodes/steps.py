@@ -1,0 +1,247 @@
+"""From the rows of units to episodes: steps of equal length, missing values, and what is left out.
+
+Without a length of a step in the task, rows are steps, and the most frequent distance between two rows of a
+unit is that of a step. Distances that are no multiple of it are faults; a multiple is a gap of missing steps.
+With a length, a unit's rows since its first fall into steps of that length: of several rows in a step, the
+first known value of a state counts, and actions are added up, averaged, or the largest counts, as the task
+says. An action belongs to the state at the beginning of its step.
+
+Missing values and missing steps have one policy, that of the task:
+
+    refuse      faults
+    drop        the unit is left out
+    carry: m    the last value is kept for at most m steps in a row, of states and of actions; a unit that has
+                more missing, or misses a value from its first step on, is left out
+
+What was merged, carried and left out is counted. A static column must have one value in all rows of a unit;
+under ``carry`` an empty cell of it takes that value.
+
+Source: ours.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import torch
+
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.files.schema import listed
+from rehearsal_torch.problems.episodes.roles import EpisodeRoles
+from rehearsal_torch.problems.episodes.unit_rows import LINE, REMEDY, TIME, UNIT, unit_rows
+
+STEP = "\x1fstep"
+SLACK = 1e-6
+"""The share of a step by which a row may lie beside its time."""
+
+
+@dataclass(frozen=True)
+class UnitEpisodes:
+    """Episodes of a table, one for each unit.
+
+    Attributes:
+        episodes: In the order of their units.
+        length: The length of a step, in the unit of time.
+        counts: What was merged, carried and left out, reason to count.
+    """
+
+    episodes: tuple[Episode, ...]
+    length: float
+    counts: Mapping[str, int]
+
+
+def read_episodes(
+    frame: pd.DataFrame, roles: EpisodeRoles, source: str, min_length: int = 2, max_length: int | None = None
+) -> UnitEpisodes:
+    """The episodes of a table.
+
+    Args:
+        frame: The table; its index is the line number minus two.
+        roles: What its columns mean.
+        source: The table's name in messages.
+        min_length: Shortest episode kept, in steps, at least 2.
+        max_length: Longest episode; later steps are left out. None for no limit.
+
+    Raises:
+        TableError: if a column is missing, a cell cannot be read, is outside its range or, unless the task
+            says otherwise, missing, a static column changes, or steps differ in length; all faults are
+            listed.
+        ValueError: if a length is out of range.
+    """
+    if min_length < 2 or (max_length is not None and max_length < min_length):
+        raise ValueError(f"expected 2 <= min_length <= max_length; got {min_length} and {max_length}")
+    faults: list[str] = []
+    rows = unit_rows(frame, roles, faults)
+    length = 0.0
+    if len(rows):
+        faults += _changing(rows, roles)
+        length = _numbered(rows, roles, faults)
+    if faults:
+        raise TableError(listed(source, faults, "nothing was read"))
+    counts: Counter[str] = Counter()
+    if roles.step is not None:
+        rows = _merged(rows, roles, counts)
+    rows = _settled(rows, roles, counts)
+    return UnitEpisodes(_cut(rows, roles, min_length, max_length, counts), length, dict(counts))
+
+
+def _numbered(rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> float:
+    """Adds the number of each row's step, 0 at the unit's first row; returns the length of a step."""
+    unit, time = rows[UNIT].to_numpy(), rows[TIME].to_numpy(np.float64)
+    begins = np.r_[True, unit[1:] != unit[:-1]]
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(time)), 0))
+    odd = np.zeros(len(time), dtype=bool)
+    if roles.step is not None:
+        length = roles.step
+        rows[STEP] = np.floor((time - time[first]) / length + SLACK).astype(np.int64)
+    elif begins.all():
+        faults.append(f"{roles.time}: expected several rows for each {roles.words.unit}; every one has one")
+        rows[STEP] = 0
+        return 0.0
+    else:
+        apart = np.diff(time, prepend=time[0])
+        length = _most_frequent(apart[~begins])
+        share = np.where(begins, 0.0, apart / length)
+        odd = ~begins & ((np.abs(share - share.round()) > SLACK * np.maximum(1.0, share)) | (share < 0.5))
+        if odd.any():
+            place = int(odd.argmax())
+            faults.append(
+                f"{roles.time}: expected steps of {length:g}, the most frequent one; {roles.words.unit} "
+                f"{unit[place]} has {apart[place]:g} between lines {rows[LINE][place - 1]} and "
+                f"{rows[LINE][place]}, {int(odd.sum())} such rows: correct them, or merge rows into "
+                f"steps with `step: {length:g}` in the task"
+            )
+        total = np.minimum(share.round(), 2**40).astype(np.int64).cumsum()
+        rows[STEP] = total - total[first]
+    jump = np.where(begins | odd, 1, np.diff(rows[STEP].to_numpy(), prepend=0))
+    if (jump > 1).any() and roles.missing.rule == "refuse":
+        place = int((jump > 1).argmax())
+        faults.append(
+            f"{roles.time}: {int((jump > 1).sum())} gaps; {roles.words.unit} {unit[place]} lacks "
+            f"{int(jump[place]) - 1} steps between lines {rows[LINE][place - 1]} and {rows[LINE][place]}: "
+            f"{REMEDY}"
+        )
+    return length
+
+
+def _most_frequent(apart: np.ndarray) -> float:
+    """The most frequent distance, the smallest of ties; distances that agree to six digits are one."""
+    middle = float(np.median(apart))
+    _, which, often = np.unique(np.round(apart / middle, 6), return_inverse=True, return_counts=True)
+    return float(np.median(apart[which == often.argmax()]))
+
+
+def _changing(rows: pd.DataFrame, roles: EpisodeRoles) -> list[str]:
+    """The faults of static columns with several values within a unit."""
+    faults = []
+    for each in roles.static:
+        for name in each.names:
+            if name not in rows:
+                continue
+            first = rows.groupby(UNIT, sort=False)[name].transform("first")
+            other = (rows[name].notna() & (rows[name] != first)).to_numpy()
+            if other.any():
+                at = rows.iloc[int(other.argmax())]
+                faults.append(
+                    f"{each.name}: expected one value for each {roles.words.unit}; {at[UNIT]} has "
+                    f"another one in line {at[LINE]}: name it under varying or contextual"
+                )
+                break
+    return faults
+
+
+def _merged(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> pd.DataFrame:
+    """One row for each step that has rows."""
+    groups = rows.groupby([UNIT, STEP], sort=False)
+    kept = groups[[name for name in rows.columns if name not in (UNIT, STEP)]].first()
+    for each in roles.actions:
+        column = groups[each.name]
+        if each.combine == "sum":
+            kept[each.name] = column.sum(min_count=1)
+        else:
+            kept[each.name] = column.mean() if each.combine == "mean" else column.max()
+    if len(kept) < len(rows):
+        counts["rows merged into steps"] = len(rows) - len(kept)
+    return kept.reset_index()
+
+
+def _settled(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> pd.DataFrame:
+    """The rows after the policy for missing values and steps."""
+    names, most = list(roles.names), roles.missing.steps
+    begins = (rows[UNIT] != rows[UNIT].shift()).to_numpy()
+    jump = np.where(begins, 1, rows[STEP].diff().fillna(1).to_numpy())
+    if roles.missing.rule == "refuse":
+        return rows
+    reason = f"{roles.words.units} left out for missing values or steps"
+    if roles.missing.rule == "drop":
+        wrong = (jump > 1) | rows[names].isna().any(axis=1).to_numpy()
+        bad = rows[UNIT].isin(set(rows[UNIT][wrong]))
+        _count(counts, reason, rows[UNIT][bad].nunique())
+        return rows[~bad]
+    long = set(rows[UNIT][jump - 1 > most])
+    rows = rows[~rows[UNIT].isin(long)]
+    if not len(rows):
+        _count(counts, reason, len(long))
+        return rows
+    ends = rows.groupby(UNIT, sort=False)[STEP].max()
+    steps = (ends + 1).to_numpy(np.int64)
+    grid = pd.DataFrame(
+        {
+            UNIT: np.repeat(ends.index.to_numpy(), steps),
+            STEP: np.concatenate([np.arange(count) for count in steps]),
+        }
+    )
+    whole = grid.merge(rows, how="left", on=[UNIT, STEP])
+    inserted = whole[LINE].isna()
+    static = [name for each in roles.static for name in each.names]
+    filled = whole[names].copy()
+    moving = [name for name in names if name not in static]
+    filled[moving] = whole.groupby(UNIT, sort=False)[moving].ffill(limit=most)
+    for name in static:
+        known = whole.groupby(UNIT, sort=False)[name].transform("first")
+        filled[name] = whole[name].fillna(known)
+    lost = set(whole[UNIT][filled.isna().any(axis=1)])
+    kept = ~whole[UNIT].isin(lost)
+    carried = whole[names].isna() & kept.to_numpy()[:, None]
+    _count(counts, "missing steps filled by carrying forward", int((inserted & kept).sum()))
+    for name in names:
+        _count(counts, f"values of {name} carried forward", int((carried[name] & ~inserted).sum()))
+    _count(counts, reason, len(long | lost))
+    whole[names] = filled
+    return whole[kept]
+
+
+def _cut(
+    rows: pd.DataFrame,
+    roles: EpisodeRoles,
+    min_length: int,
+    max_length: int | None,
+    counts: Counter[str],
+) -> tuple[Episode, ...]:
+    """One episode for each unit that is long enough."""
+    unit, values = (
+        rows[UNIT].to_numpy(),
+        torch.from_numpy(rows[list(roles.names)].to_numpy(np.float64).copy()),
+    )
+    begins = [*np.flatnonzero(np.r_[True, unit[1:] != unit[:-1]]).tolist(), len(unit)] if len(unit) else []
+    episodes = []
+    for begin, end in pairwise(begins):
+        part = values[begin:end]
+        if max_length is not None and len(part) > max_length:
+            counts["steps behind the longest horizon"] += len(part) - max_length
+            part = part[:max_length]
+        if len(part) < min_length:
+            counts[f"{roles.words.units} with fewer than {min_length} steps"] += 1
+            continue
+        # A view would carry the whole table into every process.
+        episodes.append(Episode(str(unit[begin]), roles.names, part.clone()))
+    return tuple(episodes)
+
+
+def _count(counts: Counter[str], reason: str, number: int) -> None:
+    if number:
+        counts[reason] += int(number)

@@ -1,0 +1,153 @@
+import pytest
+import yaml
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from tests.toys.pumps import TASK, table, task
+
+
+@pytest.fixture(scope="module")
+def pumps():
+    return EpisodeTable(table(60), TASK)
+
+
+def test_a_file_and_a_frame_give_the_same(tmp_path, pumps):
+    table(60).to_csv(tmp_path / "pumps.csv", index=False)
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK, sort_keys=False), encoding="utf-8")
+    read = EpisodeTable(tmp_path / "pumps.csv", tmp_path / "task.yaml")
+    assert read.observations().fingerprint() == pumps.observations().fingerprint()
+    assert read.held_out().fingerprint() == pumps.held_out().fingerprint()
+    assert read.card()["source"] == "pumps.csv"
+    assert {**read.card(), "source": ""} == {**pumps.card(), "source": ""}
+
+
+def test_units_are_split_by_their_names(pumps):
+    names = {split: {each.identity for each in pumps.episodes(split)} for split in pumps.splits}
+    assert set.union(*names.values()) == {str(unit) for unit in range(1, 61)}
+    assert sum(map(len, names.values())) == 60
+    # More units, in another order, leave every unit where it was.
+    more = EpisodeTable(table(80).iloc[::-1], TASK)
+    for split, before in names.items():
+        assert {each.identity for each in more.episodes(split)} >= before
+    other = EpisodeTable(table(60), TASK, seed=1)
+    assert {each.identity for each in other.episodes("test")} != names["test"]
+    assert pumps.count() == len(names["test"]) == len(pumps.episodes("test"))
+
+
+def test_the_last_actions_stay_as_they_were(pumps):
+    assert pumps.case(0).fixed.tolist() == [False] * 5 + [True]
+    assert len(EpisodeTable(table(60), TASK, keep_last=0).case(0).fixed) == 0
+    assert EpisodeTable(table(60), TASK, keep_last=3).case(0).fixed.tolist() == [False] * 3 + [True] * 3
+    assert EpisodeTable(table(60), TASK, keep_last=99).case(0).fixed.all()
+    with pytest.raises(ValueError, match="keep_last: expected at least 0 steps; got -1"):
+        EpisodeTable(table(60), TASK, keep_last=-1)
+
+
+def test_cases_are_the_first_steps_of_those_long_enough():
+    problem = EpisodeTable(table(60), TASK, horizon=4, split="train")
+    assert {problem.case(index).episode.horizon for index in range(problem.count())} == {4}
+    assert problem.observations().fingerprint() == EpisodeTable(table(60), TASK).observations().fingerprint()
+    with pytest.raises(ValueError, match="no pumps of split 'test' have 9 steps: lower `horizon`"):
+        EpisodeTable(table(60), TASK, horizon=9)
+    with pytest.raises(IndexError, match="expected a case in 0"):
+        problem.case(problem.count())
+
+
+def test_no_decision_is_scored(pumps):
+    assert pumps.score(pumps.case(0), Decision(None, 0.0, status="no_action", reason="none")) == {}
+
+
+def test_the_card_counts_and_names(pumps):
+    card = pumps.card()
+    assert card["pumps"] == 60
+    assert card["transitions"] == 300
+    assert card["length of a step"] == 1
+    assert card["missing"] == {"policy": "refuse"}
+    assert card["actions"]["valve"] == "shut, half, open"
+    assert card["actions"]["oil"].startswith("none, ")
+    assert card["actions"]["oil"].endswith(" ml")
+    assert card["features"]["flow"]["unit"] == "l/s"
+    assert sum(each["pumps"] for each in card["splits"].values()) == 60
+    assert card["caution: number of pumps"].startswith(f"{len(pumps.splits['train'])} to learn from: below")
+    assert not any(word in str(card).lower() for word in ("patient", "stay", "sofa"))
+
+
+def test_doses_are_quantised_on_the_units_to_learn_from_alone(pumps):
+    frame = table(60)
+    learnt = {each.identity for each in pumps.episodes("train")}
+    frame.loc[~frame["pump"].astype(str).isin(learnt) & (frame["oil"] > 0), "oil"] *= 50
+    assert EpisodeTable(frame, TASK).card()["actions"] == pumps.card()["actions"]
+
+
+def test_what_was_carried_and_left_out_is_in_the_card():
+    frame = table(60)
+    frame.loc[3, "heat"] = None
+    frame = frame.drop(index=[13, 14])
+    counts = EpisodeTable(frame, task(missing={"carry": 1})).card()["missing"]
+    assert counts == {
+        "policy": "carry forward within 1 steps",
+        "values of heat carried forward": 1,
+        "pumps left out for missing values or steps": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"valve": "shut", "heat": 3.0},
+            "the table: 2 faults, nothing was fitted\n"
+            "- heat: all values of the pumps to learn from are 3: a constant carries no information, take "
+            "the column out\n"
+            "- valve: it is shut in all rows of the pumps to learn from: nothing can be learnt about other "
+            "actions, take the column out",
+        ),
+        (
+            {"oil": 4.0},
+            "the table: 1 fault, nothing was fitted\n"
+            "- oil: it is never 0 among the pumps to learn from, so that nothing is known about it: subtract "
+            "the usual amount, or give levels",
+        ),
+    ],
+)
+def test_columns_that_teach_nothing_are_refused(change, message):
+    with pytest.raises(TableError) as wrong:
+        EpisodeTable(table(60).assign(**change), TASK)
+    assert str(wrong.value) == message
+
+
+def test_a_level_that_never_occurs_is_told_and_not_recommended():
+    actions = {"valve": {"levels": ["shut", "half", "open", "burst"]}}
+    problem = EpisodeTable(table(60), task(actions=actions))
+    assert problem.card()["caution: levels of valve"] == (
+        "burst never occurs among the pumps to learn from, and is not recommended"
+    )
+    assert problem._levels().selectable.tolist() == [True, True, True, False]
+
+
+def test_faults_of_the_task_come_with_columns_that_the_table_lacks():
+    with pytest.raises(TaskError) as wrong:
+        EpisodeTable(table(60).drop(columns="demand"), task(levels=0))
+    assert wrong.value.faults == (
+        "levels: expected 2 to 1000 levels; got 0",
+        "no column 'demand'; there are pump, hour, flow, heat, bore, maker, valve, oil",
+    )
+
+
+def test_what_leaves_no_unit_says_why():
+    with pytest.raises(ValueError, match="no pump with at least 9 steps is left"):
+        EpisodeTable(table(60), TASK, min_length=9)
+    with pytest.raises(ValueError, match=r"no pump fell into split .* use more pumps"):
+        EpisodeTable(table(2), TASK)
+    with pytest.raises(ValueError, match="expected split train, validation or test; got 'tset'"):
+        EpisodeTable(table(60), TASK, split="tset")
+
+
+def test_the_values_are_those_of_the_table(pumps):
+    frame = table(60)
+    first = pumps.case(0).episode
+    own = frame[frame["pump"].astype(str) == first.identity]
+    names = ["flow", "heat", "bore", "demand", "oil"]
+    assert first.columns(names).tolist() == own[names].to_numpy().tolist()

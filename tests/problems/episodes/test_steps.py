@@ -1,0 +1,195 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.problems.episodes.steps import read_episodes
+from rehearsal_torch.problems.episodes.task import episode_task
+from tests.toys.pumps import table, task
+
+PLAIN = {
+    "varying": ["level"],
+    "static": ["size"],
+    "contextual": [],
+    "actions": {"valve": {"levels": 3}, "oil": {"unit": "ml"}},
+    "reward": {"weights": {"level": 1}},
+}
+
+
+def rows(*hours, unit=1, level=None, valve=None, oil=None, size=2.0):
+    count = len(hours)
+    return pd.DataFrame(
+        {
+            "pump": [unit] * count,
+            "hour": hours,
+            "level": np.arange(count) + 10.0 if level is None else level,
+            "size": size,
+            "valve": [0] * count if valve is None else valve,
+            "oil": [0.0] * count if oil is None else oil,
+        }
+    )
+
+
+def read(frame, min_length=2, max_length=None, **changes):
+    return read_episodes(frame, episode_task(task(**PLAIN, **changes)), "pumps.csv", min_length, max_length)
+
+
+def values(found, name="level", unit=0):
+    return found.episodes[unit].columns([name])[:, 0].tolist()
+
+
+def test_rows_are_steps_and_units_are_episodes():
+    found = read(pd.concat([rows(0, 1, 2), rows(5, 6, unit=7)], ignore_index=True))
+    assert [each.identity for each in found.episodes] == ["1", "7"]
+    assert found.episodes[0].names == ("level", "size", "valve", "oil")
+    assert found.episodes[0].values.tolist() == [[10, 2, 0, 0], [11, 2, 0, 0], [12, 2, 0, 0]]
+    assert (found.length, found.counts) == (1.0, {})
+
+
+def test_the_most_frequent_distance_is_a_step():
+    assert read(rows(0.0, 0.1, 0.2, 0.30000000000000004)).length == pytest.approx(0.1)
+    assert read(rows(0, 7, 14)).length == 7
+
+
+def test_other_distances_are_faults_with_their_lines():
+    with pytest.raises(TableError) as wrong:
+        read(pd.concat([rows(0, 1, 2), rows(0, 1, 2.5, 3.5, unit=7)], ignore_index=True))
+    assert str(wrong.value) == (
+        "pumps.csv: 1 fault, nothing was read\n"
+        "- hour: expected steps of 1, the most frequent one; pump 7 has 1.5 between lines 6 and 7, 1 such "
+        "rows: correct them, or merge rows into steps with `step: 1` in the task"
+    )
+    with pytest.raises(TableError, match="several rows for each pump; every one has one"):
+        read(pd.concat([rows(0), rows(0, unit=2)], ignore_index=True))
+
+
+def test_gaps_are_faults_unless_the_task_says_otherwise():
+    frame = pd.concat([rows(0, 1, 4, 5), rows(0, 1, unit=7)], ignore_index=True)
+    with pytest.raises(
+        TableError, match=r"1 gaps; pump 1 lacks 2 steps between lines 3 and 4: add them, or say"
+    ):
+        read(frame)
+    dropped = read(frame, missing="drop")
+    assert [each.identity for each in dropped.episodes] == ["7"]
+    assert dropped.counts == {"pumps left out for missing values or steps": 1}
+
+
+def test_values_are_carried_forward_within_the_limit():
+    frame = rows(0, 1, 4, 5, level=[1.0, 2.0, 5.0, 6.0], valve=[0, 1, 2, 0], oil=[0.0, 3.0, 0.0, 4.0])
+    found = read(frame, missing={"carry": 2})
+    assert values(found) == [1, 2, 2, 2, 5, 6]
+    assert values(found, "valve") == [0, 1, 1, 1, 2, 0]
+    assert values(found, "oil") == [0, 3, 3, 3, 0, 4]
+    assert found.counts == {"missing steps filled by carrying forward": 2}
+    both = pd.concat([frame, rows(0, 1, unit=7)], ignore_index=True)
+    short = read(both, missing={"carry": 1})
+    assert [each.identity for each in short.episodes] == ["7"]
+    assert short.counts == {"pumps left out for missing values or steps": 1}
+
+
+def test_empty_cells_are_carried_like_missing_steps():
+    frame = rows(0, 1, 2, 3, level=[1.0, None, None, 4.0], size=[2.0, None, 2.0, None])
+    found = read(frame, missing={"carry": 2})
+    assert values(found) == [1, 1, 1, 4]
+    assert found.counts == {"values of level carried forward": 2, "values of size carried forward": 2}
+    # An empty cell behind a gap counts with the gap.
+    gap = pd.concat([rows(0, 3, 4, level=[1.0, None, 4.0]), rows(0, 1, unit=7)], ignore_index=True)
+    assert read(gap, missing={"carry": 3}).counts["values of level carried forward"] == 1
+    assert [each.identity for each in read(gap, missing={"carry": 2}).episodes] == ["7"]
+
+
+def test_nothing_is_carried_from_one_unit_to_the_next_or_backwards():
+    frame = pd.concat(
+        [rows(0, 1, 2), rows(0, 1, 2, unit=7, level=[None, 1.0, 2.0]), rows(0, 1, unit=8, size=None)],
+        ignore_index=True,
+    )
+    found = read(frame, missing={"carry": 5})
+    assert [each.identity for each in found.episodes] == ["1"]
+    assert found.counts == {"pumps left out for missing values or steps": 2}
+
+
+def test_rows_are_merged_into_steps_of_a_given_length():
+    frame = rows(
+        0,
+        0.4,
+        0.9,
+        1.0,
+        2.5,
+        level=[1.0, 2.0, 3.0, 4.0, 5.0],
+        valve=[0, 2, 1, 1, 0],
+        oil=[1.0, 2.0, 4.0, 0.0, 8.0],
+    )
+    found = read(frame, step=1)
+    # The first state of a step, the largest level, the sum of doses.
+    assert values(found) == [1, 4, 5]
+    assert values(found, "valve") == [2, 1, 0]
+    assert values(found, "oil") == [7, 0, 8]
+    assert (found.length, found.counts) == (1.0, {"rows merged into steps": 2})
+
+
+def test_merged_doses_may_be_averaged():
+    actions = {"valve": {"levels": 3}, "oil": {"unit": "ml", "combine": "mean"}}
+    frame = rows(0, 0.5, 1, oil=[1.0, 4.0, 0.0])
+    found = read_episodes(frame, episode_task(task(**{**PLAIN, "actions": actions}, step=1)), "pumps.csv")
+    assert values(found, "oil") == [2.5, 0]
+
+
+def test_a_step_without_rows_is_a_gap():
+    frame = rows(0, 1, 3)
+    with pytest.raises(TableError, match="1 gaps; pump 1 lacks 1 steps between lines 3 and 4"):
+        read(frame, step=1)
+    assert values(read(frame, step=1, missing={"carry": 1})) == [10, 11, 11, 12]
+
+
+def test_a_static_column_that_changes_is_a_fault():
+    with pytest.raises(
+        TableError, match=r"size: expected one value for each pump; 1 has another one in line 4"
+    ):
+        read(rows(0, 1, 2, size=[2.0, 2.0, 3.0]))
+
+
+def test_all_faults_are_reported_together():
+    frame = table(2, 5).drop(index=[2])
+    frame["flow"] = frame["flow"].astype(object)
+    frame.loc[4, "flow"] = "x"
+    frame.loc[6, "bore"] = 99.0
+    with pytest.raises(TableError) as wrong:
+        read_episodes(frame, episode_task(task()), "pumps.csv")
+    text = str(wrong.value)
+    assert text.startswith("pumps.csv: 3 faults, nothing was read\n")
+    assert "flow: expected numbers; got 'x' in line 6 (pump 1)" in text
+    assert "bore: expected one value for each pump; 2 has another one in line 8" in text
+    assert "hour: 1 gaps; pump 1 lacks 1 steps between lines 3 and 5" in text
+
+
+def test_short_episodes_are_left_out_and_long_ones_cut():
+    frame = pd.concat([rows(0, 1), rows(*range(9), unit=2), rows(*range(4), unit=3)], ignore_index=True)
+    found = read(frame, min_length=3, max_length=5)
+    assert [(each.identity, each.horizon) for each in found.episodes] == [("2", 5), ("3", 4)]
+    assert found.counts == {"pumps with fewer than 3 steps": 1, "steps behind the longest horizon": 4}
+    with pytest.raises(ValueError, match="expected 2 <= min_length <= max_length; got 1 and None"):
+        read(frame, min_length=1)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    some.lists(some.booleans(), min_size=2, max_size=12).filter(lambda kept: sum(kept) >= 2),
+    some.integers(1, 4),
+)
+def test_carrying_gives_the_last_known_value_or_leaves_the_unit_out(kept, limit):
+    """Compared with a loop over hours."""
+    hours = [hour for hour, here in enumerate(kept) if here]
+    other = rows(0, 1, unit=9)
+    frame = pd.concat([rows(*hours, level=[float(hour) for hour in hours]), other], ignore_index=True)
+    found = read(frame, missing={"carry": limit}, step=1)
+    expected, since = [], 0
+    for hour in range(hours[0], hours[-1] + 1):
+        since = 0 if kept[hour] else since + 1
+        expected.append(float(hour - since) if since <= limit else None)
+    if None in expected:
+        assert [each.identity for each in found.episodes] == ["9"]
+    else:
+        assert torch.equal(found.episodes[0].columns(["level"])[:, 0], torch.tensor(expected).double())

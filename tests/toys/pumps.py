@@ -1,0 +1,43 @@
+"""A small table of episodes: pumps, hour by hour, with every kind of column."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+
+TASK = {
+    "unit": "pump",
+    "time": "hour",
+    "varying": {"flow": {"unit": "l/s", "range": [0, 100]}, "heat": None},
+    "static": {"bore": {"unit": "mm"}, "maker": {"values": ["A", "B", "C"]}},
+    "contextual": ["demand"],
+    "actions": {
+        "valve": {"levels": ["shut", "half", "open"], "cost": {"half": 1, "open": 3}},
+        "oil": {"unit": "ml", "cost": 0.5},
+    },
+    "reward": {"weights": {"flow": 0.25}, "score": {"hot": {"heat": {"> 10": 2}}}},
+}
+
+
+def task(**changes):
+    return {**copy.deepcopy(TASK), **changes}
+
+
+def table(units=30, steps=6, seed=0):
+    """A frame of `units` pumps with `steps` rows each; the last pump is called as the first plus `units`."""
+    draws = np.random.default_rng(seed)
+    rows = units * steps
+    unit = np.repeat(np.arange(units), steps)
+    return pd.DataFrame(
+        {
+            "pump": unit + 1,
+            "hour": np.tile(np.arange(steps), units),
+            "flow": draws.uniform(20, 80, rows).round(3),
+            "heat": draws.normal(8, 4, rows).round(3),
+            "bore": (unit % 5 + 10).astype(float),
+            "maker": np.array(["A", "B", "C"])[unit % 3],
+            "demand": draws.uniform(0, 1, rows).round(3),
+            "valve": np.array(["shut", "half", "open"])[draws.integers(0, 3, rows)],
+            "oil": np.where(draws.random(rows) < 0.5, 0.0, draws.uniform(1, 9, rows).round(2)),
+        }
+    )
