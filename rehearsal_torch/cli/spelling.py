@@ -26,7 +26,10 @@ def typed_as(script: str) -> list[str]:
     Args:
         script: The command's name, which is that of its script: ``train``, ``cross_validate``.
     """
-    if Path(sys.argv[0]).stem != PROGRAM and checkout() is not None:
+    started = Path(sys.argv[0])
+    if started.name == "__main__.py" and started.parent.name == __package__.partition(".")[0]:
+        return ["python", "-m", started.parent.name, script.replace("_", "-")]
+    if started.stem != PROGRAM and checkout() is not None:
         return ["python", f"scripts/{script}.py"]
     return [PROGRAM, script.replace("_", "-")]
 

@@ -37,6 +37,8 @@ __all__ = [
     "read_table",
     "table_file",
 ]
+# The number of rows by which a column of two texts is told.
+TWO = 10_000
 # The beginning of a date as text.
 DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 
@@ -162,7 +164,8 @@ def number_faults(
         if text.any():
             cell = rows[name][text].iloc[0]
             faults.append(
-                f"{name}: expected numbers; got {str(cell)[:60]!r}{_at(rows, text)}: {_as_number(cell)}"
+                f"{name}: expected numbers; got {str(cell)[:60]!r}{_at(rows, text)}: "
+                f"{_of_two(rows[name]) or _as_number(cell)}"
             )
         if bad.any():
             faults.append(
@@ -187,6 +190,16 @@ def number_faults(
                     "with: use another unit"
                 )
     return faults
+
+
+def _of_two(column: pd.Series) -> str | None:
+    """How a column with two texts may be written as numbers; None for other columns."""
+    cells = column.dropna().head(TWO).tolist()
+    texts = sorted({each[:30] for each in cells if isinstance(each, str)})
+    numeric = any(DATE.match(each) or re.match(r"\s*[+-]?[.\d]", each) for each in texts)
+    if len(texts) != 2 or numeric or not all(isinstance(each, str) for each in cells):
+        return None
+    return f"it has two values, {texts[0]!r} and {texts[1]!r}: write 0 and 1"
 
 
 def _as_number(cell: object) -> str:

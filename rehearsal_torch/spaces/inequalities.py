@@ -39,7 +39,9 @@ _TOKEN = re.compile(
 _PLAIN = re.compile(r"[^\W\d][\w.]*\Z")
 _SIGNS = {"<=": "<=", ">=": ">=", "≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
 CLOSED = "a bound belongs to the region; for whole numbers below 3 write <= 2"
-EQUAL = "a region has an interior; write an interval, such as 1.5 <= grade <= 2.5"
+EQUAL = (
+    "a region has an interior; write an interval, such as 1.5 <= grade <= 2.5, or >= 1 for a yes/no outcome"
+)
 OTHERS = {"<": CLOSED, ">": CLOSED, "=": EQUAL, "==": EQUAL, "!=": EQUAL, "≠": EQUAL}
 WHAT = "a number, a name or ("
 

@@ -29,6 +29,13 @@ def test_both_spellings(monkeypatch, script, as_script, as_verb, program):
     assert spoken(script) == as_verb
 
 
+def test_the_package_is_typed_as_it_was_started(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/somewhere/rehearsal_torch/__main__.py", "train"])
+    assert spoken("learn_graph") == "python -m rehearsal_torch learn-graph"
+    monkeypatch.setattr(sys, "argv", ["/somewhere/other/__main__.py"])
+    assert spoken("train") == "python scripts/train.py"
+
+
 def test_without_a_checkout_there_are_no_scripts(monkeypatch):
     monkeypatch.setattr(spelling, "checkout", lambda: None)
     monkeypatch.setattr(sys, "argv", ["ipykernel_launcher.py"])

@@ -41,6 +41,7 @@ from rehearsal_torch.spaces.inequalities import InequalityError, inequalities
 
 _NOT_THERE = re.compile(r"(context|box|region): ('.*'|\".*\") is not in the graph; (.*)\Z", re.DOTALL)
 _BRACES = re.compile(r"->\s*\{|\}\s*<?->")
+_TABS = re.compile(r"^ *\t", re.MULTILINE)
 _PATHS = ("graph", "context", "box", "region", "candidates", "unit")
 
 
@@ -90,7 +91,10 @@ def written_problem(path: str | Path | None) -> WrittenProblem:
     except PlainFileError as error:
         # Braces and commas have a meaning of their own in YAML's lists in brackets.
         hint = ': put arrows with braces in quotes, such as "{a b} -> c"' if _BRACES.search(text) else ""
+        hint = ": indent lines with blanks, not with tabs" if _TABS.search(text) else hint
         raise ProblemError(f"{error}{hint}", ()) from error
+    if plain is None:
+        raise ProblemError(f"{file} is empty: draft a problem file from a table by rehearsal init TABLE", ())
     if not isinstance(plain, dict):
         got = type(plain).__name__
         raise ProblemError(f"{file}: expected the parts {', '.join(ProblemForm.model_fields)}; got {got}", ())

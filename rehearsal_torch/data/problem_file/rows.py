@@ -3,12 +3,17 @@
 Source: ours.
 """
 
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.tables.query import read_query
+
+# The number of files of a folder among which the one that was meant is looked for.
+MANY = 1000
 
 
 def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTable | None:
@@ -28,9 +33,7 @@ def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTab
         else:
             file = folder / str(form.file)
             if not file.is_file():
-                found.fault(
-                    part, f"there is no file {file}: the name is relative to the folder of the problem file"
-                )
+                found.fault(part, _missing(file))
                 return None
             table = read_table(
                 file, part, faults, separator=form.separator, decimal=form.decimal, sheet=form.sheet
@@ -41,3 +44,14 @@ def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTab
     for each in faults:
         found.fault(part, f"{table.where}: {each}")
     return table
+
+
+def _missing(file: Path) -> str:
+    if file.is_dir():
+        return f"there is a folder, not a file, at {file}"
+    beside = [each.name for each in islice(file.parent.iterdir(), MANY)] if file.parent.is_dir() else []
+    near = get_close_matches(file.name, beside, 1, 0.6)
+    remedy = (
+        f"did you mean {near[0]!r}?" if near else "the name is relative to the folder of the problem file"
+    )
+    return f"there is no file {file}: {remedy}"

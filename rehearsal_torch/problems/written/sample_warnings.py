@@ -8,6 +8,7 @@
     desired already          more than 80% of the rows lie in the desired region
     desired region unseen    no row, or every row, lies in it
     beyond the rows          an action may be set further than any row goes
+    present value outside    an action has a value in a case that it may not be set to
 
 Source: ours; `data.graph_check` for the test of the graph.
 """
@@ -66,6 +67,7 @@ def warned(problem: OwnProblem) -> list[str]:
             f"{inside:.0%} of the rows lie in the desired region already: there is little left to avoid",
         )
     _beyond(problem)
+    _present(problem)
     return found.warnings
 
 
@@ -81,4 +83,25 @@ def _beyond(problem: OwnProblem) -> None:
                 key("variables", name, "range"),
                 f"may be set from {lower:g} to {upper:g}; the rows go from {low:g} to {high:g}: beyond them "
                 "nothing was observed",
+            )
+
+
+def _present(problem: OwnProblem) -> None:
+    """Warnings of present values outside of what an action may be set to: leaving it alone may be better than
+    all that is offered.
+    """
+    found, bounds = problem.problem.findings, problem.task.box.bounds()
+    for name, values in problem.present.items():
+        lower, upper = bounds[name]
+        outside = [
+            f"case {case} has {value:g}"
+            for case, value in zip(problem.identities, values.tolist(), strict=True)
+            if value < lower or value > upper
+        ]
+        if outside:
+            more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+            found.warn(
+                key("variables", name, "range"),
+                f"may be set from {lower:g} to {upper:g}, and {outside[0]} at present{more}: what is offered "
+                "does not hold the present value, which may be better",
             )

@@ -54,7 +54,10 @@ def _alterations(card: dict[str, Any]) -> list[str]:
     if known:
         said.append(f"Known of each case before deciding: {', '.join(known)}.")
     if known:
-        said.append("Which values the candidates had before is not recorded: no action leaves them alone.")
+        said.append(
+            "No action means what usually happens to such a case, not the values that the candidates have "
+            "now."
+        )
     share = finite(card.get("desired"))
     if share is not None:
         said.append(f"Of the rows that the method learnt from, {100 * share:.1f}% have such an outcome.")

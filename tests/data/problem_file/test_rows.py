@@ -29,8 +29,19 @@ def test_faults_are_collected(tmp_path):
     assert rows_of(DataForm(sql="mysql://secret", query="q"), tmp_path, "data", found) is None
     assert found.faults == [
         f"data: {tmp_path / 't.csv'}: several columns are called a: keep one of each",
-        f"cases: there is no file {tmp_path / 'u.csv'}: the name is relative to the folder of the problem "
-        "file",
+        f"cases: there is no file {tmp_path / 'u.csv'}: did you mean 't.csv'?",
         "data: only SQLite is read, as sqlite:///FILE; save the result of the query in your data base as "
         "CSV, Excel or Parquet, and name that file under data",
+    ]
+
+
+def test_a_table_that_is_not_there_is_told_as_what_is_there(tmp_path):
+    found = Findings("problem.yaml", {})
+    (tmp_path / "rows").mkdir()
+    for name in ("rows", "elsewhere.csv"):
+        assert rows_of(DataForm(file=name), tmp_path, "data", found) is None
+    assert found.faults == [
+        f"data: there is a folder, not a file, at {tmp_path / 'rows'}",
+        f"data: there is no file {tmp_path / 'elsewhere.csv'}: the name is relative to the folder of the "
+        "problem file",
     ]

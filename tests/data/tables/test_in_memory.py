@@ -54,7 +54,7 @@ WRONG = {
     "beyond": ([1.0, 2.0, float("-inf")], "beyond: 1 of 3 values are missing or infinite in line 4"),
     "ward": (
         ["low", "high", "low"],
-        "ward: expected numbers; got 'low' in line 2: encode strings as numbers",
+        "ward: expected numbers; got 'low' in line 2: it has two values, 'high' and 'low': write 0 and 1",
     ),
     "told": ([True, None, False], "told: 1 of 3 values are missing or infinite in line 3"),
     "day": (
@@ -89,7 +89,7 @@ def test_all_faults_of_a_frame_are_one_paragraph(make):
         (pd.to_datetime(pd.Series(["2020-01-31"] * 2)).astype("category"), "got '2020-01-31 00:00:00'"),
         (pd.Series(["2020-01-31", "31.1.2020"]), "got '2020-01-31' in line 2: write dates"),
         (pd.Series([1 + 2j, 3]), "got '.1.2j.' in line 2: split complex numbers into two columns"),
-        (pd.Series(["a", "b"], dtype="category"), "got 'a' in line 2: encode strings as numbers"),
+        (pd.Series(["a", "b", "c"], dtype="category"), "got 'a' in line 2: encode strings as numbers"),
         (pd.Series([1.0, 1e200]), "1e.200 in line 3 is too large to compute with"),
         (pd.Series([[1], [2]]), r"got '\[1\]' in line 2: encode"),
     ],

@@ -33,6 +33,17 @@ def test_each_case_has_its_own_bounds(written):  # noqa: F811
     assert [problem.case(place).identity for place in range(2)] == ["1", "2"]
 
 
+def test_what_no_action_means_is_said_where_present_values_are_known(written):  # noqa: F811
+    problem = OwnProblem(written(cases=[{"x": 0, "a": 0.5}, {"x": 1, "a": -0.5}]))
+    assert list(problem.present) == ["a"]
+    assert problem.present["a"].tolist() == [0.5, -0.5]
+    assert "the present values of a count for bounds alone" in problem.card()["caution: no action"]
+    assert problem.notes()[-1] == problem.card()["caution: no action"]
+    without = OwnProblem(written(cases=[{"x": 0}]))
+    assert without.present == {}
+    assert "caution: no action" not in without.card()
+
+
 def test_held_out_rows_are_bounded_by_their_own_values(written):  # noqa: F811
     file = written(
         bounds={"a": ["current - 0.1", "current + 5"]},

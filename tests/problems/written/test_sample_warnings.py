@@ -65,3 +65,10 @@ def test_variables_outside_the_graph_are_not_looked_at(written):  # noqa: F811
     variables = QUIET["variables"] | {"extra": "other"}
     found = said(written(**QUIET | {"variables": variables}, desired="y - 2*z >= 0"), rows)
     assert [each.partition(": ")[2] for each in found] == ["is in no edge of the graph, and so is not used"]
+
+
+def test_present_values_outside_of_what_is_offered_are_told(written):  # noqa: F811
+    cases = [{"x": 0, "a": 0.5}, {"x": 1, "a": -3}, {"x": 1, "a": 4}]
+    (sentence,) = [each for each in said(written(cases=cases)) if "at present" in each]
+    assert "variables.a.range: may be set from -1 to 1, and case 2 has -3 at present and 1 more" in sentence
+    assert not [each for each in said(written(cases=cases[:1])) if "at present" in each]
