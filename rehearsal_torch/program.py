@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
@@ -116,11 +117,14 @@ def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
             f"{PROGRAM} {verb}",
             "Leave one of the two out",
         )
-    whole = key == "problem" or f"+experiment={OWN_PROBLEM}" in rest
+    named = [text.partition("=")[2] for text in rest if text.startswith("+experiment=")]
+    # A name that is nearly that one is answered where experiments are looked up.
+    whole = key == "problem" or any(get_close_matches(each, [OWN_PROBLEM], 1, 0.85) for each in named)
     if Path(file).suffix.lower() in _YAML and not whole:
         remedy = (
-            f"Name a task as dataset.task={file}, a problem file beside +experiment={OWN_PROBLEM}, a "
-            "configuration of the project as +experiment=NAME, and a run folder as resume=FOLDER"
+            f"A problem file is decided by {PROGRAM} {verb} {file} +experiment={OWN_PROBLEM}; name a task as "
+            f"dataset.task={file}, a configuration of the project as +experiment=NAME, and a run folder as "
+            "resume=FOLDER"
         )
         raise UserError(
             f"expected a data file, such as table.csv; {file} is a YAML file", f"{PROGRAM} {verb}", remedy

@@ -97,7 +97,8 @@ def test_the_version(capsys):
         (["decide", "a.csv", "path=b.csv"], "a.csv is short for path=a.csv, which is given as well"),
         (
             ["decide", "run.yaml"],
-            "expected a data file, such as table.csv; run.yaml is a YAML file. Name a task as "
+            "expected a data file, such as table.csv; run.yaml is a YAML file. A problem file "
+            "is decided by rehearsal decide run.yaml +experiment=own_problem; name a task as "
             "dataset.task=run.yaml",
         ),
         (
@@ -182,7 +183,12 @@ def test_a_problem_file_is_the_file_of_its_experiment_and_of_the_check():
         "+experiment=own_problem",
     ]
     assert with_file("check", ["my problem.yaml"], "problem") == ["problem=my problem.yaml"]
-    with pytest.raises(UserError, match=r"a problem file beside \+experiment=own_problem"):
+    # A slip in the name is answered where the experiments are looked up.
+    assert with_file("decide", ["problem.yaml", "+experiment=own_problm"], "path") == [
+        "path=problem.yaml",
+        "+experiment=own_problm",
+    ]
+    with pytest.raises(UserError, match=r"A problem file is decided by rehearsal decide problem\.yaml"):
         with_file("decide", ["problem.yaml", "+experiment=own_table"], "path")
 
 
