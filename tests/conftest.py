@@ -115,6 +115,51 @@ def sepsis_run(tmp_path):
     return sequences(tmp_path / "run")
 
 
+MACHINE_WORDS = {
+    "unit": "machine",
+    "units": "machines",
+    "step": "week",
+    "units_of": {"wear": "%"},
+    "levels": {"service": ["none", "minor", "major"], "load": ["full", "reduced"]},
+}
+MACHINE_REWARD = {
+    "components": {"worn": {"wear": {"> 50": 1}}},
+    "costs": {"service": [0, 1, 4]},
+    "name": "risk and cost",
+}
+
+
+def machines(folder: Path, **edited) -> Path:
+    """A run on episodes that are not of patients, with the configuration of one on patients, whose names the
+    words of its data set stand in for; `edited` replaces parts of ``run.json``.
+    """
+    sequences(folder)
+    lines = [decision(index) for index in range(2)]
+    for line in lines:
+        line["identity"] = line["identity"].removeprefix("stay-")
+        line["hidden_cause"] = {
+            "tipping": 0.25,
+            "covariate": "wear",
+            "doses": 0.1,
+            "state": "wear",
+            "explained": 0.5,
+        }
+        line["trajectory"] |= {
+            "doses": [[0.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
+            "observed_doses": [[0.0, 0.0], [2.0, 1.0], [0.0, 0.0]],
+        }
+    (folder / "decisions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (folder / "truth.csv").unlink()
+    words = {"words": MACHINE_WORDS, "reward": MACHINE_REWARD, "actions": ["service", "load"]}
+    (folder / "run.json").write_text(json.dumps({"seed": 0, "kind": "look_back"} | words | edited))
+    return folder
+
+
+@pytest.fixture
+def machine_run(tmp_path):
+    return machines(tmp_path / "machines")
+
+
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory):
     """A sequence run that has been reported once, and what was printed; to be read only."""

@@ -69,8 +69,8 @@ class Problem(ABC):
         return {}
 
     def wording(self) -> Mapping[str, Any]:
-        """What units, steps and columns of its episodes are called in reports: ``unit``, ``units``, ``step``
-        and ``units_of``, column to unit; empty by default.
+        """What units, steps and columns of its episodes are called in reports: ``unit``, ``units``, ``step``,
+        ``units_of``, column to unit, and ``levels``, action to the names of its levels; empty by default.
         """
         return {}
 

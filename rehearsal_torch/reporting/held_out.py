@@ -20,7 +20,7 @@ from rehearsal_torch.evaluation.noise_recovery import HELD_OUT, POINT
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import alteration_report, trial_report
-from rehearsal_torch.reporting.style import wording
+from rehearsal_torch.reporting.style import worded
 from rehearsal_torch.reporting.summary import summary
 
 Figures = dict[str, dict[str, float | int]]
@@ -48,7 +48,7 @@ def held_out(folder: str | Path) -> Figures:
         found = {str(row.pop("method")): row for row in alteration_report.summary_rows(run)}
         found = {name: row for name, row in found.items() if math.isfinite(float(row["probability"]))}
     else:
-        rows = summary(run, wording(run.config, run.words))
+        rows = summary(run, worded(run))
         found = {_named(row.pop("search"), row.pop("k", None)): row for row in rows}
     return {name: _finite(row) for name, row in found.items()}
 

@@ -29,7 +29,7 @@ from rehearsal_torch.reporting.figures import (
 )
 from rehearsal_torch.reporting.figures import patient_trajectory as patient_trajectory
 from rehearsal_torch.reporting.page.run_page import write_page
-from rehearsal_torch.reporting.style import Wording, drawing, save, wording
+from rehearsal_torch.reporting.style import Wording, drawing, save, worded
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
 
 
@@ -46,7 +46,7 @@ def report(folder: str | Path) -> str:
         FileNotFoundError: if the folder is not a run folder.
     """
     run = read(folder)
-    words = wording(run.config, run.words)
+    words = worded(run)
     written: list[Path] = []
     if trial_report.concerns(run):
         shown = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])

@@ -24,6 +24,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from rehearsal_torch.evaluation.recorded_run import Recorded
+
 BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW, BLACK = (
     "#0072B2",
     "#E69F00",
@@ -116,13 +118,22 @@ class Dose:
 
     Attributes:
         letter: Label of arrows.
-        name: Name of the drug.
+        name: Name of the drug, or of whatever else is set.
         unit: Unit of the dose; empty if unknown.
+        levels: The names of its levels 0, 1, ..., in order; empty for amounts, and if unknown.
+        upwards: What a larger value means, in words.
     """
 
     letter: str
     name: str
     unit: str
+    levels: tuple[str, ...] = ()
+    upwards: str = "more"
+
+    def level(self, value: object) -> str:
+        """The name of a level; empty for anything that is not the number of a named level."""
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return next((name for place, name in enumerate(self.levels) if number and place == value), "")
 
 
 @dataclass(frozen=True)
@@ -139,6 +150,8 @@ class Wording:
         subjects: What several are called.
         actions: What several coordinates of actions are called.
         file: The name of the figure of one unit.
+        episode: What an episode is called in sentences: by the name of its unit, where the data set has one.
+        episodes: What several are called.
     """
 
     variable: str = "reward"
@@ -150,6 +163,8 @@ class Wording:
     subjects: str = "patients"
     actions: str = "doses"
     file: str = "patient"
+    episode: str = "episode"
+    episodes: str = "episodes"
 
     @property
     def total(self) -> str:
@@ -168,10 +183,28 @@ class Wording:
 
     def dose(self, index: int) -> Dose:
         """The name of dose number `index`."""
-        return self.doses[index] if index < len(self.doses) else Dose(str(index + 1), f"dose {index + 1}", "")
+        if index < len(self.doses):
+            return self.doses[index]
+        return Dose(str(index + 1), f"{self.actions.removesuffix('s')} {index + 1}", "")
+
+    @property
+    def an_action(self) -> str:
+        """What one coordinate of an action is called, with its article."""
+        return "a dose" if self.actions == "doses" else "an action"
+
+    def titled(self, name: str) -> str:
+        """The heading of one episode."""
+        return f"{self.episode[:1].upper()}{self.episode[1:]} {name}"
 
     def _in(self) -> str:
         return f" ({self.unit})" if self.unit else ""
+
+
+def worded(run: Recorded) -> Wording:
+    """The names and units of a run: those of its data set, else those that its configuration determines. The
+    terminal, the figures and the page of a run take them from here.
+    """
+    return wording(run.config, run.words)
 
 
 def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -> Wording:
@@ -182,25 +215,28 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
         words: What the data set says of its units and columns (`Recorded.words`); None or empty if nothing.
     """
     said = dict(words or {})
-    units_of = said.get("units_of") or {}
+    # The record may have been edited: what has another form is left out.
+    units_of = _mapping(said.get("units_of"))
     reward = said.get("reward")
     where = {"reward": reward} if isinstance(reward, Mapping) else config
-    names = said.get("actions") or next(
-        (each for each in _find(config, "doses") if isinstance(each, list)), ()
-    )
-    doses = _doses([str(name) for name in names], units_of, own=bool(said))
+    places = (said.get("actions"), *_find(config, "doses"))
+    names = [str(name) for name in next((each for each in places if each and isinstance(each, list)), [])]
+    doses = _own_doses(names, units_of, _mapping(said.get("levels"))) if said else tuple(map(_dose, names))
     found = _outcome(where)
     if found.variable in units_of:
         found = replace(found, unit=str(units_of[found.variable]))
     if not said:
         return replace(found, doses=doses)
     unit = str(said.get("unit") or "unit")
+    units = str(said.get("units") or f"{unit}s")
     return replace(
         found,
         doses=doses,
         step=f"one {said['step']}" if said.get("step") else "",
         subject=unit,
-        subjects=str(said.get("units") or f"{unit}s"),
+        subjects=units,
+        episode=unit,
+        episodes=units,
         actions="actions",
         file=re.sub(r"[^a-z0-9]+", "_", unit.lower()).strip("_") or "unit",
     )
@@ -225,20 +261,29 @@ def _outcome(config: Mapping[str, Any]) -> Wording:
     return Wording(name or "reward")
 
 
-def _doses(names: Sequence[str], units_of: Mapping[str, str], *, own: bool) -> tuple[Dose, ...]:
-    """The coordinates of an action; those of an own data set have letters that differ, where they can."""
-    if not own:
-        return tuple(_dose(name) for name in names)
+def _own_doses(
+    names: Sequence[str], units_of: Mapping[Any, Any], levels_of: Mapping[Any, Any]
+) -> tuple[Dose, ...]:
+    """The coordinates of an action of an own data set, with letters that differ, where they can."""
     found: list[Dose] = []
     for place, name in enumerate(names):
         taken = {each.letter for each in found}
         free = [letter for letter in name.upper() if letter.isalpha() and letter not in taken]
-        found.append(Dose(free[0] if free else str(place + 1), name, str(units_of.get(name, ""))))
+        letter, unit = free[0] if free else str(place + 1), str(units_of.get(name, ""))
+        levels = levels_of.get(name)
+        named = tuple(map(str, levels)) if isinstance(levels, list) else ()
+        # Without names and unit it may be a level, of which a higher one need not be more of anything.
+        upwards = f"towards {named[-1]}" if named else "more" if unit else "higher value"
+        found.append(Dose(letter, name, unit, named, upwards))
     return tuple(found)
 
 
 def _dose(name: str) -> Dose:
     return Dose(*_DOSES.get(name, (name[:1].upper(), name, "")))
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _find(node: object, key: str) -> Iterator[object]:

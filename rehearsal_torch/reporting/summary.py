@@ -71,7 +71,7 @@ def sentences(rows: Sequence[Row], words: Wording) -> list[str]:
     """What the results of action sequences need to be read with: how many episodes got no recommendation,
     and what of an improvement is bookkeeping.
     """
-    return [text for row in rows if "k" in row for text in _declined(row, words) + _bookkeeping(row)]
+    return [text for row in rows if "k" in row for text in _declined(row, words) + _bookkeeping(row, words)]
 
 
 def tables(
@@ -160,8 +160,8 @@ def _declined(row: Row, words: Wording) -> list[str]:
     ]
 
 
-def _bookkeeping(row: Row) -> list[str]:
-    """The improvement without and with the points that doses score, or with costs, in a sentence; empty for
+def _bookkeeping(row: Row, words: Wording) -> list[str]:
+    """The improvement without and with the points that actions score, or with costs, in a sentence; empty for
     other rewards.
     """
     unpaid, paid = (row.get(f"improvement {name}") for name in (UNPAID, PAID))
@@ -174,9 +174,10 @@ def _bookkeeping(row: Row) -> list[str]:
     if without is None or whole is None:
         return []
     return [
-        f"{row['search']}, k = {row['k']}: by the model, the score without the points of doses gets better "
-        f"by {_number(without, 100)}%, and with them by {_number(whole, 100)}%. A dose scores because it is "
-        "given: the difference is bookkeeping, not an effect on the patient."
+        f"{row['search']}, k = {row['k']}: by the model, the score without the points of {words.actions} "
+        f"gets better by {_number(without, 100)}%, and with them by {_number(whole, 100)}%. "
+        f"{words.an_action.capitalize()} scores because it is given: the difference is bookkeeping, not an "
+        f"effect on the {words.subject}."
     ]
 
 

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import matplotlib
 import pytest
 
+from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.reporting.style import (
     COLOURS,
     MARKERS,
@@ -9,6 +12,7 @@ from rehearsal_torch.reporting.style import (
     drawing,
     panels,
     save,
+    worded,
     wording,
 )
 
@@ -94,7 +98,13 @@ def test_a_data_set_says_what_its_units_and_actions_are_called():
     assert words.time == "Time step (one week each)"
     assert words.file == "machine"
     # Letters differ, where names begin alike.
-    assert words.doses == (Dose("S", "service", ""), Dose("P", "speed", ""), Dose("O", "oil", "ml"))
+    assert [each.letter for each in words.doses] == ["S", "P", "O"]
+    # A level without a name may count down.
+    assert [each.upwards for each in words.doses] == ["higher value", "higher value", "more"]
+    assert words.doses[2] == Dose("O", "oil", "ml")
+    assert words.dose(3).name == "action 4"
+    assert words.an_action == "an action"
+    assert words.titled("7") == "Machine 7"
     assert wording(SEPSIS).subject == "patient"
     assert wording(SEPSIS).doses == (Dose("V", "vasopressor", "mcg/kg/min"),)
 
@@ -112,6 +122,30 @@ def test_a_data_set_says_what_its_units_and_actions_are_called():
 def test_a_reward_of_losses_alone_is_shown_as_its_loss(reward, variable, sign):
     words = wording({}, {**MACHINES, "reward": reward})
     assert (words.variable, words.sign) == (variable, sign)
+
+
+def test_levels_are_told_by_name():
+    words = wording({}, {**MACHINES, "levels": {"service": ["none", "minor", "major"]}})
+    service, speed, _ = words.doses
+    assert [service.level(value) for value in (0, 1.0, 2)] == ["none", "minor", "major"]
+    assert [service.level(value) for value in (3, -1, 0.5, True, None, "1")] == [""] * 6
+    assert (service.upwards, speed.level(1)) == ("towards major", "")
+
+
+@pytest.mark.parametrize("odd", [3, "text", [1], {"service": 2}])
+def test_edited_words_of_another_form_are_left_out(odd):
+    words = wording(SEPSIS, {**MACHINES, "units_of": odd, "levels": odd, "actions": ["service", "oil"]})
+    assert [each.name for each in words.doses] == ["service", "oil"]
+    assert words.doses[0].levels == ()
+    fallen_back = wording(SEPSIS, {**MACHINES, "actions": 3})
+    assert [each.name for each in fallen_back.doses] == ["max_dose_vaso"]
+
+
+def test_a_run_is_told_in_the_words_that_it_recorded():
+    run = Recorded(Path("run"), config=SEPSIS, words=MACHINES)
+    assert worded(run) == wording(SEPSIS, MACHINES)
+    assert worded(Recorded(Path("run"), config=SEPSIS)) == wording(SEPSIS)
+    assert wording(SEPSIS).titled("stay-1") == "Episode stay-1"
 
 
 def test_the_figure_of_a_unit_has_a_name_for_files():

@@ -1,5 +1,6 @@
 """Episodes of one's own, from the command line: trained on, decided for, reported in their own words."""
 
+import csv
 import json
 
 import pytest
@@ -10,6 +11,7 @@ from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.cli.verbs.prepare import main as prepare
 from rehearsal_torch.cli.verbs.train import train
 from tests.scripts.typing_in import lines
+from tests.toys.read_page import Page
 
 TYPED = ["+experiment=own_episodes", "path=machines.csv", "dataset.task=machines.yaml", "workers=1"]
 SMALL = ["trainer.max_epochs=2", "trainer.progress=false", "surrogate.member.mechanism.hidden=20"]
@@ -55,10 +57,27 @@ def test_reports_speak_of_machines_alone(trained, capsys):
     assert "Cumulative risk and cost, observed" in (figures / "outcomes.svg").read_text(encoding="utf-8")
 
 
+def test_the_page_speaks_of_machines_and_says_what_the_terminal_says(trained, capsys):
+    page = Page((trained / "trained" / "report.html").read_text(encoding="utf-8"))
+    said = page.said.partition("The whole configuration")[0]
+    for word in ("patient", "dose", "SOFA", "vasopressor", "fluids", "cumulative reward"):
+        assert word.lower() not in said.lower(), word
+    assert "An action sets service (none, minor, major) and load (full, reduced)." in said
+    assert "4 machines; " in said
+    (row,) = csv.DictReader((trained / "trained" / "table.csv").read_text(encoding="utf-8").splitlines())
+    observed = [-line["trajectory"]["observed"] for line in lines(trained / "trained")]
+    assert float(row["observed"]) == pytest.approx(sum(observed) / 4)
+    for value in observed:
+        assert f"Cumulative risk and cost: {value:g} as observed" in said or (
+            f"Cumulative risk and cost as observed: {value:g}." in said
+        )
+
+
 def test_the_run_records_the_words_and_the_reward_of_the_task(trained):
     run = json.loads((trained / "trained" / "run.json").read_text(encoding="utf-8"))
     assert run["words"]["units"] == "machines"
     assert run["actions"] == ["service", "load"]
+    assert run["words"]["levels"] == {"service": ["none", "minor", "major"], "load": ["full", "reduced"]}
     assert run["reward"]["costs"] == {"service": [0, 1, 4], "load": [0, 1]}
 
 

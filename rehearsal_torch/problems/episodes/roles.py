@@ -177,7 +177,9 @@ class EpisodeRoles:
         }
 
     def wording(self) -> dict[str, Any]:
-        """The words for reports, as plain data: those of units and steps, and names and units of columns."""
+        """The words for reports, as plain data: those of units and steps, the units of columns, and the names
+        of the levels of actions.
+        """
         units = {each.name: each.unit for each in self.varying if each.unit}
         units |= {each.name: each.unit for each in self.actions if each.unit}
         return {
@@ -185,6 +187,7 @@ class EpisodeRoles:
             "units": self.words.units,
             "step": self.words.step,
             "units_of": units,
+            "levels": {each.name: list(each.levels) for each in self.actions if each.levels},
         }
 
 

@@ -2,7 +2,7 @@
 
 The observed trajectory is solid, the counterfactual one dashed, within the range of the predictions of an
 ensemble's models. At each changed step an arrow for each dose
-that differs points up (a higher dose) or down (a lower one).
+that differs points up (a higher dose, or a later level) or down.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 3c.
 """
@@ -81,7 +81,7 @@ def draw(decided: Decided, words: Wording) -> Figure:
     axes.set_ylim(low - height * (0.1 + 0.17 * max(stacked.values(), default=0)), high + height * 0.1)
     for index in sorted({index for _, index, _ in changed(decided)}):
         dose = words.dose(index)
-        axes.plot([], [], " ", label=f"{dose.letter}: {dose.name} changed (arrow up: more)")
+        axes.plot([], [], " ", label=f"{dose.letter}: {dose.name} changed (arrow up: {dose.upwards})")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     name, percent = (
         decided.get("identity", decided.get("index", "")),

@@ -14,12 +14,11 @@ def cautions(of: Material) -> Markup:
     general, said = of_the_run(of), of_decisions(of.run.decisions)
     if not general and not said:
         return tag("p", "The run recorded no warnings.")
-    noun = "episode" if of.sequences else "case"
     return joined(
         [
             bullets(general),
             tag("h3", "Warnings of decisions") if said else None,
-            grouped(said, len(of.run.decisions), noun),
+            grouped(said, len(of.run.decisions), *of.nouns),
         ]
     )
 

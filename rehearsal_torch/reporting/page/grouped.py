@@ -13,26 +13,29 @@ def name_of(one: Decided) -> str:
     return str(one.get("identity") or one.get("index", ""))
 
 
-def grouped(said: Iterable[tuple[str, str]], everybody: int, noun: str = "case") -> Markup:
+def grouped(said: Iterable[tuple[str, str]], everybody: int, noun: str = "case", nouns: str = "") -> Markup:
     """Each sentence once, in order of appearance, with the cases that it is said of.
 
     Args:
         said: The name of a case, and a sentence.
         everybody: The number of all cases.
         noun: What a case is called.
+        nouns: What several are called; empty for the noun with an s.
     """
     found: dict[str, list[str]] = {}
     for name, sentence in said:
         found.setdefault(sentence, []).append(name)
     return bullets(
-        joined([sentence, tag("span", f" ({_whom(names, everybody, noun)})", class_="soft")])
+        joined(
+            [sentence, tag("span", f" ({_whom(names, everybody, noun, nouns or f'{noun}s')})", class_="soft")]
+        )
         for sentence, names in found.items()
     )
 
 
-def _whom(names: Sequence[str], everybody: int, noun: str) -> str:
+def _whom(names: Sequence[str], everybody: int, noun: str, nouns: str) -> str:
     if len(names) == everybody and everybody > 1:
-        return f"all {everybody} {noun}s"
+        return f"all {everybody} {nouns}"
     more = len(names) - NAMED
     some = ", ".join(names[:NAMED] if more > 1 else names)
-    return f"{noun if len(names) == 1 else f'{noun}s'} {some}" + (f" and {more} more" if more > 1 else "")
+    return f"{noun if len(names) == 1 else nouns} {some}" + (f" and {more} more" if more > 1 else "")

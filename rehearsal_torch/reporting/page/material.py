@@ -14,7 +14,7 @@ from typing import Any
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import alteration_report, trial_report
-from rehearsal_torch.reporting.style import Wording, wording
+from rehearsal_torch.reporting.style import Wording, worded
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
 
@@ -30,7 +30,7 @@ class Material:
         card: The data card; empty if there is none.
         record: The content of ``run.json``; empty if there is none.
         status: The content of ``status.json``; empty if there is none.
-        words: Names and units of the numbers of sequence decisions.
+        words: Names and units of the numbers of sequence decisions, as in the terminal (`style.worded`).
         cases: The largest number of cases that are shown one by one.
         rows: Whether the recorded rows are shown.
         ended: Whether the run has ended by itself, so that a missing status means nothing.
@@ -61,6 +61,11 @@ class Material:
         return not self.trials and not self.alterations and any(map(is_sequence, self.run.decisions))
 
     @property
+    def nouns(self) -> tuple[str, str]:
+        """What one case is called, and what several are."""
+        return (self.words.episode, self.words.episodes) if self.sequences else ("case", "cases")
+
+    @property
     def shown(self) -> list[Decided]:
         """The cases that are shown one by one: the first ones; of trials the last one alone."""
         return self.run.decisions[-1:] if self.trials else self.run.decisions[: self.cases]
@@ -86,7 +91,7 @@ def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ende
         {str(key): value for key, value in files.read_yaml("data.yaml").items()},
         files.read_json("run.json"),
         status,
-        wording(run.config),
+        worded(run),
         cases,
         rows,
         ended,

@@ -15,12 +15,13 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.reporting.page.markup import Markup, joined, tag
 from rehearsal_torch.reporting.page.material import Material
+from rehearsal_torch.reporting.style import Wording
 
 LARGEST, MOST = 6 * 2**20, 24
 # Width over height from which on a picture scrolls on a phone instead of shrinking.
 WIDE = 1.7
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-# Name to what the figure shows: one text for everybody, and the reading of it.
+# Name to what the figure shows: one text for everybody, and the reading of it, with the words for an episode.
 CAPTIONS = {
     "overturning": (
         "How strong a hidden common cause would have to be",
@@ -46,28 +47,28 @@ CAPTIONS = {
         "does not know of the mean.",
     ),
     "patient": (
-        "The episode with the largest predicted improvement",
+        "The {episode} with the largest predicted improvement",
         "Solid: as observed. Dashed: as the model predicts it under the changed actions; arrows mark them.",
     ),
     "improvement": (
-        "Predicted improvements over all episodes",
-        "How many episodes would have been better by how many percent, under the model.",
+        "Predicted improvements over all {episodes}",
+        "How many {episodes} would have been better by how many percent, under the model.",
     ),
     "outcomes": (
         "Observed and predicted outcomes",
-        "Each point is an episode: as observed, and as the model predicts it under the changed actions.",
+        "Each point is {one}: as observed, and as the model predicts it under the changed actions.",
     ),
     "effort": (
         "Search effort",
-        "The share of episodes that were solved within a number of steps or seconds.",
+        "The share of {episodes} that were solved within a number of steps or seconds.",
     ),
     "truth": (
         "Claimed against true improvements",
-        "On the diagonal a claim is true; known because the episodes are simulated.",
+        "On the diagonal a claim is true; known because the {episodes} are simulated.",
     ),
     "truth_errors": (
         "Errors of the predicted states, feature by feature",
-        "Compared with the true counterfactual; known because the episodes are simulated.",
+        "Compared with the true counterfactual; known because the {episodes} are simulated.",
     ),
     "training": ("Training", "The loss of each epoch, on the rows that were fitted to and on held-out ones."),
 }
@@ -75,11 +76,15 @@ CAPTIONS = {
 
 def pictures(of: Material) -> Markup:
     """The figures of a run folder, in the order of `CAPTIONS`, others last; empty without any."""
-    order = list(CAPTIONS)
+    order, words = list(CAPTIONS), of.words
     folder = of.run.path / "figures"
     found = sorted(folder.glob("*.png")) if folder.is_dir() else []
-    found.sort(key=lambda path: order.index(_key(path.stem)) if _key(path.stem) in order else len(order))
-    shown = joined(_picture(path) for path in found[:MOST])
+    found.sort(
+        key=lambda path: (
+            order.index(_key(path.stem, words)) if _key(path.stem, words) in order else len(order)
+        )
+    )
+    shown = joined(_picture(path, words) for path in found[:MOST])
     left = [path.name for path in found[MOST:]]
     return joined([shown, tag("p", f"Further figures in the folder: {', '.join(left)}.") if left else None])
 
@@ -123,13 +128,22 @@ def drawn(figure: Figure, dots: int = 110) -> bytes:
     return stream.getvalue()
 
 
-def _key(name: str) -> str:
+def _key(name: str, words: Wording) -> str:
+    """The caption of a figure: those of training have one, and that of one unit is named after the unit."""
+    if name == words.file:
+        return "patient"
     return "training" if name.startswith("training_") else name
 
 
-def _picture(path: Path) -> Markup:
-    title, meaning = CAPTIONS.get(_key(path.stem), (path.stem.replace("_", " "), ""))
-    if _key(path.stem) != path.stem:
+def _picture(path: Path, words: Wording) -> Markup:
+    key = _key(path.stem, words)
+    title, meaning = CAPTIONS.get(key, (path.stem.replace("_", " "), ""))
+    if key in CAPTIONS:
+        one = "an episode" if words.episode == "episode" else f"one {words.episode}"
+        title, meaning = (
+            said.format(one=one, episode=words.episode, episodes=words.episodes) for said in (title, meaning)
+        )
+    if key == "training" != path.stem:
         title = f"{title}: {path.stem.removeprefix('training_').replace('_', ' ')}"
     try:
         with path.open("rb") as stream:

@@ -4,7 +4,7 @@ from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, shown
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.style import Dose, Wording
 
 
 def question(of: Material) -> list[str]:
@@ -79,14 +79,20 @@ def _trials(card: dict[str, Any]) -> list[str]:
 def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
     changes = {finite(mapping(one.get("trajectory")).get("changes")) for one in decisions} - {None}
     most = f"at most {shown(int(max(each for each in changes if each is not None)))}" if changes else "some"
-    drugs = " and ".join(f"{dose.name} ({dose.unit})" if dose.unit else dose.name for dose in words.doses)
+    actions = " and ".join(map(_action, words.doses))
     better = "lowered" if words.sign < 0 else "raised"
     what = f"cumulative {words.variable}" + (f" ({words.unit})" if words.unit else "")
     return [
-        f"Looking back at {counted(len(decisions), 'episode')}: which changes, of {most} actions in each, "
-        f"would have {better} the {what}?",
-        *([f"An action sets {drugs}."] if drugs else []),
+        f"Looking back at {counted(len(decisions), words.episode, words.episodes)}: which changes, of {most} "
+        f"actions in each, would have {better} the {what}?",
+        *([f"An action sets {actions}."] if actions else []),
     ]
+
+
+def _action(dose: Dose) -> str:
+    """A coordinate of an action, with its levels or its unit if they are known."""
+    how = ", ".join(dose.levels) or dose.unit
+    return f"{dose.name} ({how})" if how else dose.name
 
 
 def _face(weights: dict[str, float], bound: float) -> str:

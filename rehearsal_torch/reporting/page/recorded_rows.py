@@ -43,17 +43,17 @@ def _steps(one: Decided, of: Material) -> Markup:
     trajectory = mapping(one.get("trajectory"))
     observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))
     old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
-    drugs = max((len(listed(each)) for each in (*old, *new)), default=0)
+    count = max((len(listed(each)) for each in (*old, *new)), default=0)
     heads = ["time step", f"{of.words.level}, observed", "predicted"]
     heads += [
-        f"{of.words.dose(place).name}{when}" for place in range(drugs) for when in (", observed", ", changed")
+        f"{of.words.dose(place).name}{when}" for place in range(count) for when in (", observed", ", changed")
     ]
     rows = []
     for step in range(len(observed)):
-        doses = [_in(each, step, place) for place in range(drugs) for each in (old, new)]
+        doses = [_in(each, step, place, of) for place in range(count) for each in (old, new)]
         rewards = [_reward(each, step, of) for each in (observed, replayed)]
         rows.append([str(step), *rewards, *doses])
-    return table(f"Episode {name_of(one)}, step by step", heads, rows)
+    return table(f"{of.words.titled(name_of(one))}, step by step", heads, rows)
 
 
 def _cells(values: dict[str, object], names: list[str]) -> list[str]:
@@ -65,6 +65,6 @@ def _reward(values: list[object], step: int, of: Material) -> str:
     return "" if value is None else shown(of.words.sign * value + 0.0)
 
 
-def _in(rows: list[object], step: int, place: int) -> str:
+def _in(rows: list[object], step: int, place: int, of: Material) -> str:
     cells = listed(rows[step]) if step < len(rows) else []
-    return shown(cells[place]) if place < len(cells) else ""
+    return "" if place >= len(cells) else of.words.dose(place).level(cells[place]) or shown(cells[place])

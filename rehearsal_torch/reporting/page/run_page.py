@@ -73,7 +73,8 @@ def name_of_run(of: Material) -> str:
 
 
 def _lead(of: Material) -> Markup:
-    count = counted(len(of.run.decisions), "trial" if of.trials else "episode" if of.sequences else "case")
+    nouns = ("trial", "trials") if of.trials else of.nouns
+    count = counted(len(of.run.decisions), *nouns)
     chosen = [f"{key} {of.run.choices[key]}" for key in ("dataset", "decision") if key in of.run.choices]
     answered = [] if of.trials else [verdicts(of.run.decisions)]
     words = "; ".join([count, *answered, *chosen])

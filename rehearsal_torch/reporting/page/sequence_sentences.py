@@ -38,7 +38,7 @@ def said_of_episode(one: Decided, words: Wording) -> tuple[str, str, list[str]]:
     if would:
         said.append(f"Withdrawn: {' '.join(_change(name, trajectory, one, words) for name in would)}")
     said += [f"Warning: {text}." for text in one.get("warnings") or ()]
-    return f"Episode {name_of(one)}", headline, said
+    return words.titled(name_of(one)), headline, said
 
 
 def _change(name: str, trajectory: dict[str, Any], one: Decided, words: Wording) -> str:
@@ -56,10 +56,11 @@ def _change(name: str, trajectory: dict[str, Any], one: Decided, words: Wording)
     for place, (old, new) in enumerate(zip(before, after, strict=True)):
         dose = words.dose(place)
         unit = f" {dose.unit}" if dose.unit else ""
+        before_text, after_text = (dose.level(value) or shown(value) for value in (old, new))
         parts.append(
-            f"{dose.name} stays at {shown(old)}{unit}"
+            f"{dose.name} stays at {before_text}{unit}"
             if old == new
-            else f"{dose.name} from {shown(old)} to {shown(new)}{unit}"
+            else f"{dose.name} from {before_text} to {after_text}{unit}"
         )
     return f"Time step {step}: {', '.join(parts)}."
 
@@ -89,7 +90,7 @@ def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> li
     first, second = finite(scored.get("observed")), finite(scored.get("value"))
     if first is not None and second is not None and (first, second) != (before, after):
         said.append(
-            f"With the points that a dose scores because it is given: {_signed(first, words)} and "
+            f"With the points that {words.an_action} scores because it is given: {_signed(first, words)} and "
             f"{_signed(second, words)}; that difference is bookkeeping, not an effect."
         )
     return said

@@ -14,6 +14,7 @@ from rehearsal_torch.evaluation.recorded_run import Decided, effort
 from rehearsal_torch.reporting.page.grouped import grouped, name_of
 from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs, table, tag
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
+from rehearsal_torch.reporting.style import Wording
 
 _DASH = "-"
 _SUPPORT = "Support is the method's own count of the observations that speak for a decision."
@@ -25,21 +26,20 @@ _STRENGTH = (
 )
 _PROOF = (
     "Proven means that, under the fitted model, no sequence with as many changes has a larger return. It "
-    "says nothing about how well the model describes the patient."
+    "says nothing about how well the model describes the {subject}."
 )
 
 
 def why(of: Material) -> Markup:
     """The section's content; empty where a run recorded nothing of the kind."""
     decisions = of.run.decisions
-    noun = "episode" if of.sequences else "case"
     reasons = [(name_of(one), str(one["reason"])) for one in decisions if one.get("reason")]
     parts = [
         paragraphs(_overall(of)),
         _strengths(of.shown),
-        _episodes(of.shown) if of.sequences else None,
+        _episodes(of.shown, of.words) if of.sequences else None,
         tag("h3", "Reasons given by the method") if reasons else None,
-        grouped(reasons, len(decisions), noun),
+        grouped(reasons, len(decisions), *of.nouns),
         _certificates(of.shown),
         _next_trial(decisions[-1]) if of.trials else None,
     ]
@@ -49,7 +49,7 @@ def why(of: Material) -> Markup:
 def _overall(of: Material) -> list[str]:
     decisions = of.run.decisions
     if of.sequences:
-        return [text for text in [hidden_causes.overall(decisions)] if text]
+        return [text for text in [hidden_causes.overall(decisions, of.words.actions)] if text]
     if of.alterations:
         return [
             text for text in (overturning.overall(decisions), overturning.graphs_overall(decisions)) if text
@@ -100,7 +100,7 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
     return joined([shown_table, tag("p", " ".join(notes), class_="soft")])
 
 
-def _episodes(decisions: list[Decided]) -> Markup | None:
+def _episodes(decisions: list[Decided], words: Wording) -> Markup | None:
     """Episode by episode: strengths of hidden causes, and the state of the proof."""
     rows = []
     for one in decisions:
@@ -119,14 +119,20 @@ def _episodes(decisions: list[Decided]) -> Markup | None:
         )
     if not any(set(row[1:]) - {_DASH} for row in rows):
         return None
-    heads = ["episode", "partial R² to overturn", "strongest covariate", "proven", "gap to the best bound"]
+    heads = [
+        words.episode,
+        "partial R² to overturn",
+        "strongest covariate",
+        "proven",
+        "gap to the best bound",
+    ]
     caption = "What would overturn each decision, and whether it is the best under the model"
     notes = [(name_of(one), str(text)) for one in decisions if (text := effort(one, "hidden_cause"))]
     return joined(
         [
             table(caption, heads, rows, texts=(0, 2, 3)),
-            tag("p", _PROOF, class_="soft"),
-            grouped(notes, 0, "episode"),
+            tag("p", _PROOF.format(subject=words.subject), class_="soft"),
+            grouped(notes, 0, words.episode, words.episodes),
         ]
     )
 

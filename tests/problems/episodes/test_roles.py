@@ -72,6 +72,7 @@ def test_the_words_are_those_of_the_task():
         "units": "pumps",
         "step": "",
         "units_of": {"flow": "l/s", "oil": "ml"},
+        "levels": {"valve": ["shut", "half", "open"]},
     }
     words = episode_task(task(words={"units": "water pumps", "step": "hour"})).wording()
     assert (words["unit"], words["units"], words["step"]) == ("pump", "water pumps", "hour")

@@ -34,3 +34,15 @@ def test_nothing_changed_draws_no_arrow():
         (axes,) = draw(one, Wording()).axes
     assert list(axes.texts) == []
     assert len(axes.lines) == 2
+
+
+def test_of_levels_the_legend_says_which_way_is_up():
+    one = decision(0)
+    one["trajectory"] |= {"observed_doses": [[0.0, 0.0]], "doses": [[2.0, 1.0]]}
+    doses = (Dose("S", "service", "", ("none", "minor", "major"), "towards major"), Dose("L", "load", ""))
+    with drawing():
+        (axes,) = draw(one, Wording(doses=doses)).axes
+    assert [line.get_label() for line in axes.lines[2:]] == [
+        "S: service changed (arrow up: towards major)",
+        "L: load changed (arrow up: more)",
+    ]

@@ -9,6 +9,7 @@ def test_a_sentence_stands_once_with_its_cases():
     assert 'far<span class="soft"> (cases a, c)</span>' in made
     assert 'near<span class="soft"> (case b)</span>' in made
     assert "(all 2 runs)" in grouped([("a", "x"), ("b", "x")], 2, "run")
+    assert "(all 2 units of plant)" in grouped([("a", "x"), ("b", "x")], 2, "unit of plant", "units of plant")
     assert grouped([], 5) == ""
 
 

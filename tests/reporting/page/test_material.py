@@ -25,6 +25,7 @@ def test_a_folder_is_read_whole(tmp_path):
     assert found.record["commit"] == "0123abcd"
     assert found.status["state"] == "ok"
     assert [one["identity"] for one in found.shown] == ["ann"]
+    assert found.nouns == ("case", "cases")
     assert material(tmp_path, ended=True).status == {}
 
 
@@ -37,6 +38,14 @@ def test_of_trials_the_last_decision_alone_is_shown(tmp_path):
 def test_episodes_are_known_by_their_trajectories(sepsis_run):
     found = material(sepsis_run)
     assert (found.sequences, found.words.variable) == (True, "SOFA")
+    assert found.nouns == ("episode", "episodes")
+
+
+def test_episodes_have_the_words_of_their_data_set(machine_run):
+    found = material(machine_run)
+    assert (found.words.variable, found.words.sign) == ("risk and cost", -1.0)
+    assert [dose.name for dose in found.words.doses] == ["service", "load"]
+    assert found.nouns == ("machine", "machines")
 
 
 def test_a_damaged_folder_is_refused(tmp_path):

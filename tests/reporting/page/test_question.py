@@ -32,6 +32,14 @@ def test_a_run_of_episodes_names_doses_and_units(sepsis_run):
     ]
 
 
+def test_a_run_of_other_episodes_has_the_words_of_its_data_set(machine_run):
+    assert question(material(machine_run)) == [
+        "Looking back at 2 machines: which changes, of at most 3 actions in each, would have lowered the "
+        "cumulative risk and cost?",
+        "An action sets service (none, minor, major) and load (full, reduced).",
+    ]
+
+
 def test_without_a_card_nothing_is_said(tmp_path):
     assert question(material(recorded_runs.alterations(tmp_path, card={}))) == []
 

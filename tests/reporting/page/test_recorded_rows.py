@@ -32,5 +32,12 @@ def test_episodes_step_by_step(sepsis_run):
     assert "1 12.5 12.25 0.04 0.113 279 80" in said
 
 
+def test_levels_step_by_step_have_their_names(machine_run):
+    said = shown(machine_run).said
+    assert "Machine 0, step by step" in said
+    assert "service, observed service, changed load, observed load, changed" in said
+    assert "1 12.5 12.25 major none reduced reduced" in said
+
+
 def test_no_rows_are_told(plain_run):
     assert "The run recorded no rows." in shown(plain_run).said

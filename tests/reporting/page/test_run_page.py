@@ -9,6 +9,8 @@ import yaml
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.run_page import FILE, page, write_page
+from rehearsal_torch.reporting.run_report import report
+from tests.conftest import machines
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
 
@@ -63,6 +65,24 @@ def test_the_summary_at_the_top_counts_answers_and_warnings(tmp_path):
     found = read(recorded_runs.alterations(tmp_path))
     assert "2 cases; 1 with a recommendation, 1 refused; dataset table; decision cme." in found.said
     assert "read them before acting" in found.said
+
+
+def test_a_page_of_other_episodes_says_what_the_terminal_says_and_nothing_of_patients(machine_run):
+    printed = report(machine_run)
+    said = Page((machine_run / FILE).read_text(encoding="utf-8")).said.partition("The whole configuration")[0]
+    for words in ("2 machines; 2 with a recommendation", "Machine 0", "service from major to none"):
+        assert words in said
+    for foreign in ("patient", "dose", "vaso", "fluids", "SOFA", "mcg", "cumulative reward"):
+        assert foreign.lower() not in said.lower(), foreign
+    assert "risk and cost" in printed
+    assert "observed risk and cost" in said
+
+
+@pytest.mark.parametrize("edited", ["text", 3, [1], {"units_of": "x", "levels": [1], "unit": EVIL}])
+def test_edited_words_never_break_the_page(tmp_path, edited):
+    found = read(machines(tmp_path / "run", words=edited), rows=True)
+    assert found.faults == []
+    assert found.count("script") == 0
 
 
 def test_equal_folders_have_equal_pages_and_a_page_is_replaced_as_a_whole(tmp_path):

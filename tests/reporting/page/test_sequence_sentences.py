@@ -1,5 +1,6 @@
 """Sentences of decisions about episodes."""
 
+from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
 from rehearsal_torch.reporting.style import Dose, Wording
 from tests.conftest import decision
@@ -61,3 +62,14 @@ def test_without_doses_the_number_of_the_action_is_named():
     one["trajectory"] |= {"doses": [], "observed_doses": []}
     assert said_of_episode(one, Wording())[2][0] == "Time step 1: action 12."
     assert said_of_episode(one | {"alteration": {"price": 2}}, Wording())[2][0] == "price."
+
+
+def test_levels_are_told_by_name_and_episodes_by_their_unit(machine_run):
+    found = material(machine_run)
+    title, _, said = said_of_episode(found.shown[0], found.words)
+    assert title == "Machine 0"
+    assert said == [
+        "Time step 1: service from major to none, load stays at reduced.",
+        "Cumulative risk and cost: 50 as observed, 49 predicted by the model under these changes, 2.0% "
+        "better.",
+    ]

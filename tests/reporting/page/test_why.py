@@ -65,6 +65,14 @@ def test_episodes_have_their_proofs_and_hidden_causes(sepsis_run):
     assert "too few rows (episode stay-1)" in said
 
 
+def test_what_is_said_of_patients_is_said_of_other_units_by_their_name(machine_run, sepsis_run):
+    said = shown(material(machine_run)).said
+    assert "machine partial R² to overturn" in said
+    assert "how well the model describes the machine." in said
+    assert "of the actions and of every next state" in said
+    assert "how well the model describes the patient." in shown(material(sepsis_run)).said
+
+
 def test_trials_say_why_the_last_one_was_tried(tmp_path):
     found = material(recorded_runs.trials(tmp_path))
     said = shown(found).said
