@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rehearsal_torch import checkpoint
-from rehearsal_torch.checkpoint import CheckpointError
+from rehearsal_torch.checkpoint import CheckpointError, configuration
+from rehearsal_torch.checkpoint import card as card_of
+from rehearsal_torch.checkpoint import load as load_surrogate
+from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, yaml_of
 from rehearsal_torch.files.writing import write_text
@@ -56,7 +58,7 @@ def save(model: "RehearsalModel", folder: str | Path) -> Path:
     if beside.exists():
         shutil.rmtree(beside)
     try:
-        checkpoint.save(model.surrogate, surrogate, beside, card)
+        save_surrogate(model.surrogate, surrogate, beside, card)
         write_text(beside / METHOD, text)
         write_folder(folder, beside)
     finally:
@@ -103,8 +105,8 @@ def load(
             differs.
     """
     folder = Path(folder)
-    surrogate = checkpoint.load(folder, task, trusted)
-    card = checkpoint.card(folder)
+    surrogate = load_surrogate(folder, task, trusted)
+    card = card_of(folder)
     if SHA not in card:
         return surrogate
     return _model(folder, surrogate, card, trusted)
@@ -133,7 +135,7 @@ def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence
             raise CheckpointError(f"{path}: search: expected a search; got a {type(search).__name__}")
         method = Method(objective, search, None)
         suits(method, surrogate)
-    nodes = {"surrogate": checkpoint.configuration(folder), **{group: content[group] for group in ROOMS}}
+    nodes = {"surrogate": configuration(folder), **{group: content[group] for group in ROOMS}}
     overturning = RecordedStrengths(surrogate.task, _strengths(content["strengths"], path))
     return RehearsalModel(
         surrogate, method, nodes, str(card.get("method", "")), content["seed"], overturning, lambda: card
