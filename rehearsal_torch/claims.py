@@ -184,13 +184,16 @@ class CrossFittedClaims:
             **self.score,
         }
         warnings = decision.warnings
-        if decision.baseline is not None and point <= decision.baseline.point:
+        before = decision.unchanged or decision.baseline
+        if before is not None and point <= before.point:
+            what = "leaving the present values" if decision.unchanged else "doing nothing"
             warnings = (
                 *warnings,
-                f"claim: judged by rows that did not choose, no better than doing nothing ({point:.3f} "
-                f"against {decision.baseline.point:.3f})",
+                f"claim: judged by rows that did not choose, no better than {what} ({point:.3f} against "
+                f"{before.point:.3f})",
             )
-        return replace(decision, estimate=estimate, trace=trace, warnings=warnings)
+        # The interval of the gain is the method's own, of a claim that is replaced.
+        return replace(decision, estimate=estimate, gain=None, trace=trace, warnings=warnings)
 
     def _estimates(
         self, models: Sequence[Surrogate], cases: Sequence[RehearsalCase], decisions: Sequence[Decision]

@@ -36,6 +36,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
 from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.objectives.present_values import with_unchanged
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -81,14 +82,23 @@ class MemberGraphs:
     def _gains(
         self, surrogate: RehearsalSurrogate, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]
     ) -> Tensor:
-        """The estimate of each action minus that of no action, (B,); NaN where there is none."""
+        """The estimate of each action minus that of the present values, or, where these are unknown, of no
+        action, (B,); NaN where there is none.
+        """
         gains = torch.full((len(decisions),), math.nan, dtype=torch.float64)
         objective = objective_for(self.objective, surrogate, cases)
         if not isinstance(objective, Candidates):
             return gains
-        for index, each in enumerate(appraisals(objective.whole, decisions)):
-            if each is not None and each.estimate is not None and each.baseline is not None:
-                gains[index] = each.estimate.point - each.baseline.point
+        found = [
+            each
+            if appraised is None or each.alteration is None
+            else Decision(each.alteration, 0.0, estimate=appraised.estimate, baseline=appraised.baseline)
+            for each, appraised in zip(decisions, appraisals(objective.whole, decisions), strict=True)
+        ]
+        for index, one in enumerate(with_unchanged(objective, found)):
+            before = one.unchanged or one.baseline
+            if one.alteration is not None and one.estimate is not None and before is not None:
+                gains[index] = one.estimate.point - before.point
         return gains
 
     def _judged(self, decision: Decision, gains: Tensor) -> Decision:

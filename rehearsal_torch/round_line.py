@@ -107,6 +107,8 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
         status=line["status"],
         estimate=estimate("estimate"),
         baseline=estimate("baseline"),
+        unchanged=estimate("unchanged"),
+        gain=estimate("gain"),
         recommendation=alteration("recommendation"),
         doses={name: tuple(doses) for name, doses in line.get("doses", {}).items()},
         warnings=tuple(line["warnings"]),

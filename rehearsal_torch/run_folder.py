@@ -69,6 +69,9 @@ _FORMS: dict[str, dict[str, str]] = {
         "value": "a number or null",
         "estimate": "a mapping or null",
         "baseline": "a mapping or null",
+        "unchanged": "a mapping",
+        "gain": "a mapping",
+        "present": "a mapping of numbers",
         "recommendation": "a mapping of numbers or null",
         "doses": "a mapping",
         "hidden_cause": "a mapping",
@@ -318,7 +321,7 @@ def _coherent(line: Mapping[str, Any], where: str) -> None:
         )
     if (alteration is not None) != (status == "recommended"):
         raise RunFolderError(f"{where}: status: {status} does not go with the alteration {shown(alteration)}")
-    for name in ("estimate", "baseline"):
+    for name in ("estimate", "baseline", "unchanged", "gain"):
         parts = line.get(name) or {}
         wrong = [
             key

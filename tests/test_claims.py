@@ -1,6 +1,7 @@
 """Claims of chosen actions: judged by rows that did not choose."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -143,6 +144,11 @@ def test_a_claim_that_is_gone_is_told_and_the_action_stays():
         "claim: judged by rows that did not choose, no better than doing nothing (0.400 against 0.500)",
     )
     assert found.status == "recommended"
+    present = replace(decision, unchanged=Estimate(0.3, "chance"), gain=Estimate(0.3, "difference"))
+    (beside,) = made(cases(1), [present])
+    assert (beside.warnings, beside.unchanged, beside.gain) == ((), present.unchanged, None)
+    (told,) = made(cases(1), [replace(present, unchanged=Estimate(0.45, "chance"))])
+    assert told.warnings[0].endswith("no better than leaving the present values (0.400 against 0.450)")
 
 
 def test_an_estimate_that_is_a_share_of_draws_has_its_counting_error():

@@ -70,6 +70,16 @@ def test_an_action_may_be_right_under_one_graph_and_wrong_under_the_other(make, 
     assert (low["stand"], low["worst_named"]) == (0.5, "u -> a")
 
 
+def test_where_present_values_are_known_a_decision_stands_if_it_is_better_than_these():
+    found, _ = judge()
+    high = [replace(each, present={"a": 1.5}) for each in CASES]
+    assert found(high, setting(1.5))[0].trace[TRACE]["worst"] == 0.0
+    low = [replace(each, present={"a": -1.5}) for each in CASES]
+    up, down = found(low, setting(1.5))[0].trace[TRACE], found(high, setting(-1.5))[0].trace[TRACE]
+    assert (up["worst_named"], down["worst_named"]) == ("a -> u", "u -> a")
+    assert up["worst"] < found(CASES, setting(1.5))[0].trace[TRACE]["worst"]
+
+
 def test_graphs_with_the_same_adjustment_share_a_fit():
     graphs = [
         {"parents": PARENTS | {"a": ["u"]}},

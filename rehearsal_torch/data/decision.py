@@ -46,9 +46,12 @@ class RehearsalCase:
         feasible: Variables that may be set, name to (lower, upper).
         unit: The unit (a patient, a store) of which the case is one row; None if none is known.
         levels: The only values of variables that may not be set to any value of their range, name to levels.
+        present: The present values of variables that may be set, which they keep if nothing is done, name to
+            value; empty if unknown. They may lie outside `feasible` and `levels`.
 
     Raises:
-        ValueError: if a given value is not finite, a variable has an empty range, or levels lie outside it.
+        ValueError: if a given or present value is not finite, a variable has an empty range, or levels lie
+            outside it.
     """
 
     identity: str
@@ -56,6 +59,7 @@ class RehearsalCase:
     feasible: dict[str, tuple[float, float]]
     unit: str | None = None
     levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    present: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
@@ -64,6 +68,11 @@ class RehearsalCase:
                 f"{self.identity}: {unknown} are missing or infinite: measure them first, or leave them out "
                 "of the context"
             )
+        for name, value in self.present.items():
+            if not math.isfinite(value):
+                raise ValueError(
+                    f"{self.identity}: the present value of {name} is {value}: leave it out if it is unknown"
+                )
         for name, (lower, upper) in self.feasible.items():
             if not lower <= upper:
                 raise ValueError(
@@ -122,6 +131,7 @@ class RehearsalCase:
             "identity": self.identity,
             **({} if self.unit is None else {"unit": self.unit}),
             "given": {name: value.tolist() for name, value in self.given.items()},
+            **({"present": dict(self.present)} if self.present else {}),
         }
 
 
@@ -218,7 +228,11 @@ class Decision:
         estimate: The method's estimate for its decision: the probability of a desired outcome after the
             alteration, the return of an episode, or the expected reward of the recommendation. For a refused
             or rejected alteration, the estimate of that alteration.
-        baseline: The same estimate for no action.
+        baseline: The same estimate for no action: what usually happens in such a case.
+        unchanged: The same estimate if the altered variables keep their present values; None where these are
+            unknown.
+        gain: The estimate minus `unchanged`, with an interval of the difference; None where the method has
+            none.
         recommendation: Trials only: the action to adopt permanently, as opposed to the next one to try; None
             if they are the same.
         doses: Episodes only: the doses of each changed action, name in the alteration to doses in their
@@ -242,6 +256,8 @@ class Decision:
     status: Status = field(default="recommended", kw_only=True)
     estimate: Estimate | None = field(default=None, kw_only=True)
     baseline: Estimate | None = field(default=None, kw_only=True)
+    unchanged: Estimate | None = field(default=None, kw_only=True)
+    gain: Estimate | None = field(default=None, kw_only=True)
     recommendation: Alteration | None = field(default=None, kw_only=True)
     doses: Mapping[str, tuple[float, ...]] = field(default_factory=dict, kw_only=True)
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
@@ -270,19 +286,17 @@ class Decision:
 
     @property
     def improvement(self) -> float:
-        """(estimate - baseline) / |baseline|, the estimated relative improvement.
+        """(estimate - baseline) / |baseline|, the estimated relative improvement; of a case whose present
+        values are known, on `unchanged`.
 
         0 for no action, or if the baseline is 0; NaN for a refusal, or without estimates.
         """
         if self.status == "no_action":
             return 0.0
-        if self.status == "refused" or self.estimate is None or self.baseline is None:
+        before = self.unchanged or self.baseline
+        if self.status == "refused" or self.estimate is None or before is None:
             return math.nan
-        return (
-            (self.estimate.point - self.baseline.point) / abs(self.baseline.point)
-            if self.baseline.point
-            else 0.0
-        )
+        return (self.estimate.point - before.point) / abs(before.point) if before.point else 0.0
 
     def actions(self) -> dict[int, int]:
         """Episodes: the changed time steps and their action numbers; empty if nothing is changed.
@@ -314,6 +328,9 @@ class Decision:
         }
         content["estimate"] = None if self.estimate is None else self.estimate.to_dict()
         content["baseline"] = None if self.baseline is None else self.baseline.to_dict()
+        for name, found in (("unchanged", self.unchanged), ("gain", self.gain)):
+            if found is not None:
+                content[name] = found.to_dict()
         if self.recommendation is not None:
             content["recommendation"] = _plain(self.recommendation)
         if self.doses:

@@ -9,7 +9,7 @@ Source: Du et al. (2026), Sec. 2.1 and 3.1; Qin et al. (2023), Sec. 2-3.
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -174,6 +174,19 @@ class RehearsalTask:
                 )
         rows = [[float(each.given[name]) for name in self.context] for each in cases]
         return torch.tensor(rows, dtype=torch.float64).reshape(len(cases), len(self.context))
+
+    def left_alone(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
+        """The actions among `known` that setting `names` neither sets nor changes, and that can change an
+        outcome.
+        """
+        after = self.graph.descendants(names)
+        return tuple(
+            name
+            for name in self.box.names
+            if name in known
+            and name not in after
+            and not self.graph.descendants((name,)).isdisjoint(self.outcomes)
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a configuration."""

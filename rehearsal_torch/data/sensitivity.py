@@ -5,7 +5,8 @@ the action a that is set, upwards or downwards, beyond the observed covariates x
 (`estimators.marginal_sensitivity`). A recommendation carries
 
     tipping     the smallest Gamma at which P(desired | a) may be no larger than P(desired) with nothing
-                altered; 1 if the interval of the estimate contains that already
+                altered, or, where present values are known, than with these; 1 if the interval contains
+                that already
     yardstick   the strength of the strongest observed covariate that is adjusted for, in the same sense, in
                 95 % of the rows (`estimators.covariate_strength`)
 
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 Basis = Literal["interval", "certificate", "point"]
+Against = Literal["no action", "the present values"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Sensitivity:
         yardstick: The strength of the strongest observed covariate; None without one.
         covariate: Its name; empty without one.
         note: Why there is no yardstick; empty if there is one.
+        against: What the action is compared with.
 
     Raises:
         ValueError: if a strength is below 1 or NaN, the basis is unknown, or only one of yardstick and
@@ -46,6 +49,7 @@ class Sensitivity:
     yardstick: float | None = None
     covariate: str = ""
     note: str = ""
+    against: Against = "no action"
 
     def __post_init__(self) -> None:
         found = [self.tipping, *([] if self.yardstick is None else [self.yardstick])]
@@ -53,6 +57,8 @@ class Sensitivity:
             raise ValueError(f"expected strengths of at least 1; got {found}")
         if self.basis not in get_args(Basis):
             raise ValueError(f"expected a basis among {list(get_args(Basis))}; got {self.basis!r}")
+        if self.against not in get_args(Against):
+            raise ValueError(f"expected against {' or '.join(get_args(Against))}; got {self.against!r}")
         if (self.yardstick is None) != (not self.covariate):
             raise ValueError(f"a yardstick names its covariate; got {self.yardstick} and {self.covariate!r}")
 
@@ -61,11 +67,12 @@ class Sensitivity:
         if math.isinf(self.tipping):
             first = "no hidden common cause of the action and the outcome can overturn this"
         elif self.tipping == 1:
+            verb = "gives" if self.against == "no action" else "give"
             first = (
-                "even without a hidden common cause, this may be no better than no action: the interval of "
-                "the estimate contains what no action gives"
+                f"even without a hidden common cause, this may be no better than {self.against}: the "
+                f"interval of the estimate contains what {self.against} {verb}"
                 if self.basis != "point"
-                else "even without a hidden common cause, this is no better than no action"
+                else f"even without a hidden common cause, this is no better than {self.against}"
             )
         else:
             first = (
@@ -87,7 +94,8 @@ class Sensitivity:
         found: dict[str, Any] = {"tipping": self.tipping, "basis": self.basis}
         if self.yardstick is not None:
             found |= {"yardstick": self.yardstick, "covariate": self.covariate}
-        return found | ({"note": self.note} if self.note else {})
+        found |= {"note": self.note} if self.note else {}
+        return found | ({"against": self.against} if self.against != "no action" else {})
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Sensitivity":
@@ -104,6 +112,7 @@ class Sensitivity:
             _number(plain["yardstick"]) if covariate else None,
             covariate,
             str(plain.get("note", "")),
+            plain.get("against", "no action"),
         )
 
 

@@ -105,6 +105,40 @@ def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> t
     )
 
 
+def tipping_between(lower: Tensor, other: Tensor) -> Tensor:
+    """The smallest strength at which an action may be no better than another action, both of which a hidden
+    cause biases: where the lower bound of p meets the upper bound of q.
+
+    Each of the two lines of the one meets each of the two of the other at
+
+        sqrt(p / q),  1 + p - q,  1 / (1 - p + q),  sqrt((1 - q) / (1 - p)),
+
+    of which the largest is the strength. The bounds hold for each action by itself, so that one hidden cause
+    may need to be stronger.
+
+    Args:
+        lower: Lower end of the interval of p, or p itself, (...).
+        other: q, (...).
+
+    Returns:
+        The strength, (...), at least 1; infinite if none suffices.
+
+    Raises:
+        ValueError: if a probability is outside [0, 1].
+    """
+    p, q = torch.broadcast_tensors(lower, other)
+    both = torch.stack([p, q])
+    if not bool(((both >= 0) & (both <= 1)).all()):
+        raise ValueError(
+            f"expected probabilities in [0, 1]; got {lower.flatten()[:4].tolist()} and "
+            f"{other.flatten()[:4].tolist()}"
+        )
+    meetings = torch.stack(
+        [(p / q).sqrt(), 1 + p - q, 1 / (1 - p + q), ((1 - q) / (1 - p)).sqrt()]
+    ).nan_to_num(nan=1.0, posinf=torch.inf)
+    return torch.where(p <= q, torch.ones_like(p), meetings.amax(0))
+
+
 def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:
     """The smallest strength at which the action may be no better than no action.
 

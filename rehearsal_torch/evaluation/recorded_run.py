@@ -91,6 +91,13 @@ def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
     return stated.get(part) if isinstance(stated, Mapping) else None
 
 
+def before(decided: Decided, part: str = "point") -> Any:
+    """A part of the estimate that a decision is compared with: that of leaving the present values as they
+    are, where they are known, else that of no action; None if it is missing.
+    """
+    return claim(decided, part, "unchanged" if isinstance(decided.get("unchanged"), Mapping) else "baseline")
+
+
 def _truth(path: Path) -> list[dict[str, str]]:
     """The rows of truth.csv: features of episodes, or recovered noise."""
     rows = read_rows(path, ("quantity", "value"), ("value", "true"))

@@ -2,11 +2,13 @@
 
     refused     no directed path leads from the variables that would be set to an outcome: according to the
                 graph, setting them has no effect
-    no_action   the method's own estimate is not above its estimate for no action
-    warned      the interval of the estimate contains the estimate for no action, so that the gain may be
-                chance; a context variable or an action lies outside its observed range; the decision is
-                farther from the observations than 97.5 % of them are from each other
-                (`surrogates.overlap`); the observations contradict the graph
+    no_action   the method's own estimate is not above its estimate for no action, or, where the present
+                values of what would be set are known, not above its estimate for leaving them as they are
+    warned      the interval of the estimate contains the estimate for no action, or that of the gain over
+                the present values contains zero, so that the gain may be chance; a context variable or an
+                action lies outside its observed range; the decision is farther from the observations than
+                97.5 % of them are from each other (`surrogates.overlap`); the observations contradict the
+                graph
 
 The distance of every alteration to its 5th nearest observation is in the trace, as ``distance``.
 
@@ -25,8 +27,9 @@ Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer); the rules are ours.
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.objectives.present_values import leaving, with_unchanged
 from rehearsal_torch.surrogates.overlap import SHARE
 
 if TYPE_CHECKING:
@@ -48,9 +51,10 @@ def guarded(
     Returns:
         The decisions, in order.
     """
+    compared = with_unchanged(objective, decisions)
     return [
-        _improves(_linked(_within(objective, index, each), objective, declines), declines)
-        for index, each in enumerate(decisions)
+        _improves(_linked(_within(objective, index, each), objective, declines), case, declines)
+        for index, (each, case) in enumerate(zip(compared, objective.cases, strict=True))
     ]
 
 
@@ -133,7 +137,9 @@ def _linked(decision: Decision, objective: "Candidates[AlterationObjective]", de
     return declined(decision, "refused", message) if declines else _warned(decision, [f"graph: {message}"])
 
 
-def _improves(decision: Decision, declines: bool) -> Decision:
+def _improves(decision: Decision, case: RehearsalCase, declines: bool) -> Decision:
+    if decision.unchanged is not None:
+        return _improves_on_present(decision, case, declines)
     estimate, baseline = decision.estimate, decision.baseline
     if decision.alteration is None or estimate is None or baseline is None:
         return decision
@@ -147,6 +153,26 @@ def _improves(decision: Decision, declines: bool) -> Decision:
         return _warned(decision, [doubt])
     message = f"predicted no better than doing nothing ({estimate.point:.3f} against {baseline.point:.3f})"
     return declined(decision, "no_action", message) if declines else _warned(decision, [message])
+
+
+def _improves_on_present(decision: Decision, case: RehearsalCase, declines: bool) -> Decision:
+    """The same rule against the present values of what would be set."""
+    estimate, unchanged, gain = decision.estimate, decision.unchanged, decision.gain
+    if decision.alteration is None or estimate is None or unchanged is None:
+        return decision
+    where = leaving(case, decision.alteration.names)
+    if not estimate.point > unchanged.point:
+        message = f"predicted no better than {where} ({estimate.point:.3f} against {unchanged.point:.3f})"
+        return declined(decision, "no_action", message) if declines else _warned(decision, [message])
+    doubt = ""
+    if gain is not None and gain.lower is not None and gain.upper is not None and gain.lower <= 0:
+        doubt = f"the interval of the difference, {gain.lower:+.3f} to {gain.upper:+.3f}, contains zero"
+    elif gain is None and estimate.lower is not None and estimate.lower <= unchanged.point:
+        doubt = (
+            f"the interval of the estimate, {estimate.lower:.3f} to {estimate.upper:.3f}, contains "
+            f"{unchanged.point:.3f}"
+        )
+    return _warned(decision, [f"gain: not told apart from {where}: {doubt}"]) if doubt else decision
 
 
 def _within(objective: "Candidates[AlterationObjective]", index: int, decision: Decision) -> Decision:

@@ -4,10 +4,14 @@
     status             recommended, no_action or refused
     set/NAME           the value to set, NaN where the variable is left alone
     estimate           the method's estimate after its decision: with the alteration, or, where nothing is
-                       set, that for no action
+                       set, that for no action, or for leaving the present values as they are
     lower, upper       the interval of the estimate, and
     level              its coverage probability; NaN where there is none
     no_action          the estimate for no action
+    present/NAME       where cases have present values of actions: these,
+    unchanged          the estimate if they stay, for the variables that the decision sets, and
+    gain, gain_lower,  the difference to it, with its interval
+    gain_upper
     warnings, reason   sentences, separated by "; "
     given/NAME         the context of the case
 
@@ -21,10 +25,10 @@ from typing import Any
 
 import pandas as pd
 
-from rehearsal_torch.evaluation.recorded_run import Decided, claim
+from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number
 
-GIVEN, SET = "given/", "set/"
+GIVEN, SET, PRESENT = "given/", "set/", "present/"
 STATUS = {
     "recommended": "an alteration is recommended",
     "no_action": "no action",
@@ -45,13 +49,20 @@ def decision_frame(
     settings = [line.get("alteration") or {} for line in lines]
     named = dict.fromkeys([*actions, *(name for each in settings for name in each)])
     known = dict.fromkeys(name for line in lines for name in line.get("given") or {})
-    rows = [_row(line, each, list(named), list(known)) for line, each in zip(lines, settings, strict=True)]
-    columns = _row({}, {}, list(named), list(known))
+    now = list(dict.fromkeys(name for line in lines for name in line.get("present") or {}))
+    rows = [
+        _row(line, each, list(named), list(known), now) for line, each in zip(lines, settings, strict=True)
+    ]
+    columns = _row({}, {}, list(named), list(known), now)
     return pd.DataFrame(rows, columns=list(columns), index=index)
 
 
 def _row(
-    line: Decided, setting: Mapping[str, Any], named: Sequence[str], known: Sequence[str]
+    line: Decided,
+    setting: Mapping[str, Any],
+    named: Sequence[str],
+    known: Sequence[str],
+    now: Sequence[str],
 ) -> dict[str, Any]:
     acted = bool(setting)
     ends = {part: number(claim(line, part)) if acted else math.nan for part in ("lower", "upper", "level")}
@@ -60,12 +71,24 @@ def _row(
         "case": str(line.get("identity", "")),
         "status": line.get("status", ""),
         **{f"{SET}{name}": number(setting.get(name)) for name in named},
-        "estimate": number(claim(line, of="estimate" if acted else "baseline")),
+        "estimate": number(claim(line) if acted else before(line)),
         **ends,
         "no_action": number(claim(line, of="baseline")),
+        **(_against_present(line, now) if now else {}),
         "warnings": "; ".join(line.get("warnings") or ()),
         "reason": str(line.get("reason") or ""),
         **{f"{GIVEN}{name}": number(given.get(name)) for name in known},
+    }
+
+
+def _against_present(line: Decided, now: Sequence[str]) -> dict[str, Any]:
+    present = line.get("present") or {}
+    return {
+        **{f"{PRESENT}{name}": number(present.get(name)) for name in now},
+        "unchanged": number(claim(line, of="unchanged")),
+        "gain": number(claim(line, of="gain")),
+        "gain_lower": number(claim(line, "lower", "gain")),
+        "gain_upper": number(claim(line, "upper", "gain")),
     }
 
 
@@ -90,4 +113,6 @@ def summary(frame: pd.DataFrame, of: str) -> str:
     if math.isnan(after):
         return said
     beside = "" if math.isnan(before) else f", {before:.3g} without an alteration"
+    if "unchanged" in acted and not acted["unchanged"].isna().any():
+        beside = f", {acted['unchanged'].mean():.3g} with the present values"
     return f"{said} Where one is recommended, the claimed {of} is {after:.3g} on average{beside}."

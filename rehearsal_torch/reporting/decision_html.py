@@ -28,7 +28,8 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
     """
     actions = [name for name in frame.columns if name.startswith(SET)]
     heads = ["case", "status", *(name.removeprefix(SET) for name in actions)]
-    heads += ["claimed", "interval", "no action", "notes"]
+    compared = "unchanged" in frame.columns
+    heads += ["claimed", "interval", *(["present values"] if compared else []), "no action", "notes"]
     some = frame.head(shown)
     rows = [
         [
@@ -37,6 +38,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
             *(_number(row[name]) for name in actions),
             _number(row["estimate"]),
             "" if math.isnan(row["lower"]) else f"{row['lower']:.3g} to {row['upper']:.3g}",
+            *([_number(row["unchanged"])] if compared else []),
             _number(row["no_action"]),
             _notes(row),
         ]

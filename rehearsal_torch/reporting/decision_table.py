@@ -20,7 +20,7 @@ from rich.text import Text
 
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of
-from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
+from rehearsal_torch.evaluation.recorded_run import Decided, before, claim, effort
 from rehearsal_torch.evaluation.rehearsal_rows import (
     interval_of,
     number,
@@ -65,7 +65,7 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
             str(one.get("identity", "")),
             known(one),
             change(one),
-            _from_to(claim(one, of="baseline"), claim(one) if one.get("alteration") is not None else None),
+            _from_to(before(one), claim(one) if one.get("alteration") is not None else None),
             "\n".join([interval(one), *([truth_interval(one)] if bounds_truth else [])]),
             *([tipping(one)] if weighed else []),
         ]
@@ -149,7 +149,14 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
         given = {f"given/{name}": value for name, value in one["given"].items()}
         setting = {f"set/{name}": value for name, value in (one.get("alteration") or {}).items()}
         own = {
-            "before": number(claim(one, of="baseline")),
+            "before": number(before(one)),
+            **({"usual": number(claim(one, of="baseline"))} if "unchanged" in one else {}),
+            **{
+                f"gain{end}": number(claim(one, part, "gain"))
+                for end, part in (("", "point"), ("_lower", "lower"), ("_upper", "upper"))
+                if "gain" in one
+            },
+            **{f"present/{name}": value for name, value in (one.get("present") or {}).items()},
             "share": number((one.get("score") or {}).get("share")),
             "support": number(effort(one, "support")),
             "distance": number(effort(one, "distance")),

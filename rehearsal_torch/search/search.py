@@ -23,6 +23,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.guard import declined, linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, Objective
+from rehearsal_torch.objectives.present_values import better_judged, kept
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -98,8 +99,9 @@ def chosen(
         objective: The objective that was searched.
         actions: The best actions of each set, (B, k) each; only of the first sets if the time ran out before
             the others were searched.
-        values: (sets, B), their values; the largest wins, the first one among equals. A case is refused if
-            all its values are minus infinity or NaN.
+        values: (sets, B), their values; the largest wins, the first one among equals, without those that
+            another set judges better (`objectives.present_values`). A case is refused if all its values are
+            minus infinity or NaN.
         name: The name of the search, for the trace.
         budget: The time budget of the call.
         facts: Further trace entries, one dictionary per case; a sentence under ``refused`` withdraws the
@@ -116,6 +118,8 @@ def chosen(
     values = values.nan_to_num(nan=-math.inf, posinf=-math.inf, neginf=-math.inf)
     if declines and any(reaching):
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
+    dominated = better_judged(objective, sets).to(values.device)
+    values = values.masked_fill(dominated, -math.inf)
     best = values.argmax(0).tolist()
     # Only sets that some case has chosen: an appraisal may cost as much as the search.
     appraisals = {which: sets[which].appraise(actions[which]) for which in sorted(set(best))}
@@ -156,8 +160,10 @@ def chosen(
         )
         if declines and not connected:
             refused = no_path(objective, task_actions(objective))
-        if refused or found.declined:
-            decision = declined(decision, "refused" if refused else "no_action", refused or found.declined)
+        # With present values, the rule of the guard compares with these, not with what is usual.
+        worse = "" if kept(objective.cases[index], sets[which].names) else found.declined
+        if refused or worse:
+            decision = declined(decision, "refused" if refused else "no_action", refused or worse)
         decisions.append(decision)
     return objective.guarded(decisions, declines)
 

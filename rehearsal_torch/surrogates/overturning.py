@@ -9,6 +9,10 @@ is the strength that a hidden common cause of action and outcome would need (`es
 ). Where the estimate has no interval, l is the lower bound of the truth in the certificate, and without one
 the estimate itself. b is used as estimated: its own error is not part of l.
 
+Where the present values of what is set are known, the action is compared with these. A hidden cause biases
+both, and Gamma* is where the lower bound of the one meets the upper bound of the other (`tipping_between`);
+from the lower end of the interval of their difference, if the method has one.
+
 Beside it stands the strength of the strongest covariate (`estimators.covariate_strength`) among those that
 the graph says to adjust for: the context, the variables before the alteration, and those between two
 alterations (`graphs.separation`). It depends on the observations and on which variables are altered, and is
@@ -30,10 +34,10 @@ import torch
 from rehearsal_torch.data.decision import CHANCE, Decision
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.sensitivity import Basis, Sensitivity
+from rehearsal_torch.data.sensitivity import Against, Basis, Sensitivity
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.covariate_strength import Assignment, strengths
-from rehearsal_torch.estimators.marginal_sensitivity import tipping_strength
+from rehearsal_torch.estimators.marginal_sensitivity import tipping_between, tipping_strength
 from rehearsal_torch.graphs.separation import adjustment
 
 # More rows add nothing to a 95 % range.
@@ -96,16 +100,24 @@ class Overturning:
         if not estimate.of == baseline.of == CHANCE or not self.applies:
             return decision
         lower, basis = self._lower(decision, certificate)
-        ends = torch.tensor([lower, baseline.point], dtype=torch.float64).clamp(0.0, 1.0)
-        tipping = float(tipping_strength(ends[0], ends[1]))
+        against: Against = "no action" if decision.unchanged is None else "the present values"
+        before = baseline if decision.unchanged is None else decision.unchanged
+        if decision.gain is not None and decision.gain.lower is not None:
+            lower = before.point + decision.gain.lower
+        ends = torch.tensor([lower, before.point], dtype=torch.float64).clamp(0.0, 1.0)
+        meeting = tipping_strength if decision.unchanged is None else tipping_between
+        tipping = float(meeting(ends[0], ends[1]))
         found = self.covariates(decision.alteration.names)
         if not found:
             note = self.why_none(decision.alteration.names) if found is None else NO_COVARIATE
-            return replace(decision, sensitivity=Sensitivity(_rounded(tipping), basis, note=note))
+            weighed = Sensitivity(_rounded(tipping), basis, note=note, against=against)
+            return replace(decision, sensitivity=weighed)
         covariate, yardstick = next(iter(found.items()))
         return replace(
             decision,
-            sensitivity=Sensitivity(_rounded(tipping), basis, _rounded(yardstick), covariate),
+            sensitivity=Sensitivity(
+                _rounded(tipping), basis, _rounded(yardstick), covariate, against=against
+            ),
         )
 
     def _lower(

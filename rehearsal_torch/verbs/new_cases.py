@@ -18,10 +18,18 @@ class NewCases(RehearsalProblem):
         task: The task.
         given: The contexts, (B, |X|), in the task's order.
         identities: The names of the B cases.
+        present: The present values of actions in each case.
     """
 
-    def __init__(self, task: RehearsalTask, given: Tensor, identities: Sequence[str]) -> None:
+    def __init__(
+        self,
+        task: RehearsalTask,
+        given: Tensor,
+        identities: Sequence[str],
+        present: Sequence[Mapping[str, float]],
+    ) -> None:
         self.task, self.given, self.identities = task, given, tuple(identities)
+        self.present = tuple(present)
 
     def observations(self) -> Table:
         """A table with the task's variables and no rows: the cases say nothing of outcomes."""
@@ -49,6 +57,7 @@ class NewCases(RehearsalProblem):
             dict(zip(self.task.context, self.given[index], strict=True)),
             self.task.box.bounds(),
             levels=self.task.box.levels,
+            present=self.present[index],
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002

@@ -201,6 +201,7 @@ class RehearsalModel:
             RequestError: if they are of another type, or there is none.
         """
         from rehearsal_torch.problems.rehearsal.own_table import cases_in, rows_in
+        from rehearsal_torch.problems.rehearsal.present_values import present_in
         from rehearsal_torch.verbs.new_cases import NewCases
 
         rows = rows_of(given, "cases")
@@ -208,4 +209,8 @@ class RehearsalModel:
             read = rows_in(rows, "cases", "the cases")
             if not len(read.frame):
                 raise RequestError(f"{read.where}: expected at least one case; got none")
-            return NewCases(self.task, *cases_in(read.frame, read.where, self.task.context))
+            return NewCases(
+                self.task,
+                *cases_in(read.frame, read.where, self.task.context),
+                present_in(read.frame, read.where, self.task.box.names),
+            )

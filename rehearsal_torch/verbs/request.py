@@ -89,7 +89,15 @@ class Request:
         data = config.dataset
         given = self.rows if cases is None else rows_of(cases, "cases")
         return RehearsalTable(
-            self.rows, self.task, given, data.identity, data.validation, data.kept, self.seed
+            self.rows,
+            self.task,
+            given,
+            data.identity,
+            data.validation,
+            data.kept,
+            self.seed,
+            # Rows of the past as cases: what was done in them is no present value.
+            present=cases is not None,
         )
 
 

@@ -38,6 +38,8 @@ class WhatIf:
         alteration: Name to value.
         estimate: The probability of a desired outcome after it, with its interval.
         baseline: The same without an alteration; None if the method has no such estimate.
+        unchanged: The same with the present values of the altered variables; None if they are unknown.
+        gain: The estimate minus `unchanged`, with the interval of the difference; None if there is none.
         support: How many observations are near, as the method counts them; None if it does not.
         distance: The distance to the 5th nearest observation, in standard deviations; None if it is unknown.
         warnings: What the reader must know, one sentence each.
@@ -51,11 +53,15 @@ class WhatIf:
     distance: float | None = None
     warnings: tuple[str, ...] = field(default=())
     against: str = ""
+    unchanged: Estimate | None = None
+    gain: Estimate | None = None
 
     def sentence(self) -> str:
         """The claim in words."""
         one = self.estimate
         before = "" if self.baseline is None else f"; {self.baseline.point:.3f} without an alteration"
+        if self.unchanged is not None:
+            before = f"; {self.unchanged.point:.3f} with the present values{before}"
         return f"{_setting(self.alteration)}: {one.of} {one.point:.3f} ({_interval(one)}){before}"
 
     def _repr_html_(self) -> str:
@@ -196,7 +202,9 @@ def _claimed(
         _number(guarded.trace.get("support")),
         _number(guarded.trace.get("distance")),
         guarded.warnings,
-        found.refused or found.declined,
+        found.refused or ("" if guarded.unchanged else found.declined),
+        guarded.unchanged,
+        guarded.gain,
     )
 
 

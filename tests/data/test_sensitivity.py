@@ -17,6 +17,7 @@ KNOWN = Sensitivity(1.43, "interval", 1.7, "age")
         KNOWN,
         Sensitivity(math.inf, "point", math.inf, "age"),
         Sensitivity(1.0, "certificate", note="no observed covariate"),
+        Sensitivity(1.2, "interval", against="the present values"),
     ],
 )
 def test_its_record_can_be_read_again(each):
@@ -46,6 +47,11 @@ def test_its_record_can_be_read_again(each):
             Sensitivity(1.0, "certificate"),
             "even without a hidden common cause, this may be no better than no action: the interval of "
             "the estimate contains what no action gives",
+        ),
+        (
+            Sensitivity(1.0, "interval", against="the present values"),
+            "even without a hidden common cause, this may be no better than the present values: the interval "
+            "of the estimate contains what the present values give",
         ),
     ],
 )

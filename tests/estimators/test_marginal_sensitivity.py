@@ -9,7 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from rehearsal_torch.estimators.marginal_sensitivity import bounds, interval_bounds, tipping_strength
+from rehearsal_torch.estimators.marginal_sensitivity import (
+    bounds,
+    interval_bounds,
+    tipping_between,
+    tipping_strength,
+)
 
 share = st.floats(0.001, 0.999)
 strength = st.floats(1.0, 50.0)
@@ -81,6 +86,18 @@ def test_at_the_tipping_strength_the_lower_end_meets_the_baseline(lower, baselin
         assert float(bounds(numbers(lower), found)[0]) == pytest.approx(baseline, rel=1e-9)
 
 
+@settings(max_examples=100)
+@given(share, share)
+def test_at_the_strength_between_two_actions_the_bounds_of_both_meet(better, other):
+    found = tipping_between(numbers(better), numbers(other))
+    if better <= other:
+        assert float(found) == 1.0
+    else:
+        low, high = bounds(numbers(better), found)[0], bounds(numbers(other), found)[1]
+        assert float(low) == pytest.approx(float(high), abs=1e-9)
+        assert float(found) <= float(tipping_strength(numbers(better), numbers(other))) + 1e-12
+
+
 def test_numbers_by_hand():
     low, high = bounds(numbers(0.8, 0.3), 2.0)
     assert low.tolist() == pytest.approx([0.6, 0.15])
@@ -95,6 +112,13 @@ def test_where_nothing_can_overturn_it_the_strength_is_infinite(lower, baseline)
     assert float(tipping_strength(numbers(lower), numbers(baseline))) == math.inf
 
 
+def test_of_two_actions_only_certainty_against_impossibility_cannot_be_overturned():
+    assert float(tipping_between(numbers(1.0), numbers(0.0))) == math.inf
+    assert float(tipping_between(numbers(1.0), numbers(1.0))) == 1.0
+    # 1 - G (1 - p) = 1 for p = 1, and G q = 1.
+    assert float(tipping_between(numbers(1.0), numbers(0.25))) == math.inf
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -102,6 +126,7 @@ def test_where_nothing_can_overturn_it_the_strength_is_infinite(lower, baseline)
         (lambda: bounds(numbers(0.5), 0.5), "at least 1"),
         (lambda: interval_bounds(numbers(0.5), numbers(0.4), 2.0), "lower <= upper"),
         (lambda: tipping_strength(numbers(0.5), numbers(math.nan)), "probabilities in"),
+        (lambda: tipping_between(numbers(0.5), numbers(-0.1)), "probabilities in"),
     ],
 )
 def test_numbers_out_of_range_are_refused(call, message):

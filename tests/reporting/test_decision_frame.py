@@ -82,3 +82,16 @@ def test_a_sentence_counts_cases_and_states_the_means():
 def test_a_missing_estimate_is_nan(missing):
     (row,) = decision_frame([ACTED | {missing: None}]).to_dict("records")
     assert math.isnan(row["estimate" if missing == "estimate" else "no_action"])
+
+
+def test_present_values_have_columns_where_there_are_some():
+    against = ACTED | {
+        "present": {"dose": 1.0},
+        "unchanged": {"point": 0.45, "of": OF},
+        "gain": {"point": 0.35, "of": "difference", "lower": 0.1, "upper": 0.5, "level": 0.95},
+    }
+    frame = decision_frame([against, NONE])
+    columns = ["present/dose", "unchanged", "gain", "gain_lower", "gain_upper"]
+    assert frame[columns].iloc[0].tolist() == [1.0, 0.45, 0.35, 0.1, 0.5]
+    assert frame[columns].iloc[1].isna().all()
+    assert summary(frame, OF).endswith("outcome is 0.8 on average, 0.45 with the present values.")

@@ -1,6 +1,7 @@
 """The sensitivity of decisions, by hand and on worlds whose actions are confounded by observed covariates."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.question import Columns
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.objective import chance
+from rehearsal_torch.objectives.objective import chance, difference
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.non_syn2 import NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
@@ -48,6 +49,17 @@ def test_it_starts_from_the_lower_end_that_there_is():
     assert (alone.tipping, alone.basis) == (2.5, "point")
     assert weighed(chance(0.85, 0.4, 0.9)).tipping == 1.0
     assert weighed(chance(0.85, 0.4, 0.9), chance(0.0)).tipping == math.inf
+
+
+def test_present_values_are_biased_as_well():
+    made = Overturning(LOAN.task, LOAN.observations)
+    against = replace(setting(chance(0.85, 0.75, 0.9), HALF), unchanged=chance(0.2))
+    # From the lower end .75 against .2: 1 - G (1 - .75) = .2 G.
+    found = made.with_sensitivity(against, None).sensitivity
+    assert (found.tipping, found.against) == (pytest.approx(1 / 0.45, abs=1e-4), "the present values")
+    # The interval of the difference ends at .6, which is .8 against .2.
+    gain = difference(0.65, 0.6, 0.7, 0.95)
+    assert made.with_sensitivity(replace(against, gain=gain), None).sensitivity.tipping == pytest.approx(2.5)
 
 
 def test_the_strongest_covariate_of_the_bank_is_the_sector():

@@ -8,17 +8,18 @@ from tests.verbs.test_rehearse import TASK
 
 def test_cases_have_the_context_and_what_may_be_set():
     given = torch.tensor([[0.1, 0.2], [0.3, 0.4]], dtype=torch.float64)
-    problem = NewCases(RehearsalTask.of(TASK), given, ["a", "b"])
+    problem = NewCases(RehearsalTask.of(TASK), given, ["a", "b"], [{"A2": 0.5}, {}])
     assert (problem.kind, problem.count(), problem.card()) == ("rehearse", 2, {"cases": 2})
     case = problem.case(1)
     assert case.facts() == {"identity": "b", "given": {"X1": 0.3, "X2": 0.4}}
     assert case.feasible == {"A2": (0.0, 1.0)}
+    assert (problem.case(0).present, case.present) == ({"A2": 0.5}, {})
     assert problem.score(case, None) == {}
     with pytest.raises(IndexError, match=r"expected a case in 0 ... 1; got 2"):
         problem.case(2)
 
 
 def test_there_are_no_rows():
-    problem = NewCases(RehearsalTask.of(TASK), torch.zeros(1, 2, dtype=torch.float64), ["a"])
+    problem = NewCases(RehearsalTask.of(TASK), torch.zeros(1, 2, dtype=torch.float64), ["a"], [{}])
     assert len(problem.observations()) == len(problem.held_out()) == 0
     assert problem.observations().names == problem.task.graph.names

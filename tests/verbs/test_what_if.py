@@ -59,6 +59,28 @@ def test_a_comparison_is_the_difference_of_two_claims_and_narrower_than_both(mod
     assert (same.point, same.lower, same.upper) == (0.0, 0.0, 0.0)
 
 
+@pytest.mark.parametrize("method", ["care", "cme_stack"])
+def test_present_values_of_a_case_are_compared_with(models, method):
+    model, present = models[method], CASE | {"A2": 0.45}
+    found = model.what_if(present, {"A2": 0.30})
+    apart = model.compare(CASE, {"A2": 0.30}, {"A2": 0.45})
+    assert found.estimate == apart.first.estimate
+    assert found.unchanged == apart.second.estimate
+    assert found.gain == apart.difference
+    assert f"; {found.unchanged.point:.3f} with the present values; " in found.sentence()
+    assert model.what_if(CASE, {"A2": 0.30}).unchanged is None
+
+
+def test_rows_of_the_past_as_cases_have_no_present_values(loans):  # noqa: F811
+    few = loans.head(30)
+    assert all(each.unchanged is None for each in rt.rehearse(few, TASK, method="care"))
+    stated = rt.rehearse(few, TASK, few.head(3), method="care")
+    acted = [each for each in stated if each.status == "recommended"]
+    assert acted
+    assert all(each.unchanged is not None for each in acted)
+    assert stated.to_frame()["present/A2"].tolist() == few["A2"].head(3).tolist()
+
+
 @pytest.mark.slow
 def test_intervals_of_differences_hold_the_truth_where_single_intervals_overlap():
     world = chain()

@@ -24,7 +24,7 @@ from rehearsal_torch.data.problem_file.actions import (
     settable,
     setting_faults,
 )
-from rehearsal_torch.data.problem_file.cases import case_rows, ranges_of
+from rehearsal_torch.data.problem_file.cases import CURRENT, case_rows, ranges_of
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
 from rehearsal_torch.data.problem_file.form import ROLES, DataForm, ProblemForm, VariableForm
 from rehearsal_torch.data.problem_file.rows import rows_of
@@ -57,6 +57,7 @@ class WrittenProblem:
         identity: The column that names the cases; None for their lines.
         ranges: For actions with bounds of their own in each case: (lower, upper) for each case, or, if there
             are no cases, for each row.
+        from_present: Actions whose bounds start from their present value, `current`.
         variables: What the file says of each variable.
         costs: The weights of changes, for actions that have one.
         findings: The file's lines, and warnings so far.
@@ -68,6 +69,7 @@ class WrittenProblem:
     cases: ReadTable | None
     identity: str | None
     ranges: Mapping[str, Sequence[tuple[float, float]]]
+    from_present: tuple[str, ...]
     variables: Mapping[str, VariableForm]
     costs: Mapping[str, float]
     findings: Findings
@@ -155,11 +157,21 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     bounded = rows if form.get("cases") is None else cases
     if made is not None and bounded is not None:
         ranges = ranges_of(form.get("bounds", {}), made.box, bounded, found)
+    relative = tuple(name for name in ranges if any(CURRENT in text for text in form["bounds"][name]))
     found.settle()
     if made is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
     return WrittenProblem(
-        found.source, made.to_plain(), rows, cases, identity, ranges, variables, costs(variables), found
+        found.source,
+        made.to_plain(),
+        rows,
+        cases,
+        identity,
+        ranges,
+        relative,
+        variables,
+        costs(variables),
+        found,
     )
 
 

@@ -33,11 +33,13 @@ from rehearsal_torch.data.reading import (
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.in_memory import SET, data_frame
+from rehearsal_torch.data.tables.in_memory import data_frame
+from rehearsal_torch.data.tables.row_faults import set_faults, unit_faults
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
-from rehearsal_torch.files.schema import listed, meant
+from rehearsal_torch.files.schema import listed
 from rehearsal_torch.problems.problem import RehearsalProblem
+from rehearsal_torch.problems.rehearsal.present_values import assumed_usual, present_in
 from rehearsal_torch.problems.rehearsal.region_check import one_sided
 from rehearsal_torch.seeding import world_generator
 
@@ -68,6 +70,8 @@ class RehearsalTable(RehearsalProblem):
             or none if `contexts` has the cases.
         kept: Which rows are held out: "random", or the "last" of the file.
         seed: Seed of the random choice.
+        present: Whether what `contexts` holds in the columns of actions are their present values, which they
+            keep if nothing is done; an empty cell is an unknown one.
 
     Raises:
         TableError: if a file cannot be read, or a column is missing, not numeric, incomplete or constant; all
@@ -85,6 +89,7 @@ class RehearsalTable(RehearsalProblem):
         validation: float | None = None,
         kept: str = "random",
         seed: int = 0,
+        present: bool = True,
     ) -> None:
         if kept not in RULES:
             raise ValueError(f"kept: expected {' or '.join(RULES)}; got {kept!r}")
@@ -102,7 +107,7 @@ class RehearsalTable(RehearsalProblem):
                 raise
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
-        faults += [*_unit_faults(frame, self.task.unit), *_set_faults(frame, names)]
+        faults += [*unit_faults(frame, self.task.unit), *set_faults(frame, names)]
         if faults := [*faults, *number_faults(frame, names, MIN_ROWS, varying=True)]:
             raise TableError(listed(where, faults))
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
@@ -133,6 +138,8 @@ class RehearsalTable(RehearsalProblem):
             )
         self.recorded = contexts is None
         self.given, self.identities = cases_in(cases, origin, self.task.context, identity)
+        stated = present and contexts is not None
+        self.present = present_in(cases, origin, self.task.box.names) if stated else [{}] * len(cases)
 
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
@@ -150,9 +157,10 @@ class RehearsalTable(RehearsalProblem):
 
     def notes(self) -> Sequence[str]:
         """What the reader of the files detected, and that none of the rows to learn from, or every one, lies
-        in the desired region.
+        in the desired region; what is assumed of present values.
         """
-        return (*self.read_notes, *self.region_notes())
+        assumed = assumed_usual(self.task, self.present)
+        return (*self.read_notes, *self.region_notes(), *([assumed] if assumed else []))
 
     def region_notes(self) -> Sequence[str]:
         """That none of the rows to learn from, or every one, lies in the desired region."""
@@ -197,6 +205,7 @@ class RehearsalTable(RehearsalProblem):
             self.task.box.bounds(),
             self.aside_units[index] if self.recorded and self.aside_units is not None else None,
             self.task.box.levels,
+            self.present[index],
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
@@ -232,6 +241,8 @@ class RehearsalTable(RehearsalProblem):
             cautions["caution: outcomes"] = sentence
         for number, sentence in enumerate(untrue_graph(table, self.task), 1):
             cautions[f"caution: graph {number}"] = sentence
+        if assumed := assumed_usual(self.task, self.present):
+            cautions["caution: present values"] = assumed
         for name, (lower, upper) in self.task.box.bounds().items():
             low, high = ranges[name]
             if lower > high or upper < low:
@@ -306,34 +317,6 @@ def rows_in(given: Rows | None, role: str, called: str, faults: list[str] | None
         rows = pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names))
         return ReadTable(rows, called)
     return ReadTable(data_frame(given, called, faults), called)
-
-
-def _set_faults(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """The faults of variables with values that a decision set, by the columns that mark these."""
-    found = []
-    for name in names:
-        column = f"{SET}{name}"
-        marks = frame[column] if column in frame.columns else pd.Series(dtype=float)
-        if count := int((marks.fillna(1) != 0).sum()):
-            found.append(
-                f"{column}: expected observations; {count} rows have a value of {name} that was set by a "
-                "decision: leave those rows out"
-            )
-    return found
-
-
-def _unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:
-    """The faults of the column that says which rows belong together."""
-    if unit is None:
-        return []
-    if unit not in frame.columns:
-        return [f"unit: no column {unit!r}; {meant(unit, [str(name) for name in frame.columns])}"]
-    column = frame[unit]
-    if empty := column.index[column.isna()].tolist():
-        return [f"unit: {unit!r} is missing in line {empty[0] + 2}: name the unit of every row"]
-    if (count := column.nunique()) < 2:
-        return [f"unit: {unit!r} is the same in all rows; expected at least 2 units, got {count}"]
-    return []
 
 
 def _aside(

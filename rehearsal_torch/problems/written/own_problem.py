@@ -3,17 +3,15 @@
 Source: `data.problem_file` (the file); `problems.rehearsal.own_table` (the problem).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
-from rehearsal_torch.data.reading import numbers_of
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.rehearsal.present_values import present_in
 
 
 class OwnProblem(RehearsalTable):
@@ -41,35 +39,15 @@ class OwnProblem(RehearsalTable):
         problem = path if isinstance(path, WrittenProblem) else written_problem(path)
         self.problem = problem
         super().__init__(problem.rows, problem.task, problem.cases, problem.identity, validation, kept, seed)
+        if problem.cases is None and problem.from_present:
+            # Such bounds say that the value of a held-out row is a present one.
+            every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
+            self.present = [every[place] for place in self._places]
 
-    @property
-    def present(self) -> dict[str, np.ndarray]:
-        """Action to its present values, one per case, where the file's cases state them; NaN for a case
-        without one.
-        """
-        if self.problem.cases is None:
-            return {}
-        frame = self.problem.cases.frame
-        found = {name: numbers_of(frame[name]) for name in self.task.box.names if name in frame.columns}
-        return {name: values for name, values in found.items() if not np.isnan(values).all()}
-
-    def notes(self) -> Sequence[str]:
-        """What the reader detected, what the desired region asks for, and what no action means."""
-        return (*super().notes(), *self._meaning())
-
-    def card(self) -> Mapping[str, Any]:
-        """The card of the table, with what no action means."""
-        meaning = self._meaning()
-        return {**super().card(), **({"caution: no action": meaning[0]} if meaning else {})}
-
-    def _meaning(self) -> tuple[str, ...]:
-        if not self.present:
-            return ()
-        return (
-            "no action is estimated as what usually happens to such a case; the present values of "
-            f"{', '.join(self.present)} count for bounds alone. Where they are unusual for the case, compare "
-            "them with the recommended values by rt.learn and compare (docs/notebook.md)",
-        )
+    def wording(self) -> Mapping[str, Any]:
+        """The units of the variables, where the file has some."""
+        units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
+        return {"units_of": units} if units else {}
 
     def case(self, index: int) -> RehearsalCase:
         """Case number `index`, within its own bounds."""

@@ -91,17 +91,17 @@ def _present(problem: OwnProblem) -> None:
     all that is offered.
     """
     found, bounds = problem.problem.findings, problem.task.box.bounds()
-    for name, values in problem.present.items():
+    for name in dict.fromkeys(name for each in problem.present for name in each):
         lower, upper = bounds[name]
         outside = [
-            f"case {case} has {value:g}"
-            for case, value in zip(problem.identities, values.tolist(), strict=True)
-            if value < lower or value > upper
+            f"case {case} has {each[name]:g}"
+            for case, each in zip(problem.identities, problem.present, strict=True)
+            if name in each and not lower <= each[name] <= upper
         ]
         if outside:
             more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
             found.warn(
                 key("variables", name, "range"),
                 f"may be set from {lower:g} to {upper:g}, and {outside[0]} at present{more}: what is offered "
-                "does not hold the present value, which may be better",
+                "does not hold the present value, which may be better; it is compared with it",
             )

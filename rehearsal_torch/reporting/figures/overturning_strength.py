@@ -63,14 +63,27 @@ def _interval(axes: Axes, one: Decided, found: Sensitivity, strengths: np.ndarra
     """The interval of one decision against the strength, with its marks."""
     point = number(claim(one))
     lower, upper = (point if math.isnan(number(end)) else number(end) for end in interval_of(one))
+    unchanged = number(claim(one, of="unchanged"))
+    gains = [number(claim(one, end, "gain")) for end in ("lower", "upper")]
+    if not any(map(math.isnan, (unchanged, *gains))):
+        # The comparison is with the present values: what both have in common is not in doubt.
+        lower, upper = (unchanged + gain for gain in gains)
     ends = torch.tensor([lower, upper], dtype=torch.float64).clamp(0.0, 1.0)
     low, high = interval_bounds(ends[0], ends[1], torch.from_numpy(strengths))
     axes.fill_between(strengths, low, high, color=colour, alpha=0.2, linewidth=0)
     axes.plot(strengths, low, color=colour)
     axes.plot(strengths, high, color=colour)
-    axes.axhline(
-        number(claim(one, of="baseline")), color=BLACK, linestyle="--", linewidth=1.2, label="no action"
-    )
+    if math.isnan(unchanged):
+        axes.axhline(
+            number(claim(one, of="baseline")), color=BLACK, linestyle="--", linewidth=1.2, label="no action"
+        )
+    else:
+        # A hidden cause biases what is said of the present values, too.
+        kept = torch.tensor(unchanged, dtype=torch.float64).clamp(0.0, 1.0)
+        most = interval_bounds(kept, kept, torch.from_numpy(strengths))[1]
+        axes.plot(
+            strengths, most, color=BLACK, linestyle="--", linewidth=1.2, label="present values, at most"
+        )
     if found.tipping <= strengths[-1]:
         axes.axvline(
             found.tipping, color=colour, linestyle=":", label=f"overturned from {factor(found.tipping)}"

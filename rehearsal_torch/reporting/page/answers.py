@@ -54,7 +54,7 @@ def _box(one: Decided, of: Material) -> Markup:
 
 
 def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
-    said = [probability_sentences.context(one)]
+    said = [probability_sentences.context(one, of.units)]
     if of.alterations:
         said += probability_sentences.chances(one) + probability_sentences.truth(one)
     else:
@@ -63,4 +63,8 @@ def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
     if one.get("alteration") is None and one.get("reason"):
         said.append(f"Why: {one['reason']}.")
     said += [f"Warning: {text}." for text in one.get("warnings") or ()]
-    return f"Case {name_of(one)}", probability_sentences.headline(one), [text for text in said if text]
+    return (
+        f"Case {name_of(one)}",
+        probability_sentences.headline(one, of.units),
+        [text for text in said if text],
+    )

@@ -60,17 +60,20 @@ def _parts(decisions: list[Decided]) -> Markup:
     """
     names = list(dict.fromkeys(name for one in decisions for name in mapping(effort(one, "estimates"))))
     corrected = any(effort(one, "claimed_in_sample") is not None for one in decisions)
+    compared = any("unchanged" in one for one in decisions)
     rows = [
         [
             name_of(one),
             figure(claim(one, of="baseline")),
+            *([figure(claim(one, of="unchanged"))] if compared else []),
             figure(claim(one)) if one.get("alteration") is not None else "-",
             *(_cell(mapping(effort(one, "estimates")).get(name)) for name in names),
             *([_cell(effort(one, "claimed_in_sample"))] if corrected else []),
         ]
         for one in decisions
     ]
-    heads = ["case", "no action", "decision", *(f"by {name}" for name in names)]
+    before = ["usual in such a case", "present values"] if compared else ["no action"]
+    heads = ["case", *before, "decision", *(f"by {name}" for name in names)]
     caption = "Estimated probability of a desired outcome, case by case"
     if names:
         caption += "; the last columns are the parts that the method weighs"

@@ -61,6 +61,11 @@ class Material:
         return not self.trials and not self.alterations and any(map(is_sequence, self.run.decisions))
 
     @property
+    def units(self) -> dict[str, str]:
+        """Variable to its unit, where the data set says so."""
+        return {name: str(unit) for name, unit in mapping(self.run.words.get("units_of")).items() if unit}
+
+    @property
     def nouns(self) -> tuple[str, str]:
         """What one case is called, and what several are."""
         return (self.words.episode, self.words.episodes) if self.sequences else ("case", "cases")

@@ -10,16 +10,22 @@ from typing import Any
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, scored_by_world, truth_bounds
 from rehearsal_torch.reporting.decision_table import figure
-from rehearsal_torch.reporting.page.material import finite, mapping, named, shown
+from rehearsal_torch.reporting.page.material import finite, mapping, shown
 
 DESIRED = "probability of a desired outcome"
 
 
-def headline(one: Decided) -> str:
-    """What is recommended, in one sentence."""
+def headline(one: Decided, units: Mapping[str, Any] | None = None) -> str:
+    """What is recommended, in one sentence.
+
+    Args:
+        one: The decision.
+        units: Variable to its unit; None or empty if they are unknown.
+    """
     setting = mapping(one.get("alteration"))
     if setting:
-        return f"Set {settings(setting)}."
+        said = changes(setting, mapping(one.get("present")), units or {})
+        return f"{said[:1].upper()}{said[1:]}."
     if one.get("status") == "refused":
         return "Refused: the method cannot answer, and recommends nothing."
     return "No action is recommended."
@@ -31,10 +37,37 @@ def settings(setting: Mapping[str, Any], word: str = "to") -> str:
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
 
 
-def context(one: Decided) -> str:
+def changes(setting: Mapping[str, Any], present: Mapping[str, Any], units: Mapping[str, Any]) -> str:
+    """What is set, from its present value where that is known: ``lower rate from 7.1 to 5.4 % and set term to
+    12 months``.
+    """
+    parts = []
+    for name, value in setting.items():
+        now, then = finite(present.get(name)), finite(value)
+        unit = f" {units[name]}" if units.get(name) else ""
+        if now is None or then is None:
+            parts.append(f"set {name} to {shown(value)}{unit}")
+        elif shown(now) == shown(value):
+            parts.append(f"leave {name} at {shown(value)}{unit}")
+        else:
+            way = "raise" if then > now else "lower"
+            parts.append(f"{way} {name} from {shown(now)} to {shown(value)}{unit}")
+    alike = all(part.startswith("set ") for part in parts)
+    if alike:
+        parts = [part if not place else part.removeprefix("set ") for place, part in enumerate(parts)]
+    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
+
+
+def context(one: Decided, units: Mapping[str, Any] | None = None) -> str:
     """What is known of the case; empty if nothing is."""
     known = mapping(one.get("given"))
-    return f"Known before deciding: {named(known)}." if known else ""
+    if not known:
+        return ""
+    each = [
+        f"{name} {shown(value)}{f' {units[name]}' if units and units.get(name) else ''}"
+        for name, value in known.items()
+    ]
+    return f"Known before deciding: {', '.join(each)}."
 
 
 def chances(one: Decided) -> list[str]:
@@ -42,9 +75,15 @@ def chances(one: Decided) -> list[str]:
     to bring, where one was rejected.
     """
     before, after = finite(claim(one, of="baseline")), finite(claim(one))
+    unchanged = finite(claim(one, of="unchanged"))
     what = str(claim(one, "of") or claim(one, "of", "baseline") or DESIRED)
     if one.get("alteration") is None:
         said = [f"With no action, the estimated {what} is {figure(before)}."] if before is not None else []
+        if unchanged is not None:
+            said = [
+                f"With {_left(one)}, the estimated {what} is {figure(unchanged)}"
+                f"{_interval(one, 'unchanged')}.{_usual(before)}"
+            ]
         would = mapping(effort(one, "would_set"))
         if would:
             said.append(_rejected(one, would, after))
@@ -54,7 +93,15 @@ def chances(one: Decided) -> list[str]:
     ends = interval(one)
     if before is None:
         return [f"The estimated {what} is {figure(after)}{ends}."]
-    way = "rises" if after > before else "falls" if after < before else "stays"
+    if unchanged is not None:
+        gain = finite(claim(one, of="gain"))
+        return [
+            f"The estimated {what} {_way(unchanged, after)} from {figure(unchanged)} with {_left(one)} to "
+            f"{figure(after)}{ends}.",
+            *([] if gain is None else [f"The difference is {gain:+.3f}{_interval(one, 'gain', '+.3f')}."]),
+            _usual(before).strip(),
+        ]
+    way = _way(before, after)
     return [
         f"The estimated {what} {way} from {figure(before)} with no action{_interval(one, 'baseline')} to "
         f"{figure(after)}{ends}."
@@ -98,12 +145,29 @@ def truth(one: Decided) -> list[str]:
     return said
 
 
-def _interval(one: Decided, of: str) -> str:
+def _way(before: float, after: float) -> str:
+    return "rises" if after > before else "falls" if after < before else "stays"
+
+
+def _left(one: Decided) -> str:
+    """What would be left as it is: ``rate left at 7.1``."""
+    names = mapping(one.get("alteration")) or mapping(effort(one, "would_set"))
+    present = mapping(one.get("present"))
+    left = [f"{name} left at {shown(present[name])}" for name in names if name in present]
+    return " and ".join(left) or "nothing changed"
+
+
+def _usual(before: float | None) -> str:
+    """What usually happens, where the comparison is with something else."""
+    return "" if before is None else f" With what is usual in such a case, it is {figure(before)}."
+
+
+def _interval(one: Decided, of: str, form: str = ".3f") -> str:
     lower, upper, level = (finite(claim(one, part, of)) for part in ("lower", "upper", "level"))
     if lower is None or upper is None:
         return ""
     named_level = "" if level is None else f"{100 * level:g}% "
-    return f" ({named_level}interval {figure(lower)} to {figure(upper)})"
+    return f" ({named_level}interval {lower:{form}} to {upper:{form}})"
 
 
 def _rejected(one: Decided, would: Mapping[str, Any], after: float | None) -> str:

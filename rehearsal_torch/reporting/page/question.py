@@ -12,7 +12,7 @@ def question(of: Material) -> list[str]:
     if of.trials:
         return _trials(of.card)
     if of.alterations:
-        return _alterations(of.card)
+        return _alterations(of.card, any(one.get("present") for one in of.run.decisions))
     return _sequences(of.run.decisions, of.words) if of.sequences else []
 
 
@@ -43,7 +43,7 @@ def settable(card: dict[str, Any], key: str) -> list[str]:
     return found
 
 
-def _alterations(card: dict[str, Any]) -> list[str]:
+def _alterations(card: dict[str, Any], present: bool) -> list[str]:
     said, faces, may = [], region(card), settable(card, "box")
     if may:
         what = f"What should be set in each case? Candidates: {', '.join(may)}."
@@ -53,7 +53,12 @@ def _alterations(card: dict[str, Any]) -> list[str]:
     known = [str(name) for name in listed(card.get("context"))]
     if known:
         said.append(f"Known of each case before deciding: {', '.join(known)}.")
-    if known:
+    if present:
+        said.append(
+            "Where a case states the present values of what is set, the comparison is with these; what is "
+            "usual in such a case stands beside it."
+        )
+    elif known:
         said.append(
             "No action means what usually happens to such a case, not the values that the candidates have "
             "now."

@@ -6,7 +6,7 @@ so first: then their numbers do not answer the same question.
 
 from collections.abc import Sequence
 
-from rehearsal_torch.evaluation.recorded_run import Decided, claim
+from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.reporting import alteration_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
 from rehearsal_torch.reporting.decision_table import figure, method_rows
@@ -131,7 +131,7 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
             name,
             label,
             _answer(found[label]),
-            _number(claim(found[label], of="baseline")),
+            _number(before(found[label])),
             _after(found[label]),
         ]
         for name, found in list(by_case.items())[:most]

@@ -43,3 +43,19 @@ def test_what_nothing_overturns_and_points_without_an_interval_are_drawn():
     assert left.lines[0].get_ydata()[0] == left.lines[1].get_ydata()[0] == pytest.approx(0.8)
     assert [each.get_label() for each in left.lines[2:]] == ["no action"]
     assert right.lines[0].get_ydata().tolist() == [1.0] * 200
+
+
+def test_beside_present_values_both_bounds_meet_at_the_tipping_strength():
+    # 1 - G (1 - p) = 1 - (1 - q) / G for q = .4 and p = .8, q and the lower end of the difference.
+    against = line("0", 0.7, 3**0.5) | {
+        "unchanged": {"point": 0.4},
+        "gain": {"point": 0.45, "lower": 0.4, "upper": 0.5},
+    }
+    with drawing():
+        left = draw({"m": [against]}).axes[0]
+    lower, _, present, tipping, _ = left.lines
+    assert present.get_label() == "present values, at most"
+    where = float(tipping.get_xdata()[0])
+    low, high = (np.interp(where, each.get_xdata(), each.get_ydata()) for each in (lower, present))
+    assert lower.get_ydata()[0] == pytest.approx(0.8)
+    assert low == pytest.approx(high, abs=0.01)

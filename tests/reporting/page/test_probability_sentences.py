@@ -4,6 +4,7 @@ import pytest
 
 from rehearsal_torch.reporting.page.probability_sentences import (
     chances,
+    changes,
     context,
     headline,
     interval,
@@ -75,3 +76,36 @@ def test_the_truth_of_a_world_is_called_so():
 def test_settings_in_words():
     assert settings({"a": 1.0}) == "a to 1"
     assert settings({"a": 1.0, "b": 0.25, "c": 3}, "at") == "a at 1, b at 0.25 and c at 3"
+
+
+AGAINST = recommended() | {
+    "present": {"rate": 0.5},
+    "unchanged": {"point": 0.45, "of": "probability of a desired outcome"},
+    "gain": {"point": 0.35, "of": "difference", "lower": 0.1, "upper": 0.5, "level": 0.95},
+}
+
+
+def test_a_change_is_said_from_its_present_value_with_its_unit():
+    assert headline(AGAINST, {"rate": "%"}) == "Lower rate from 0.5 to 0.3 %."
+    assert context(AGAINST, {"score": "points"}) == "Known before deciding: score 0.25 points."
+    assert changes({"a": 2.0, "b": 1.0, "c": 3.0}, {"a": 1.0, "b": 1.0}, {}) == (
+        "raise a from 1 to 2, leave b at 1 and set c to 3"
+    )
+    assert changes({"a": 2.0, "b": 1.0}, {}, {"b": "kg"}) == "set a to 2 and b to 1 kg"
+
+
+def test_chances_are_those_of_the_present_values_and_what_is_usual_stands_beside_them():
+    assert chances(AGAINST) == [
+        "The estimated probability of a desired outcome rises from 0.450 with rate left at 0.5 to 0.800 "
+        "(95% interval 0.700 to 0.900).",
+        "The difference is +0.350 (95% interval +0.100 to +0.500).",
+        "With what is usual in such a case, it is 0.600.",
+    ]
+    withdrawn = refused() | {
+        "present": {"rate": 2.0},
+        "unchanged": {"point": 0.45, "of": "probability of a desired outcome"},
+    }
+    assert chances(withdrawn)[0] == (
+        "With rate left at 2, the estimated probability of a desired outcome is 0.450. With what is usual in "
+        "such a case, it is 0.500."
+    )

@@ -71,3 +71,13 @@ def test_targets_of_a_reward(tmp_path):
     assert question(found)[1] == "The reward grows as outcomes come near their targets: y to 3."
     found.card["reward"] = {"weights": {"y": 1, "waste": -0.2}}
     assert question(found)[1] == "The reward is y + -0.2 times waste."
+
+
+def test_present_values_are_what_decisions_are_compared_with(tmp_path):
+    lines = [recorded_runs.recommended() | {"present": {"rate": 0.5}}]
+    (said,) = [
+        text
+        for text in question(material(recorded_runs.alterations(tmp_path, lines)))
+        if "present values" in text
+    ]
+    assert said.endswith("the comparison is with these; what is usual in such a case stands beside it.")
