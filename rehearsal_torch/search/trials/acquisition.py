@@ -15,7 +15,7 @@ Alg. 1, line 6, and Eq. 3.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import torch
@@ -24,15 +24,17 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.objectives.objective import normal_quantile
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.box_ascent import ascend
-from rehearsal_torch.search.trials.recommendation import Recommendation, recommend
+from rehearsal_torch.search.trials.recommendation import Recommendation, Sureness, recommend, sureness
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration
 
 REWARD = "expected reward of the recommendation"
+LEVEL = 0.95
 
 
 def decided(
@@ -46,30 +48,54 @@ def decided(
 ) -> Decision:
     """The decision to try an action (k,).
 
-    Its estimate is the posterior mean reward of the recommendation. Trace: ``search``, ``acquisition`` (the
-    objective at the action tried), ``predicted_reward`` (posterior mean reward of the action tried),
-    ``evaluations``, `facts`, and the entries of a budget that ended the search.
+    Its estimate is the posterior mean reward of the recommendation, with a normal interval from its epistemic
+    standard deviation. Trace: ``search``, ``acquisition`` (the objective at the action tried),
+    ``predicted_reward`` (posterior mean reward of the action tried), ``runner_up`` (the best other action
+    that was tried, its posterior mean reward, and the chance that the recommendation is better; see
+    `recommendation.sureness`), ``evaluations``, `facts`, and the entries of a budget that ended the search.
     """
     with torch.no_grad():
         predicted_reward = float(objective.expected(action.unsqueeze(0), objective.other))
     names = objective.task.actions
+    sure = sureness(objective, recommended) if math.isfinite(recommended.predicted) else None
     trace = {
         "search": search,
         "acquisition": value,
         "predicted_reward": predicted_reward,
+        **_runner_up(names, sure),
         "evaluations": recommended.evaluations,
         **facts,
         **budget.facts(),
     }
-    predicted = Estimate(recommended.predicted, REWARD) if math.isfinite(recommended.predicted) else None
     return Decision(
         Alteration(names, action.detach().to("cpu", torch.float64)),
         value,
-        estimate=predicted,
+        estimate=None if sure is None else _claim(recommended.predicted, sure.std),
         recommendation=Alteration(names, recommended.action.detach().to("cpu", torch.float64)),
         trace=trace,
         seconds=budget.spent(),
     )
+
+
+def _claim(predicted: float, std: float) -> Estimate:
+    """The expected reward with its interval, without one if the standard deviation is not finite."""
+    if not math.isfinite(std):
+        return Estimate(predicted, REWARD)
+    half = normal_quantile(LEVEL) * std
+    return Estimate(predicted, REWARD, predicted - half, predicted + half, LEVEL)
+
+
+def _runner_up(names: Sequence[str], sure: Sureness | None) -> dict[str, Any]:
+    if sure is None or sure.runner_up is None or not math.isfinite(sure.chance):
+        return {}
+    setting = dict(zip(names, sure.runner_up.tolist(), strict=True))
+    return {
+        "runner_up": {
+            "action": setting,
+            "predicted": sure.runner_up_predicted,
+            "chance": round(sure.chance, 6),
+        }
+    }
 
 
 @final

@@ -1,5 +1,7 @@
 """Sentences of trials."""
 
+import pytest
+
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
 from tests.toys import recorded_runs
@@ -26,7 +28,27 @@ def test_a_system_of_ones_own_has_its_best_experiment_and_the_next_one(tmp_path)
 def test_an_interval_is_shown_where_there_is_one(tmp_path):
     found = material(recorded_runs.trials(tmp_path))
     found.run.decisions[-1]["estimate"] |= {"lower": 3.0, "upper": 5.5, "level": 0.9}
-    assert said_of_trials(found)[2][0] == "Predicted reward of this setting: 4 (90% interval 3 to 5.5)."
+    said = said_of_trials(found)[2]
+    assert said[0] == "Predicted reward of this setting: 4 (90% interval 3 to 5.5)."
+    assert said[1].startswith("The interval covers what is not known of the mechanisms")
+
+
+@pytest.mark.parametrize(
+    ("chance", "words"), [(0.84, "84%"), (0.001, "below 1%"), (0.999, "above 99%"), (None, "")]
+)
+def test_the_best_other_setting_is_named_with_the_chance_to_beat_it(tmp_path, chance, words):
+    found = material(recorded_runs.trials(tmp_path))
+    beside = {"action": {"a": 0.5}, "predicted": 3.5, "chance": chance}
+    found.run.decisions[-1]["trace"] |= {"runner_up": beside}
+    said = [text for text in said_of_trials(found)[2] if "best other setting" in text]
+    assert said == (
+        [
+            "The best other setting that was tried is a at 0.5, with a predicted reward of 3.5; the claimed "
+            f"probability that the one to keep is better is {words}."
+        ]
+        if words
+        else []
+    )
 
 
 def test_a_refusal_keeps_nothing(tmp_path):

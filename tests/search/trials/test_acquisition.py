@@ -11,6 +11,7 @@ from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.improvement import Improvement
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.recommendation import Recommendation, sureness
 from tests.toys.causal_toys import HILLY, WrittenModel, hills, linear_chain, one_case, plain
 
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
@@ -210,3 +211,20 @@ def test_pushes_are_chosen_along_with_levels():
     assert decision.alteration.values.tolist() == pytest.approx([0.8, 0.0])
     assert decision.trace["perturbations"] == pytest.approx([1.0])
     assert decision.value == pytest.approx(2.4 + 2 * (0.81 + 0.2), abs=0.01)
+
+
+def test_the_claim_has_the_interval_and_the_runner_up_of_the_recommendation():
+    model = hills()
+    objective = PosteriorMean(model, one_case(model.task))
+    decision = AcquisitionSearch()(objective)
+    found = Recommendation(decision.recommendation.values, decision.estimate.point, objective.starts(6), 0)
+    sure = sureness(objective, found)
+    claim = decision.estimate
+    assert claim.level == 0.95
+    assert claim.upper - claim.point == pytest.approx(1.959964 * sure.std)
+    assert claim.point - claim.lower == pytest.approx(1.959964 * sure.std)
+    beside = decision.trace["runner_up"]
+    assert list(beside["action"].values()) == pytest.approx(sure.runner_up.tolist())
+    assert beside["predicted"] == pytest.approx(sure.runner_up_predicted)
+    assert beside["chance"] == pytest.approx(sure.chance, abs=1e-6)
+    assert beside["predicted"] < claim.point
