@@ -1,11 +1,14 @@
-"""Reading and writing rehearsal graphs: YAML, networkx, GraphML, GML and dagitty; the file ending decides.
+"""Reading and writing rehearsal graphs: YAML, networkx, GraphML, GML, dagitty, DOT and tables; the file
+ending decides.
 
     .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, bows}, alone or
                       under `graph:`
     .graphml .gml     networkx' graphs with the attribute `kind`, as other programs read them
     .dagitty .txt     dagitty's model code
+    .dot .gv          Graphviz' DOT
+    .csv              a list of edges, or a matrix
 
-`graphs.dagitty` describes the notation of dagitty.
+`graphs.dagitty`, `graphs.dot` and `graphs.adjacency` describe the last three.
 
 In a networkx graph, a directed edge has kind "directed". A bi-directional edge is a single edge too, with
 kind "bidirected", from the member that comes first to the other; its direction has no meaning. In a bow it
@@ -26,7 +29,9 @@ import yaml
 
 from rehearsal_torch.files.plain import PlainFileError, read_yaml, text_of
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.graphs.adjacency import from_table, to_table
 from rehearsal_torch.graphs.dagitty import from_dagitty, to_dagitty
+from rehearsal_torch.graphs.dot import from_dot, to_dot
 from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
@@ -88,7 +93,7 @@ def _data(graph: Any, one: Any, other: Any) -> dict[str, Any]:
     return next(iter(found.values())) if graph.is_multigraph() else found
 
 
-ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt")
+ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt", ".dot", ".gv", ".csv")
 
 
 def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
@@ -108,6 +113,10 @@ def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
         )
     if file.suffix in (".dagitty", ".txt"):
         return write_text(file, to_dagitty(graph))
+    if file.suffix in (".dot", ".gv"):
+        return write_text(file, to_dot(graph))
+    if file.suffix == ".csv":
+        return write_text(file, to_table(graph))
     lines = (
         nx.generate_graphml(to_networkx(graph))
         if file.suffix == ".graphml"
@@ -133,6 +142,10 @@ def read_graph(path: str | Path) -> RehearsalGraph:
         text = text_of(file)
         if file.suffix in (".dagitty", ".txt"):
             return from_dagitty(text).graph
+        if file.suffix in (".dot", ".gv"):
+            return from_dot(text)
+        if file.suffix == ".csv":
+            return from_table(text)
         return from_networkx(nx.parse_graphml(text) if file.suffix == ".graphml" else nx.parse_gml(text))
     except PlainFileError:
         raise

@@ -2,6 +2,7 @@
 
     {parents: {child: [causes]}, bidirected: [[one, other], ...]}                written by hand
     [season -> price -> sales, price <-> sales]                                  the same, as edges
+    {order: [season, [price, stock], sales], forbidden: [season -> sales]}       an order alone
     {cliques: [[...], ...], edges: [[from, to], ...], bows: [[from, to], ...]}
                                                  written by `RehearsalGraph.to_plain`
 
@@ -10,6 +11,10 @@ notation of dagitty (`graphs.dagitty`): `->` is a direct cause, `<->` a hidden c
 stands for two edges. `bidirected` lists sets of variables that move together because of hidden causes. A pair
 that a directed edge joins as well is a bow: a direct effect and a hidden common cause at once. Sizes are
 bounded before any graph is built.
+
+In an order, everything may influence whatever comes later, except what is `forbidden`; variables of one
+place (a tier) move together because of hidden causes, and none of them influences another. It is the
+largest graph that agrees with what was said: adjustment then uses all that comes before an action.
 
 Source: Qin et al. (2023), Def. 1-3 (rehearsal graphs).
 """
@@ -33,15 +38,17 @@ from rehearsal_torch.files.schema import (
     read,
     shown,
 )
+from rehearsal_torch.graphs.adjacency import MarkedGraph, from_general_graph
 from rehearsal_torch.graphs.dagitty import edges_of
 from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 EXPECTED = (
     "{parents: {child: [causes]}, bidirected: [[one, other], ...]}, edges such as [cause -> effect, ...], or "
-    "{cliques: [[...]], edges: [[from, to]]}"
+    "{order: [first, [second, third], last]}, or {cliques: [[...]], edges: [[from, to]]}"
 )
 PARENTS, CLIQUES = form("parents", "bidirected"), form("cliques", "edges", "bows")
+ORDER = form("order", "forbidden")
 
 
 def _parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -139,8 +146,63 @@ class CliquesForm(Schema):
         )
 
 
+def _place(names: Any) -> Any:
+    return [names] if isinstance(names, str | int | float) else names
+
+
+class OrderForm(Schema):
+    """{order, forbidden}."""
+
+    order: Annotated[
+        list[Annotated[Names, BeforeValidator(_place), AfterValidator(_clique)]],
+        list_of("a list of variables, or of lists of variables, from the first to the last"),
+        Field(min_length=2),
+    ]
+    forbidden: Annotated[list[str], list_of("a list of edges, [cause -> effect, ...]")] = Field(
+        default_factory=list
+    )
+
+    def graph(self) -> RehearsalGraph:
+        """The largest rehearsal graph that agrees with the order.
+
+        Raises:
+            ValueError: if a variable stands in two places, a forbidden edge is none that the order allows,
+                or what is left is not a valid rehearsal graph.
+        """
+        place = {name: at for at, names in enumerate(self.order) for name in names}
+        count = sum(map(len, self.order))
+        check_size(count, count * (count - 1) // 2)
+        if len(place) < count:
+            several = [name for names in self.order for name in names]
+            twice = next(name for name in several if several.count(name) > 1)
+            raise ValueError(f"order: {twice} stands in it more than once: keep one place")
+        barred = set[tuple[str, str]]()
+        for line in self.forbidden:
+            found = edges_of(line)
+            for cause, effect in found.directed:
+                if place.get(cause, count) >= place.get(effect, -1):
+                    raise ValueError(
+                        f"forbidden: {cause} -> {effect}: expected an edge from a variable of the "
+                        "order to a later one; others are excluded already"
+                    )
+            if found.bidirected:
+                raise ValueError(
+                    f"forbidden: {line!r}: expected ->; places of their own separate two variables"
+                )
+            barred |= set(found.directed)
+        edges = [
+            (cause, effect)
+            for effect in place
+            for cause in place
+            if place[cause] < place[effect] and (cause, effect) not in barred
+        ]
+        return RehearsalGraph(tuple(map(tuple, self.order)), tuple(edges), ())
+
+
 def _which(plain: Any) -> str:
     keys = plain if isinstance(plain, dict) else {}
+    if isinstance(plain, OrderForm) or ("order" in keys and "parents" not in keys):
+        return ORDER
     return (
         CLIQUES
         if isinstance(plain, CliquesForm)
@@ -182,7 +244,9 @@ def _edges(plain: Any) -> Any:
 
 
 WrittenGraph = Annotated[
-    Annotated[ParentsForm, Tag(PARENTS)] | Annotated[CliquesForm, Tag(CLIQUES)],
+    Annotated[ParentsForm, Tag(PARENTS)]
+    | Annotated[CliquesForm, Tag(CLIQUES)]
+    | Annotated[OrderForm, Tag(ORDER)],
     Discriminator(_which),
     mapping(EXPECTED),
     BeforeValidator(_edges),
@@ -206,7 +270,8 @@ def graph_of(plain: Any) -> RehearsalGraph:
     """A graph from plain data.
 
     Args:
-        plain: {cliques, edges}, {parents, bidirected}, or either under `graph`.
+        plain: {cliques, edges}, {parents, bidirected}, {order, forbidden}, or one of them under `graph`; or
+            a graph of causal-learn.
 
     Raises:
         ValueError: if it is neither, has unknown keys, or is not a valid rehearsal graph; all faults are
@@ -214,6 +279,8 @@ def graph_of(plain: Any) -> RehearsalGraph:
     """
     if isinstance(plain, RehearsalGraph):
         return plain
+    if isinstance(plain, MarkedGraph):
+        return from_general_graph(plain)
     under = isinstance(plain, Mapping) and "graph" in plain
     found, faults = read(GraphFile, plain if under else {"graph": plain})
     if faults:

@@ -74,3 +74,27 @@ def test_sizes_are_bounded():
 def test_an_edge_without_a_direction_is_sent_to_the_class_of_graphs():
     with pytest.raises(ValueError, match=r"graph\.undirected: expected a direction .*with graphs=FILE"):
         graph_of({"parents": {"y": ["a", "u"]}, "undirected": [["u", "a"]]})
+
+
+def test_an_order_is_the_largest_graph_that_agrees_with_it():
+    graph = graph_of({"order": ["x", ["a", "b"], "y"], "forbidden": ["x -> y"]})
+    assert set(graph.edges) == {("x", "a"), ("x", "b"), ("a", "y"), ("b", "y")}
+    assert graph.bidirected == (("a", "b"),)
+    assert graph_of({"graph": {"order": ["x", "y"]}}).edges == (("x", "y"),)
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        ({"order": ["x"]}, "at least 2"),
+        ({"order": ["x", ["y", "x"]]}, "order: x stands in it more than once"),
+        ({"order": ["x", "y"], "forbidden": ["y -> x"]}, "forbidden: y -> x: expected an edge"),
+        ({"order": ["x", "y"], "forbidden": ["x -> z"]}, "forbidden: x -> z: expected an edge"),
+        ({"order": ["x", "y"], "forbidden": ["x <-> y"]}, "expected ->; places of their own"),
+        ({"order": ["x", ["a", "b"]], "forbidden": ["x -> a"]}, "a"),
+        ({"order": ["x", []]}, "one variable or more"),
+    ],
+)
+def test_an_order_that_contradicts_itself_is_refused(plain, message):
+    with pytest.raises(ValueError, match=message):
+        graph_of(plain)

@@ -6,7 +6,7 @@ so first: then their numbers do not answer the same question.
 
 from collections.abc import Sequence
 
-from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
+from rehearsal_torch.evaluation.recorded_run import Decided, before, claim, is_sequence
 from rehearsal_torch.reporting import alteration_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
 from rehearsal_torch.reporting.decision_table import figure, method_rows
@@ -16,7 +16,7 @@ from rehearsal_torch.reporting.page.comparison import indented
 from rehearsal_torch.reporting.page.document import Section, document
 from rehearsal_torch.reporting.page.grouped import grouped, name_of
 from rehearsal_torch.reporting.page.markup import Markup, bullets, facts, joined, paragraphs, table, tag
-from rehearsal_torch.reporting.page.material import Material, counted, mapping, named
+from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named
 from rehearsal_torch.reporting.page.provenance import origin
 from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.trial_report import kept
@@ -131,14 +131,23 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
             name,
             label,
             _answer(found[label]),
-            _number(before(found[label])),
-            _after(found[label]),
+            _number(before(found[label]), run),
+            _after(found[label], run),
         ]
         for name, found in list(by_case.items())[:most]
-        for label, _ in pairs
+        for label, run in pairs
         if label in found
     ]
-    heads = ["case", "run", "answer", "with no action", "with this answer"]
+    totals = {run.words.total for _, run in pairs if run.sequences}
+    # Where all runs speak of one quantity, it is the heading, and in its own sign.
+    what = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
+    heads = [
+        "case",
+        "run",
+        "answer",
+        f"{what}: as observed" if what else "with no action",
+        "with this answer",
+    ]
     more = len(by_case) - most
     rest = tag("p", f"{counted(more, 'further case')} in the folders of the runs.") if more > 0 else None
     caption = "What each run recommends in each case, and its own estimates"
@@ -185,17 +194,23 @@ def _origins(pairs: Sequence[tuple[str, Material]]) -> Markup:
 
 def _answer(one: Decided) -> str:
     setting = mapping(one.get("alteration"))
+    if setting and is_sequence(one):
+        return f"change {counted(len(setting), 'action')}"
     return f"set {named(setting)}" if setting else str(one.get("status", "")).replace("_", " ")
 
 
-def _after(one: Decided) -> str:
+def _after(one: Decided, run: Material) -> str:
     """The estimate of a recommendation with its interval; a dash for other answers."""
     if one.get("alteration") is None:
         return "-"
-    lower, upper = claim(one, "lower"), claim(one, "upper")
-    ends = "" if lower is None or upper is None else f" [{figure(lower)}, {figure(upper)}]"
-    return _number(claim(one)) + ends
+    ends = [finite(claim(one, end)) for end in ("lower", "upper")]
+    sign = run.words.sign if run.sequences else 1.0
+    known = sorted(sign * end for end in ends if end is not None)
+    shown = f" [{figure(known[0])}, {figure(known[1])}]" if len(known) == 2 else ""
+    return _number(claim(one), run) + shown
 
 
-def _number(value: object) -> str:
-    return figure(value) if isinstance(value, int | float) else "-"
+def _number(value: object, run: Material | None = None) -> str:
+    """A number in the words of its run: minus a return where that is minus a quantity."""
+    sign = run.words.sign if run is not None and run.sequences else 1.0
+    return figure(sign * value) if isinstance(value, int | float) else "-"

@@ -66,6 +66,15 @@ def test_episodes_and_trials(tmp_path, sepsis_run):
     page = Page(comparing_page([found, found], 2))
     assert page.faults == []
     assert "stay-0" in page.said
+    # In the sign of what is summed, not of the return.
+    first = found.run.decisions[0]
+    observed, after = (first["trajectory"][key] for key in ("observed", "value"))
+    assert found.words.sign == -1
+    first |= {"estimate": {"point": after, "of": "return"}, "baseline": {"point": observed, "of": "return"}}
+    page = Page(comparing_page([found, found], 2))
+    assert len(first["alteration"]) == 1
+    assert f"{found.words.total}: as observed" in page.said
+    assert f"change 1 action {-observed:.3f} {-after:.3f}" in page.said
     trials = material(recorded_runs.trials(tmp_path))
     page = Page(comparing_page([trials, trials], 2))
     assert page.faults == []

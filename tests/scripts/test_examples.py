@@ -1,0 +1,48 @@
+"""The sample files of examples/: they are what docs/start.md says of them."""
+
+import csv
+import importlib.util
+
+import pytest
+
+import rehearsal_torch as rt
+from rehearsal_torch.problems.written.own_problem import OwnProblem
+from tests.places import ROOT
+
+EXAMPLES = ROOT / "examples"
+
+
+def plant():
+    spec = importlib.util.spec_from_file_location("plant", EXAMPLES / "plant/plant.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def test_the_patients_have_no_faults_and_the_columns_of_scikit_learn():
+    from sklearn.datasets import load_diabetes
+
+    problem = OwnProblem(EXAMPLES / "patients/problem.yaml")
+    assert (len(problem.every), problem.count()) == (442, 2)
+    assert problem.case(0).present == {"bmi": 30.0, "bp": 100.0}
+    frame = load_diabetes(as_frame=True, scaled=False).frame
+    assert problem.every.columns(("bmi",))[:, 0].tolist() == frame["bmi"].tolist()
+
+
+def test_the_experiments_are_those_of_the_plant():
+    made = plant()
+    lines = (EXAMPLES / "plant/experiments.csv").read_text().splitlines()
+    for number, line in enumerate(lines[1:], 1):
+        valve, dose, *_ = line.split(",")
+        assert made.main([f"valve={valve}", f"dose={dose}", f"number={number}"]) == line
+    optimiser = rt.CausalOptimiser(EXAMPLES / "plant/task.yaml")
+    optimiser.read(EXAMPLES / "plant/experiments.csv")
+    assert len(optimiser.trials) == len(lines) - 1 == 8
+    assert next(csv.reader(lines)) == ["valve", "dose", "ambient", "temperature", "yield"]
+
+
+@pytest.mark.parametrize(("valve", "dose", "mean"), [(0.6, 2, 9.45), (0.5, 2, 7.3), (0.6, 4, 6.95)])
+def test_the_best_setting_of_the_plant_is_the_one_that_it_states(valve, dose, mean):
+    run = plant().run
+    found = sum(run(valve, dose, number)["yield"] for number in range(1000)) / 1000
+    assert found == pytest.approx(mean, abs=0.3)
