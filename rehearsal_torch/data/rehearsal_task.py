@@ -176,16 +176,14 @@ class RehearsalTask:
         return torch.tensor(rows, dtype=torch.float64).reshape(len(cases), len(self.context))
 
     def left_alone(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
-        """The actions among `known` that setting `names` neither sets nor changes, and that can change an
-        outcome.
+        """The actions among `known` that setting `names` neither sets nor changes, and that can then still
+        change an outcome.
         """
-        after = self.graph.descendants(names)
+        after, cut = self.graph.descendants(names), self.graph.altered(names)
         return tuple(
             name
             for name in self.box.names
-            if name in known
-            and name not in after
-            and not self.graph.descendants((name,)).isdisjoint(self.outcomes)
+            if name in known and name not in after and not cut.descendants((name,)).isdisjoint(self.outcomes)
         )
 
     def to_plain(self) -> dict[str, Any]:

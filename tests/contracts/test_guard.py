@@ -102,6 +102,29 @@ def test_nothing_is_recommended_that_is_not_above_doing_nothing(pair, models):
 
 @pytest.mark.slow
 @every
+def test_where_present_values_are_known_a_decision_is_compared_with_these(pair, models):
+    model, cases = models(ACTING[pair], WORLD.task), WORLD.cases(4)
+    first = decide(model, pair, cases, declines=True)
+    acted = [index for index, each in enumerate(first) if each.alteration is not None]
+    there = [
+        replace(cases[index], present=dict(zip(each.names, each.values.tolist(), strict=True)))
+        for index in acted
+        for each in [first[index].alteration]
+    ]
+    found = decide(model, pair, there, declines=True) if there else []
+    for index, case, again in zip(acted, there, found, strict=True):
+        # What is there already is no gain, and nothing else is recommended that is not better.
+        if again.alteration is None:
+            assert "no better than leaving" in again.reason or again.status == "refused"
+        elif again.estimate is not None:
+            assert again.unchanged is None or again.unchanged.point < again.estimate.point
+            assert again.unchanged is not None or set(again.alteration.names) - set(case.present)
+            if again.alteration.names == first[index].alteration.names and again.unchanged is not None:
+                assert again.unchanged.point == pytest.approx(first[index].estimate.point, abs=0.02)
+
+
+@pytest.mark.slow
+@every
 def test_a_case_and_an_action_beyond_the_observations_are_named(pair, models):
     far = [
         RehearsalCase(

@@ -139,3 +139,15 @@ def test_contexts_are_read_in_the_tasks_order():
     assert RehearsalTask.of(changed(context=[])).given(cases).shape == (3, 0)
     with pytest.raises(ValueError, match=r"1: expected the context \['x', 'u'\]; \['u'\] is not given"):
         task.given([cases[0], RehearsalCase("1", {"x": torch.tensor(0.0)}, {})])
+
+
+def test_actions_that_are_left_alone_are_neither_set_nor_moved_and_still_matter():
+    # x -> a -> m -> y, and b -> y.
+    graph = {"parents": {"a": ["x"], "m": ["a"], "y": ["m", "b", "x"]}}
+    box = {"a": [-1, 1], "m": [-1, 1], "b": [-1, 1]}
+    task = RehearsalTask.of({"graph": graph, "context": ["x"], "box": box, "region": {"y": [0, None]}})
+    assert task.left_alone(("a",), ("a", "m", "b")) == ("b",)
+    # a acts through m alone, which is set.
+    assert task.left_alone(("m",), ("a", "b")) == ("b",)
+    assert task.left_alone(("b",), ("a", "m")) == ("a", "m")
+    assert task.left_alone(("b",), ()) == ()

@@ -46,6 +46,12 @@ def test_cases_of_a_table_have_them_and_its_held_out_rows_have_not():
     assert "present" not in table.case(1).facts()
     assert RehearsalTable(rows, task, cases, present=False).case(0).present == {}
     assert RehearsalTable(rows, task).case(0).present == {}
-    lone = task | {"candidates": [["a"], ["m"]]}
-    told = RehearsalTable(rows, lone, cases)
+
+
+def test_what_is_assumed_is_a_note_and_a_caution():
+    world = managing(candidates=(("raw_cost",), ("self_pricing",)))
+    rows = pd.DataFrame(world.draw(60), columns=list(world.names))
+    cases = pd.DataFrame({"cf": [0.1], "ei": [0.2], "raw_cost": [1.0]})
+    told = RehearsalTable(rows, world.task.to_plain(), cases)
     assert told.notes()[-1] == told.card()["caution: present values"]
+    assert "raw_cost where only self_pricing is set" in told.notes()[-1]
