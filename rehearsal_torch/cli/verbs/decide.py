@@ -12,7 +12,7 @@ from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
-from rehearsal_torch.cli.run_summary import closing, described
+from rehearsal_torch.cli.run_summary import asked, closing, described
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.files.forms import checked
@@ -106,7 +106,8 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         compared(run, folder, surrogate)
     curved(run, folder, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
-    closing(folder, sweep, _following(folder, run.problem, str(used)))
+    following = _following(folder, run.problem, str(used))
+    closing(folder, sweep, following, tables=asked(run.config, "tables"), told=run.problem.notes())
     return f"decided for {count} cases"
 
 
