@@ -84,10 +84,13 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         with as_user_error(f"checkpoint={config.checkpoint}"):
             trusted = trusted_modules(run.config)
             surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted)
-            recorded = card(config.checkpoint).get("data_fingerprint")
+            known = card(config.checkpoint)
+        recorded = known.get("data_fingerprint")
         trained_on = recorded if isinstance(recorded, str) else None
         seen = run.problem.seen_by(trained_on)
-        folder.write_json("run.json", folder.read_json("run.json") | {"held_out_seen": seen})
+        faults = known.get("training_faults")
+        facts = {"held_out_seen": seen} | ({"training_faults": faults} if isinstance(faults, list) else {})
+        folder.write_json("run.json", folder.read_json("run.json") | facts)
         if seen:
             print(
                 f"Note: {config.checkpoint} was fitted to all rows of this run's table, those held out "
