@@ -157,12 +157,21 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
 
 
 def card(folder: str | Path) -> dict[str, Any]:
-    """The model card of a checkpoint, with its fields' current names; empty if it has none.
+    """The model card of a checkpoint, or of the checkpoint of a run folder, with its fields' current names;
+    empty if the checkpoint has none.
 
     Raises:
-        CheckpointError: if the card is not plain YAML.
+        CheckpointError: if there is no checkpoint, or its card is not plain YAML.
     """
     folder = Path(folder)
+    places = (folder, folder / "checkpoint")
+    if not any((place / name).is_file() for place in places for name in ("card.yaml", "weights.safetensors")):
+        got = "a folder without either" if folder.is_dir() else "no such folder"
+        raise CheckpointError(
+            f"{folder}: expected a checkpoint, which is a folder with card.yaml, config.yaml and "
+            f"weights.safetensors, or a run folder with one in checkpoint/; got {got}: name a folder that "
+            "rehearsal train or rehearsal decide wrote"
+        )
     return _card(folder if (folder / "card.yaml").exists() else folder / "checkpoint")
 
 

@@ -166,7 +166,7 @@ def reported(tmp_path_factory):
     from rehearsal_torch.reporting.run_report import report
 
     folder = sequences(tmp_path_factory.mktemp("reported") / "run")
-    return folder, report(folder)
+    return folder, report(folder, tables=True)
 
 
 @pytest.fixture

@@ -88,6 +88,21 @@ def test_the_configuration_is_read_without_building_anything(folder: Path) -> No
         configuration(folder)
 
 
+@pytest.mark.parametrize(("make", "got"), [(False, "no such folder"), (True, "a folder without either")])
+def test_a_card_of_nothing_is_one_paragraph_and_not_empty(tmp_path, make, got):
+    place = tmp_path / "nowhere"
+    if make:
+        place.mkdir()
+        (place / "config.yaml").write_text("name: a run without a checkpoint\n")
+    with pytest.raises(CheckpointError) as caught:
+        card(place)
+    assert str(caught.value) == (
+        f"{place}: expected a checkpoint, which is a folder with card.yaml, config.yaml and "
+        f"weights.safetensors, or a run folder with one in checkpoint/; got {got}: name a folder that "
+        "rehearsal train or rehearsal decide wrote"
+    )
+
+
 def test_a_card_of_an_earlier_version_is_read_with_the_names_of_today(folder):
     before = card(folder)
     old = {

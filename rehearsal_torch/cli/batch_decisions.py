@@ -3,22 +3,22 @@
 Case i belongs to shard i mod N. An interrupted run is resumed after its last complete line. The lines depend
 neither on the number of processes, nor on shards, nor on interruptions. An online run (learn=true) uses one
 process and one shard; when it is resumed, the surrogate is first refitted to the recorded responses. The
-progress of trials is shown as one line per round.
+progress is one line, for trials with what came of the last one.
 """
 
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from rehearsal_torch.cli.build import seed_and_use_one_thread
 from rehearsal_torch.cli.cross_fitting import claimed
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.graph_members import judged_by_graphs
 from rehearsal_torch.cli.run import Method, Run, learning, method_of, suits
+from rehearsal_torch.cli.run_summary import asked
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.round_line import Round, answered
 from rehearsal_torch.run_folder import RunFolder
 
@@ -160,7 +160,7 @@ def decide(
             str(folder.path),
             "Choose another out=",
         )
-    told = None if sweep else partial(print, flush=True)
+    told = None if sweep or asked(run.config, "quiet") else partial(print, file=sys.stderr, flush=True)
     claims: Claims | None = claimed(run, folder, told) if planned else None
     claims = judged_by_graphs(run, surrogate, run.config.get("graphs"), claims, told) if planned else None
     with as_user_error("deciding"):
@@ -173,7 +173,9 @@ def decide(
             answers=[answered(decision) for decision in before] if run.learn else (),
             workers=1 if run.learn else processes(run.config["workers"], sweep),
         )
-        for _ in watched(folder.record(made), len(done), len(planned), None if sweep else Trials(before)):
+        trials = None if sweep else Trials(before)
+        how = {key: asked(run.config, key) for key in ("tables", "quiet")}
+        for _ in watched(folder.record(made), len(done), len(planned), trials, **how):
             pass
     return len(planned)
 
@@ -191,39 +193,39 @@ def processes(workers: int | None, sweep: bool) -> int:
     return cpu_count()
 
 
-def watched(rounds: Iterator[Round], done: int, total: int, trials: Trials | None = None) -> Iterator[Round]:
-    """Yields the rounds and shows progress: a bar on a terminal, a plain line per tenth of the rounds
-    elsewhere; both with the number of successes if the world reports them.
+def watched(
+    rounds: Iterator[Round],
+    done: int,
+    total: int,
+    trials: Trials | None = None,
+    *,
+    tables: bool = False,
+    quiet: bool = False,
+) -> Iterator[Round]:
+    """Yields the rounds, and shows progress while they last; at the end, one line says how many there were.
 
-    With `trials`, one line per round: action, observed reward, best expected reward so far, seconds.
+    Args:
+        rounds: The rounds that are left.
+        done: The number of rounds that were made before.
+        total: The number of all rounds.
+        trials: Tells what came of each trial; None for rounds that are no trials.
+        tables: Whether each trial is printed as a line of its own.
+        quiet: Whether no progress is shown.
     """
-    console, wins, asked = Console(), 0, 0
-
-    def success_count(each: Round) -> str:
-        nonlocal wins, asked
-        if each.success is None:
-            return ""
-        wins, asked = wins + each.success, asked + 1
-        return f", {wins} successes in {asked} rounds"
-
-    if not console.is_terminal:
-        began = time.perf_counter()
+    wins, asked, began, number = 0, 0, time.perf_counter(), done
+    with Progress("deciding", total, done, quiet=quiet) as line:
         for number, each in enumerate(rounds, done + 1):
-            successes = success_count(each)
+            note = ""
+            if each.success is not None:
+                wins, asked = wins + each.success, asked + 1
+                note = f"{wins} successes in {asked} rounds"
             if each.reward is not None and trials is not None:
-                print(trials.line(each, total), flush=True)
-            elif number == total or number * 10 // total > (number - 1) * 10 // total:
-                print(
-                    f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{successes}",
-                    flush=True,
-                )
+                told = trials.line(each, total)
+                note = told.partition(": ")[2]
+                if tables:
+                    line.aside(told)
+            line.at(number, note)
             yield each
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("deciding", total=total, completed=done)
-        for each in rounds:
-            if each.reward is not None and trials is not None:
-                bar.console.print(trials.line(each, total), highlight=False, markup=False)
-            bar.update(task, advance=1, description=f"deciding{success_count(each)}")
-            yield each
+    if not quiet and number > done:
+        successes = f", {wins} successes in {asked} rounds" if asked else ""
+        print(f"decided {number} of {total}, {time.perf_counter() - began:.1f} s{successes}", flush=True)

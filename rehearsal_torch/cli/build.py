@@ -288,6 +288,7 @@ def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
         return None
     kept = None if folder is None else str(config.trainer.folder or folder)
     trainer: Descent = build(config, "trainer", folder=kept)
+    trainer.progress = trainer.progress and not config.get("quiet", False)
     return trainer
 
 

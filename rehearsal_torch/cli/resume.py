@@ -28,7 +28,7 @@ from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key, cur
 from rehearsal_torch.run_folder import RunFolder
 
 # Keys that do not affect the results.
-FREE = ("out", "resume", "trusted", "workers", "trainer.progress", "trainer.folder")
+FREE = ("out", "resume", "trusted", "workers", "tables", "quiet", "trainer.progress", "trainer.folder")
 # Keys that are never taken from a folder: output paths, and trust.
 TYPED_ONLY = ("out", "resume", "trusted", "trainer.folder", "hydra")
 SWEEP = "sweep.json"

@@ -16,8 +16,9 @@ def described(
     problem: "Problem", folder: RunFolder, sweep: bool, config: Mapping[str, Any] | None = None
 ) -> str:
     """Prints the data card and the problem's notes, except in a sweep; writes the card to data.yaml, and
-    records the data's fingerprint and the kind of problem. For episodes with a task it also records what
-    units and columns are called, and the reward and actions that the task brought (`Run.config`).
+    records the data's fingerprint and the kind of problem. The card is printed in short, and whole if
+    `tables` is set. For episodes with a task it also records what units and columns are called, and the
+    reward and actions that the task brought (`Run.config`).
 
     Returns:
         The fingerprint of the observations.
@@ -42,8 +43,11 @@ def described(
             recorded |= {"reward": config["objective"].get("reward"), "actions": actions_of(config)}
     folder.write_json("run.json", run | recorded)
     if not sweep:
+        from rehearsal_torch.reporting import card_lines
+
+        lines = card_lines.whole(card) if asked(config, "tables") else card_lines.brief(card)
         notes = [f"Note: {sentence}." for sentence in problem.notes()]
-        print("\n".join(["Data", *(f"  {line}" for line in lines(card)), *notes]), flush=True)
+        print("\n".join(["Data", *(f"  {line}" for line in lines), *notes]), flush=True)
     return fingerprint
 
 
@@ -53,24 +57,28 @@ def actions_of(config: Mapping[str, Any]) -> list[str]:
     return list(model.get("member", model).get("doses") or ())
 
 
-def lines(card: Mapping[str, Any], width: int = 110) -> list[str]:
-    """A card as lines: name, then value; a mapping of mappings as one line for each."""
-    found = []
-    for key, value in card.items():
-        if isinstance(value, Mapping) and any(isinstance(item, Mapping) for item in value.values()):
-            found += [f"{key}:", *(f"  {line}" for line in lines(value, width - 2))]
-        else:
-            found.append(f"{key}: {_short(value)[:width]}")
-    return found
+def asked(config: Mapping[str, Any] | None, key: str) -> bool:
+    """Whether a configuration asks for something by ``key=true``."""
+    return config is not None and bool(config.get(key, False))
 
 
-def closing(folder: RunFolder, sweep: bool, following: str) -> None:
-    """Writes and prints the report, the folder and the next command; in a sweep, prints one line only."""
+def closing(
+    folder: RunFolder, sweep: bool, following: str, *, tables: bool = False, told: Sequence[str] = ()
+) -> None:
+    """Writes the report, and prints it with folder and next command; in a sweep, prints one line.
+
+    Args:
+        folder: The run's folder.
+        sweep: Whether the job is part of a sweep.
+        following: The next command.
+        tables: Whether the tables are printed, too.
+        told: Notes that were printed before the fit, and are not repeated among the warnings.
+    """
     from rehearsal_torch.reporting.run_report import report
 
-    table = report(folder.path)
+    text = report(folder.path, tables=tables, told=told)
     print(
-        f"Done: {folder.path}" if sweep else f"{table}\nRun folder: {folder.path}\nNext: {following}",
+        f"Done: {folder.path}" if sweep else f"{text}\nRun folder: {folder.path}\nNext: {following}",
         flush=True,
     )
 
@@ -82,15 +90,3 @@ def written(rows: Sequence[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        from rehearsal_torch.spaces.box import setting_text
-
-        return setting_text(value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_short(item)}" for key, item in value.items()) or "none"
-    if isinstance(value, list | tuple):
-        return ", ".join(_short(item) for item in value)
-    return str(value)

@@ -33,6 +33,9 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     _whole("seed", config.seed, 0, optional=False)
     for key in ("limit", "preview", "workers"):
         _whole(key, config[key], 1, optional=key != "preview")
+    for key in ("tables", "quiet"):
+        if not isinstance(config[key], bool):
+            raise UserError(f"expected true or false; got {config[key]}", key)
     if config.split not in ("train", "validation", "test"):
         raise UserError(
             f"expected train, validation or test; got {config.split}",

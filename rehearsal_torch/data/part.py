@@ -143,3 +143,16 @@ def state_faults(module: nn.Module) -> list[str]:
         if isinstance(part, Part) and part.fitted:
             found += [f"{path}.{fault}" if path else fault for fault in part.faults()]
     return found
+
+
+def in_words(name: str) -> str:
+    """What a part of a surrogate is called in sentences, such as ``model 2 of the ensemble``.
+
+    Args:
+        name: The part's name among the modules of its surrogate, such as ``models.1.mechanism.blind``.
+    """
+    steps = name.split(".")
+    if steps[0] == "models" and len(steps) > 1 and steps[1].isdecimal():
+        return f"model {int(steps[1]) + 1} of the ensemble"
+    rest = [step for step in steps if step not in ("", "part", "mechanism", "blind")]
+    return f"the part {'.'.join(rest)} of the model" if rest else "the model"

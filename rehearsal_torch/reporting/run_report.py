@@ -7,16 +7,16 @@ table (`observed_outcomes`). There is a table in any case. Rehearsal decisions a
 figures of their own (`alteration_report`, `trial_report`).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.evaluation import hidden_causes
 from rehearsal_torch.evaluation.claimed_truth import counterpart
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.reporting import alteration_report as alteration_report
-from rehearsal_torch.reporting import observed_outcomes, trial_report
+from rehearsal_torch.reporting import console, observed_outcomes, trial_report
 from rehearsal_torch.reporting.figures import (
     claimed_and_true,
     effort,
@@ -28,19 +28,23 @@ from rehearsal_torch.reporting.figures import (
     truth_errors,
 )
 from rehearsal_torch.reporting.figures import patient_trajectory as patient_trajectory
+from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.run_page import write_page
 from rehearsal_torch.reporting.style import Wording, drawing, save, worded
 from rehearsal_torch.reporting.summary import as_text, finite, summary, write
 
 
-def report(folder: str | Path) -> str:
+def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()) -> str:
     """Writes ``table.csv``, ``figures/`` and ``report.html`` into a run folder.
 
     Args:
         folder: A run folder.
+        tables: Whether the tables are part of the answer.
+        told: Warnings that were told before, and are not repeated.
 
     Returns:
-        The table, for a terminal, and the names of the written files.
+        What a terminal shows: a sentence for each case, the warnings, the summary or the tables, and the
+        names of the written files.
 
     Raises:
         FileNotFoundError: if the folder is not a run folder.
@@ -49,43 +53,32 @@ def report(folder: str | Path) -> str:
     words = worded(run)
     written: list[Path] = []
     if trial_report.concerns(run):
-        shown = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])
+        long = "\n".join([*recovery_panels.table(run.truth), trial_report.tables(run)])
         written += trial_report.written(run)
     elif alteration_report.concerns(run):
-        shown = alteration_report.tables(run)
+        long = alteration_report.tables(run)
         written += alteration_report.written(run)
     else:
         rows = summary(run, words)
         if rows:
             write(rows, run.path / "table.csv")
             written.append(run.path / "table.csv")
-        shown = (
-            as_text(rows, words, f"{len(run.decisions)} decisions in {run.path}")
-            if rows
-            else f"No decisions in {run.path} yet."
-        )
+        long = as_text(rows, words, f"{len(run.decisions)} decisions in {run.path}") if rows else ""
         compared = observed_outcomes.groups(run)
         if compared:
             path = run.path / observed_outcomes.FILE
             write([group.row() for group in compared], path)
             written.append(path)
-        sequences = [one for one in run.decisions if is_sequence(one)]
-        weighed = hidden_causes.overall(sequences, words.actions)
-        lines = [*([weighed] if weighed else []), *observed_outcomes.text(compared), *run.cautions]
-        shown = "\n".join([shown, *lines])
     with drawing():
         for name, figure in _figures(run, words).items():
             written += save(figure, run.path / "figures", name)
     page = write_page(run.path, ended=True)
     written += [] if page is None else [page]
-    lines = [shown]
-    also = " (figures as .svg, too)" if any(path.suffix == ".svg" for path in written) else ""
-    lines.append(
-        "Written: "
-        + ", ".join(str(path.relative_to(run.path)) for path in written if path.suffix != ".svg")
-        + also
-    )
-    return "\n".join(lines if written else lines[:-1])
+    of = material(run.path)
+    parts = [console.answers(of), console.warnings(of, told), console.numbers(of)]
+    parts += [[long]] if tables and long else []
+    parts.append(console.files(of, written))
+    return "\n".join(line for part in parts for line in part)
 
 
 def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:

@@ -28,6 +28,13 @@ Row = dict[str, float | int | str]
 WITHOUT, WITH = "without doses", "with doses"
 UNPAID, PAID = "without costs", "with costs"
 WIDTH = 110
+# What the scores of simulated episodes are called; returns, of which more is better.
+SCORES = {
+    "true_observed": "true return as observed",
+    "true_value": "true return under the recommended changes",
+    "true_improvement": "true improvement, as a share of what was observed",
+    "true_optimum": "true return of the best changes",
+}
 
 
 def summary(run: Recorded, words: Wording) -> list[Row]:
@@ -74,6 +81,51 @@ def sentences(rows: Sequence[Row], words: Wording) -> list[str]:
     return [text for row in rows if "k" in row for text in _declined(row, words) + _bookkeeping(row, words)]
 
 
+def lines(rows: Sequence[Row], words: Wording) -> list[str]:
+    """The results in short, an entry a line: what was observed, what the model predicts, what the problem
+    scored, and how long it took.
+    """
+    found = []
+    for row in rows:
+        of = f"{row['search']}, at most {row['k']} changes: " if "k" in row else f"{row['search']}: "
+        of = of if len(rows) > 1 else ""
+        if "k" in row:
+            better = _number(row["improvement"], 100)
+            span = f"{_number(row['improvement_low'], 100)} to {_number(row['improvement_high'], 100)}"
+            found += [
+                f"{of}{row[words.subjects]} {words.episodes}, at most {row['k']} changed actions each",
+                f"{of}cumulative {words.variable} as observed: {_number(row['observed'])} on average",
+                f"{of}better under the recommended changes, by the model: by {better}% on average "
+                f"(95% interval {span}), by {_number(row['improvement_median'], 100)}% in the median",
+                f"{of}recommendations that are proven to be the best by the model: "
+                f"{_number(row['proven'], 100)}%",
+            ]
+        else:
+            found += [
+                f"{of}decisions: {row['decisions']}, refused: {row['refused']}",
+                f"{of}mean value: {_number(row['value'])}{_ends(row, 'value')}",
+            ]
+        found += [
+            f"{of}{_called(name)}: {_number(row[name])} on average{_ends(row, name)}"
+            for name in row
+            if name.startswith("score/") and not name.endswith(("_low", "_high"))
+        ]
+        found.append(f"{of}median seconds for each decision: {_number(row['seconds_median'])}")
+    return found
+
+
+def _ends(row: Row, name: str) -> str:
+    """The interval of a mean in brackets; empty without one."""
+    low = row[f"{name}_low"]
+    return "" if isinstance(low, float) and math.isnan(low) else f" (95% interval {_span(row, name)})"
+
+
+def _called(name: str) -> str:
+    """What a score is called in sentences."""
+    plain = name.partition("/")[2]
+    return SCORES.get(plain, plain.replace("_", " "))
+
+
 def tables(
     rows: Sequence[Row], words: Wording, title: str
 ) -> list[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
@@ -85,16 +137,12 @@ def tables(
     if sequences:
         heads = (
             "search",
-            "k",
-            "n",
+            "most\nchanges",
+            words.episodes,
             f"observed\n{words.variable}",
             "better\nby %",
             "95%\ninterval",
             "median\n%",
-            "proven\n%",
-            "median\ns",
-            "median\nnodes",
-            "EBF",
         )
         body = [
             (
@@ -105,6 +153,14 @@ def tables(
                 _number(row["improvement"], 100),
                 f"{_number(row['improvement_low'], 100)} to {_number(row['improvement_high'], 100)}",
                 _number(row["improvement_median"], 100),
+            )
+            for row in sequences
+        ]
+        parts.append((title, heads, body))
+        spent = [
+            (
+                str(row["search"]),
+                str(row["k"]),
                 _number(row["proven"], 100),
                 _number(row["seconds_median"]),
                 _number(row["expanded_median"]),
@@ -112,7 +168,15 @@ def tables(
             )
             for row in sequences
         ]
-        parts.append((title, heads, body))
+        heads = (
+            "search",
+            "most\nchanges",
+            "proven\nbest %",
+            "median\nseconds",
+            "median\nsteps",
+            "branching\nfactor",
+        )
+        parts.append(("Effort of the search", heads, spent))
     if others:
         lines = [
             (
@@ -141,7 +205,7 @@ def tables(
         if name.startswith(("score/", "truth/")) and not name.endswith(("_low", "_high"))
     ]
     if scored:
-        names = ("search", "k", "score", "mean", "95% interval")
+        names = ("search", "changes", "score", "mean", "95% interval")
         parts.append(("Mean scores, computed by the problem", names, scored))
     return parts
 

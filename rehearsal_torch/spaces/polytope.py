@@ -20,6 +20,8 @@ import torch
 from scipy.optimize import linprog
 from torch import Tensor
 
+from rehearsal_torch.spaces.contradiction import contradiction
+
 
 @dataclass(frozen=True)
 class Polytope:
@@ -55,7 +57,11 @@ class Polytope:
             raise ValueError("a face with a normal of zero does not constrain the outcomes: leave it out")
         centre, radius = self.chebyshev()
         if centre is None or radius < 0:
-            raise ValueError("no outcome satisfies all faces of the desired region: check signs and bounds")
+            against = contradiction(self.names, self.normals, self.offsets)
+            which = f"{against} contradict each other; " if against else ""
+            raise ValueError(
+                f"no outcome satisfies all faces of the desired region: {which}check signs and bounds"
+            )
 
     @classmethod
     def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> "Polytope":

@@ -1,4 +1,4 @@
-"""Lightning callbacks and loggers of a training: best weights, last state, finite losses, lines of progress.
+"""Lightning callbacks and loggers of a training: best weights, last state, finite losses, progress.
 
 A logger factory takes the folder of one part's training and returns a logger that writes there, in addition
 to the history. Lightning's loggers are imported when one is created, not when a configuration is read.
@@ -13,6 +13,7 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, Checkpoint, EarlyStopping
 from torch import Tensor
 
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.module import HELD_OUT, TrainingModule
 
 if TYPE_CHECKING:
@@ -135,31 +136,23 @@ class Finite(Callback):
         )
 
 
-class PlainLines(Callback):
-    """Prints one line per tenth of the epochs, for logs and pipes.
+class EpochCount(Callback):
+    """Tells a line of progress which epoch has ended, and its losses.
 
     Args:
-        name: The name of the trained part.
+        line: The line of the training.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, line: Progress) -> None:
+        self.line = line
 
-    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Prints the previous epoch, whose training loss is now known."""
-        done = trainer.current_epoch
-        if done and done % max((trainer.max_epochs or 1) // 10, 1) == 0:
-            self._print_line(trainer, pl_module, done)
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
+        """Counts the epochs of a resumed training as done."""
+        self.line.begin(trainer.current_epoch)
 
-    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Prints the last epoch."""
-        self._print_line(trainer, pl_module, trainer.current_epoch)
-
-    def _print_line(self, trainer: Trainer, module: LightningModule, done: int) -> None:
-        assert isinstance(module, TrainingModule)
-        values = {name: value for epoch, name, value in module.readings if epoch == done - 1}
-        print(
-            f"{self.name}: epoch {done} of {trainer.max_epochs}  "
-            + "  ".join(f"{name} {value:.4f}" for name, value in sorted(values.items())),
-            flush=True,
-        )
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Counts the epoch; its held-out loss, or without one that of the previous epoch's training."""
+        assert isinstance(pl_module, TrainingModule)
+        _, name, value = pl_module.readings[-1] if pl_module.readings else (0, "", 0.0)
+        note = f"{name.replace('_', ' ').replace('held out', 'held-out')} {value:.4f}" if name else ""
+        self.line.at(trainer.current_epoch + 1, note)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 
@@ -17,7 +18,12 @@ Fitted = TypeVar("Fitted", bound=Surrogate)
 
 
 def fit(
-    surrogate: Fitted, table: Table, trainer: Descent | None = None, held_out: Table | None = None
+    surrogate: Fitted,
+    table: Table,
+    trainer: Descent | None = None,
+    held_out: Table | None = None,
+    *,
+    quiet: bool = True,
 ) -> Fitted:
     """Fits every part of a surrogate, in place.
 
@@ -27,6 +33,7 @@ def fit(
         trainer: Trains the parts without a solver; not needed if every part is solved.
         held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts for
             which `uses_held_out` is false.
+        quiet: Whether the parts with a solver show no progress; trained parts follow `Descent.progress`.
 
     Returns:
         The same surrogate, in evaluation mode.
@@ -48,7 +55,8 @@ def fit(
         for place, (part, examples) in enumerate(surrogate.parts(table)):
             name = names.get(id(part), type(part).__name__)
             if isinstance(part, Solved):
-                part.solve(*examples)
+                with Progress(f"fitting the model, part {place + 1}", quiet=quiet):
+                    part.solve(*examples)
                 _make_contiguous(part)
             elif trainer is None:
                 raise ValueError(

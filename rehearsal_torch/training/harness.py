@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from lightning.pytorch import Trainer
-from lightning.pytorch.callbacks import Callback, EarlyStopping, RichProgressBar
-from rich.console import Console
+from lightning.pytorch.callbacks import Callback, EarlyStopping
 from torch import Tensor
 
-from rehearsal_torch.data.part import Trained
-from rehearsal_torch.training.callbacks import BestWeights, Ended, Finite, LastState, PlainLines
+from rehearsal_torch.data.part import Trained, in_words
+from rehearsal_torch.progress import Progress
+from rehearsal_torch.training.callbacks import BestWeights, Ended, EpochCount, Finite, LastState
 from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
 
 if TYPE_CHECKING:
@@ -53,7 +53,14 @@ def run(
     data = ExampleModule(
         _cast(how, examples), None if held_out is None else _cast(how, held_out), how.batch_size, how.seed
     )
-    with _quiet(), _threads(how.threads), torch.random.fork_rng():
+    line = Progress(
+        f"fitting {in_words(name)}",
+        how.max_epochs,
+        steps="epoch",
+        at_most=held_out is not None and how.patience is not None,
+        quiet=not how.progress,
+    )
+    with _quiet(), _threads(how.threads), torch.random.fork_rng(), line:
         trainer = Trainer(
             max_epochs=how.max_epochs,
             accelerator="cuda" if how.accelerator != "cpu" and torch.cuda.is_available() else "cpu",
@@ -61,9 +68,9 @@ def run(
             precision=how.precision,
             gradient_clip_val=how.clip,
             logger=[make(folder) for make in how.loggers.values()] if folder is not None else False,
-            callbacks=_callbacks(how, best, folder, held_out is not None, name),
+            callbacks=_callbacks(how, best, folder, held_out is not None, line),
             enable_checkpointing=folder is not None,
-            enable_progress_bar=how.progress and Console().is_terminal,
+            enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,
             limit_val_batches=None if held_out is not None else 0,
@@ -89,7 +96,7 @@ def run(
 
 
 def _callbacks(
-    how: "Descent", best: BestWeights, folder: Path | None, checked: bool, name: str
+    how: "Descent", best: BestWeights, folder: Path | None, checked: bool, line: Progress
 ) -> list[Callback]:
     found: list[Callback] = [best, Ended(), Finite()] if checked else [Finite()]
     if checked and how.patience is not None:
@@ -100,8 +107,7 @@ def _callbacks(
         )
     if folder is not None:
         found.append(LastState(folder))
-    if how.progress:
-        found.append(RichProgressBar(refresh_rate=10) if Console().is_terminal else PlainLines(name))
+    found.append(EpochCount(line))
     return found + [make() for make in how.callbacks.values()]
 
 

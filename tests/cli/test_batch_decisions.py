@@ -1,10 +1,12 @@
 """Which situations are decided, in what order they are taken up again, and what is told of them."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from rehearsal_torch import progress
 from rehearsal_torch.cli import batch_decisions
 from rehearsal_torch.cli.batch_decisions import Trials, decide, processes, watched
 from rehearsal_torch.cli.errors import UserError
@@ -113,26 +115,34 @@ def test_left_to_itself_a_run_takes_every_core(monkeypatch):
     assert processes(2, sweep=False) == 2
 
 
-@pytest.mark.parametrize(
-    ("done", "total", "shown"),
-    [
-        (0, 3, ["1 of 3", "2 of 3", "3 of 3"]),
-        (0, 30, [f"{3 * tenth} of 30" for tenth in range(1, 11)]),
-        (28, 30, ["30 of 30"]),
-    ],
-)
-def test_off_a_terminal_each_tenth_is_told(capsys, done, total, shown):
+@pytest.mark.parametrize(("done", "total"), [(0, 3), (28, 30)])
+def test_the_end_tells_how_many_were_decided_in_one_line(capsys, done, total):
     given = rounds(total - done, begin=done)
     assert list(watched(iter(given), done, total)) == given
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(", ")[0].removeprefix("decided ") for line in lines] == shown
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"decided {total} of {total}, ")
+
+
+def test_nothing_is_told_if_nothing_was_left_or_quiet_was_asked_for(capsys):
+    assert list(watched(iter([]), 3, 3)) == []
+    list(watched(iter(rounds(3)), 0, 3, quiet=True))
+    assert capsys.readouterr().out == ""
+
+
+def test_progress_is_written_to_the_standard_error_while_rounds_are_made(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "REDRAWN", 0.005)
+    monkeypatch.setattr(progress, "LOGGED", 0.0)
+    monkeypatch.setattr(progress, "_written", [])
+    for each in watched(iter(rounds(3)), 0, 3):
+        if each.index == 1:
+            time.sleep(0.1)
+    assert "deciding: 2 of 3, about " in capsys.readouterr().err
 
 
 def test_successes_are_counted_where_the_world_has_a_word_on_them(capsys):
     given = [*rounds(1, success=True), *rounds(1), *rounds(1, success=False)]
     list(watched(iter(given), 0, 3))
-    ends = [line.partition(" s")[2] for line in capsys.readouterr().out.splitlines()]
-    assert ends == [", 1 successes in 1 rounds", "", ", 1 successes in 2 rounds"]
+    assert capsys.readouterr().out.partition(" s")[2] == ", 1 successes in 2 rounds\n"
 
 
 SCORE = {"expected": 0.25, "start": 0.125, "optimum": 1.0}
@@ -158,11 +168,14 @@ def test_a_run_that_goes_on_remembers_the_best_of_before():
     assert "best expected 0.75 of 1" in trials.line(tried(SCORE), 5)
 
 
-def test_trials_are_told_round_by_round_and_only_they(capsys):
+def test_trials_are_told_round_by_round_on_request(capsys):
     given = [tried(SCORE), *rounds(1, begin=1)]
+    list(watched(iter(given), 0, 100, Trials(), tables=True))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("round 1 of 100: ")
     list(watched(iter(given), 0, 100, Trials()))
-    (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("round 1 of 100: ")
+    assert "round" not in capsys.readouterr().out
 
 
 def test_rounds_are_played_from_the_same_seed_however_often():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.run_summary import described, lines, written
+from rehearsal_torch.cli.run_summary import described, written
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.run_folder import RunFolder
@@ -32,24 +32,13 @@ class Ward:
         return {}
 
 
-def test_a_card_is_shown_line_by_line():
-    card = {
-        "name": "ward",
-        "mean": 1 / 3,
-        "patients": {"train": 2, "test": 1},
-        "columns": ["a", "b"],
-        "ranges": {"a": {"low": 0.0, "high": 1.5}, "b": {}},
-    }
-    assert lines(card) == [
-        "name: ward",
-        "mean: 0.3333",
-        "patients: train 2, test 1",
-        "columns: a, b",
-        "ranges:",
-        "  a: low 0, high 1.5",
-        "  b: none",
-    ]
-    assert lines({"long": "x" * 200}, width=10) == ["long: " + "x" * 10]
+def test_the_whole_card_is_shown_on_request(tmp_path, capsys, monkeypatch):
+    ranges = {"ranges": {"a": [0.0, 1.5]}}
+    monkeypatch.setattr(Ward, "card", lambda self: {"patients": 2, **ranges})
+    described(Ward(), RunFolder(tmp_path), sweep=False)
+    assert capsys.readouterr().out == "Data\n  patients: 2\n"
+    described(Ward(), RunFolder(tmp_path), sweep=False, config={"tables": True})
+    assert capsys.readouterr().out == "Data\n  patients: 2\n  observed ranges: a 0 to 1.5\n"
 
 
 def test_data_are_described_once_and_remembered(tmp_path, capsys):

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.part import Solved, Trained, in_words
 
 
 class Range(Solved):
@@ -57,3 +57,17 @@ def test_a_fitted_part_shares_no_memory_with_the_state_it_loaded():
 def test_the_two_kinds_of_parts_are_abstract(kind: type):
     with pytest.raises(TypeError, match="abstract"):
         kind()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("models.0.mechanism.blind", "model 1 of the ensemble"),
+        ("mechanism", "the model"),
+        ("", "the model"),
+        ("part", "the model"),
+        ("encoder.first", "the part encoder.first of the model"),
+    ],
+)
+def test_a_part_is_called_by_what_it_is(name, words):
+    assert in_words(name) == words

@@ -9,7 +9,7 @@ from tests.places import ROOT
 PACKAGE = "rehearsal_torch"
 
 LAYERS = (
-    {"files", "seeding"},
+    {"files", "progress", "seeding"},
     {"spaces", "graphs"},
     {"data"},
     {"problems"},

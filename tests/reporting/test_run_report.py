@@ -54,11 +54,10 @@ def test_the_table_equals_a_hand_computation(reported):
 
 def test_the_terminal_table_shows_what_the_file_holds(reported):
     _, shown = reported
-    line = next(line for line in shown.splitlines() if "branch_and_bound" in line)
-    cells = [cell.strip() for cell in line.strip("│ ").split("│")]
-    assert cells[:5] == ["branch_and_bound", "3", "5", "50", "5"]
-    assert cells[6:] == ["4", "80", "0.3", "30", "1.2"]
-    assert "observed" in shown.splitlines()[2]
+    found = [line.strip("│ ").split("│") for line in shown.splitlines() if "│ branch_and_bound" in line]
+    cells = [[cell.strip() for cell in line] for line in found]
+    assert cells[0][:5] == ["branch_and_bound", "3", "5", "50", "5"]
+    assert cells[1] == ["branch_and_bound", "3", "80", "0.3", "30", "1.2"]
     assert "SOFA" in shown
     assert "true_improvement" in shown
     assert max(len(line) for line in shown.splitlines() if "│" in line) <= 110
@@ -66,7 +65,7 @@ def test_the_terminal_table_shows_what_the_file_holds(reported):
 
 def test_cautions_of_the_data_stand_below_the_table(sepsis_run):
     (sepsis_run / "data.yaml").write_text('source: here\ncaution: none\n"caution: few": too few to count\n')
-    assert "\ncaution: few: too few to count\n" in report(sepsis_run)
+    assert "\n  - few: too few to count\n" in report(sepsis_run)
 
 
 def test_the_figures_bear_their_labels_and_values_as_text(reported):
@@ -104,7 +103,7 @@ def test_a_run_without_sequences_has_a_plain_table_and_no_sequence_figures(plain
     assert (row["decisions"], row["refused"]) == ("5", "1")
     assert float(row["value"]) == pytest.approx(2.0)
     assert float(row["score/success"]) == pytest.approx(0.5)
-    assert "mean value" in shown
+    assert "mean value: 2" in shown
     assert not (plain_run / "figures").exists()
 
 
@@ -112,7 +111,7 @@ def test_a_run_without_sequences_has_a_plain_table_and_no_sequence_figures(plain
 def test_a_line_cut_off_by_a_kill_is_left_out(sepsis_run):
     path = sepsis_run / "decisions.jsonl"
     path.write_text(path.read_text() + json.dumps({"index": 5})[:-4])
-    assert "5 decisions" in report(sepsis_run)
+    assert "5 episodes, at most" in report(sepsis_run)
     assert rows(sepsis_run)[0]["patients"] == "5"
 
 
@@ -127,10 +126,16 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
         report(tmp_path)
 
 
-def test_svg_is_named_only_where_there_is_one(reported, monkeypatch):
+def test_files_are_named_and_figures_only_where_there_are_some(reported, monkeypatch):
     folder, shown = reported
-    assert "(figures as .svg, too)" in shown
+    assert "Figures (.png and .svg in figures): training, improvement, outcomes, effort, patient" in shown
     monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", lambda *_: {})
     bare = report(folder)
-    assert "Written: table.csv" in bare
+    assert f"Report: {folder / 'report.html'}\nTables: table.csv" in bare
     assert "svg" not in bare
+
+
+def test_tables_are_shown_on_request_alone(sepsis_run, monkeypatch):
+    monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", lambda *_: {})
+    assert "│" not in report(sepsis_run)
+    assert "│" in report(sepsis_run, tables=True)

@@ -6,7 +6,17 @@ import pytest
 
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
 from rehearsal_torch.reporting.style import Wording
-from rehearsal_torch.reporting.summary import PAID, UNPAID, WITH, WITHOUT, as_text, finite, summary, write
+from rehearsal_torch.reporting.summary import (
+    PAID,
+    UNPAID,
+    WITH,
+    WITHOUT,
+    as_text,
+    finite,
+    lines,
+    summary,
+    write,
+)
 
 WORDS = Wording("SOFA", -1.0, "points")
 
@@ -48,10 +58,11 @@ def test_rows_of_several_searches_say_nothing_of_the_truth(sepsis_run):
 
 def test_a_table_says_percentages_and_dashes(sepsis_run):
     text = as_text(summary(read(sepsis_run), WORDS), WORDS, "Summary")
-    line = next(line for line in text.splitlines() if "branch_and_bound" in line)
-    cells = [cell.strip() for cell in line.strip("│").split("│")]
-    assert cells[:5] == ["branch_and_bound", "3", "5", "50", "5"]
-    assert cells[6:] == ["4", "80", "0.3", "30", "1.2"]
+    found = [line.strip("│ ").split("│") for line in text.splitlines() if "branch_and_bound" in line]
+    cells = [[cell.strip() for cell in line] for line in found]
+    assert cells[0][:5] == ["branch_and_bound", "3", "5", "50", "5"]
+    assert cells[0][6:] == ["4"]
+    assert cells[1] == ["branch_and_bound", "3", "80", "0.3", "30", "1.2"]
     assert "Mean scores, computed by the problem" in text
     assert as_text([], WORDS, "Summary") == ""
     nothing = summary(Recorded(Path(), [{"value": None, "status": "refused"}]), Wording())
@@ -99,3 +110,20 @@ def test_units_and_costs_have_their_own_words(sepsis_run):
     text = as_text([row], words, "Summary")
     assert "the reward without costs gets better by 10%, and with costs by 20%." in text
     assert "patient" not in text
+
+
+def test_the_results_in_short_have_the_numbers_of_the_table(sepsis_run):
+    said = lines(summary(read(sepsis_run), WORDS), WORDS)
+    assert said[:2] == [
+        "5 episodes, at most 3 changed actions each",
+        "cumulative SOFA as observed: 50 on average",
+    ]
+    assert said[2].startswith("better under the recommended changes, by the model: by 5% on average (95%")
+    assert said[2].endswith("by 4% in the median")
+    assert said[3] == "recommendations that are proven to be the best by the model: 80%"
+    assert any(
+        line.startswith("true improvement, as a share of what was observed: 0.025 on") for line in said
+    )
+    assert said[-1] == "median seconds for each decision: 0.3"
+    plain = lines(summary(Recorded(Path(), [{"value": 2.0, "status": "recommended"}]), Wording()), Wording())
+    assert plain[:2] == ["decisions: 1, refused: 0", "mean value: 2"]

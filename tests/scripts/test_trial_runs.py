@@ -11,7 +11,14 @@ import yaml
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from tests.scripts.typing_in import called, lines, typed
 
-SMALL = ("+experiment=cbo", "limit=4", "search.screened=64", "search.starts=6", "search.steps=15")
+SMALL = (
+    "+experiment=cbo",
+    "limit=4",
+    "tables=true",
+    "search.screened=64",
+    "search.starts=6",
+    "search.steps=15",
+)
 
 
 @pytest.fixture(scope="module")

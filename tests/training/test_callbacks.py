@@ -8,10 +8,11 @@ from lightning.pytorch.callbacks import EarlyStopping
 from torch import nn
 
 from rehearsal_torch.data.part import Trained
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.training import callbacks
-from rehearsal_torch.training.callbacks import BestWeights, Ended, Finite, LastState, PlainLines
+from rehearsal_torch.training.callbacks import BestWeights, Ended, EpochCount, Finite, LastState
 from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.module import HELD_OUT, TrainingModule
+from rehearsal_torch.training.module import HELD_OUT
 
 
 class Line(Trained):
@@ -126,26 +127,23 @@ def test_a_training_that_leaves_the_numbers_ends_in_that_epoch(part, held_out, s
         Descent(max_epochs=20, batch_size=20, progress=False).train(part, rows(), held_out)
 
 
-@pytest.mark.parametrize(
-    ("epochs", "told"), [(4, [1, 2, 3, 4]), (25, [2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 25])]
-)
-def test_plain_lines_tell_a_tenth_of_the_epochs_and_the_last(capsys, epochs, told):
-    readings = Descent(max_epochs=epochs, batch_size=40).train(Line(), rows(), rows(10, 1), "part")
-    out = capsys.readouterr().out.splitlines()
-    losses = {(epoch, name.removeprefix("part/")): value for epoch, name, value in readings}
-    assert out == [
-        f"part: epoch {epoch} of {epochs}  held_out_loss {losses[epoch - 1, 'held_out_loss']:.4f}  "
-        f"train_loss {losses[epoch - 1, 'train_loss']:.4f}"
-        for epoch in told
-    ]
+def test_the_line_of_progress_counts_the_epochs_and_names_the_last_loss():
+    line = Progress("fitting", 4)
+    counts = {"line": lambda: EpochCount(line)}
+    readings = Descent(max_epochs=4, batch_size=40, progress=False, callbacks=counts).train(
+        Line(), rows(), rows(10, 1), "part"
+    )
+    last = readings[-2:][[name for _, name, _ in readings[-2:]].index("part/held_out_loss")]
+    assert line.done == 4
+    assert line.note == f"held-out loss {last[2]:.4f}"
 
 
-def test_lines_are_of_a_training_of_ours():
-    module = TrainingModule(Line(), {"learning_rate": 0.1, "seed": 0})
-    module.readings.append((2, "train_loss", 0.5))
-    PlainLines("part").on_train_epoch_start(SimpleNamespace(current_epoch=0, max_epochs=3), module)
+def test_the_epochs_of_before_are_counted_as_done():
+    line = Progress("fitting", 9)
+    EpochCount(line).on_train_start(SimpleNamespace(current_epoch=5), None)
+    assert line.line() == "fitting: 5 of 9, 0 s so far"
     with pytest.raises(AssertionError):
-        PlainLines("part").on_train_end(SimpleNamespace(current_epoch=3, max_epochs=3), nn.Linear(1, 1))
+        EpochCount(line).on_train_epoch_end(SimpleNamespace(current_epoch=5), nn.Linear(1, 1))
 
 
 def test_losses_are_logged_epoch_by_epoch_below_the_parts_folder(tmp_path):

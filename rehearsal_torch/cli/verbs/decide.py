@@ -12,7 +12,7 @@ from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
-from rehearsal_torch.cli.run_summary import closing, described
+from rehearsal_torch.cli.run_summary import asked, closing, described
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.files.forms import checked
@@ -84,10 +84,13 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         with as_user_error(f"checkpoint={config.checkpoint}"):
             trusted = trusted_modules(run.config)
             surrogate = load(config.checkpoint, task=run.problem.question(), trusted=trusted)
-            recorded = card(config.checkpoint).get("data_fingerprint")
+            known = card(config.checkpoint)
+        recorded = known.get("data_fingerprint")
         trained_on = recorded if isinstance(recorded, str) else None
         seen = run.problem.seen_by(trained_on)
-        folder.write_json("run.json", folder.read_json("run.json") | {"held_out_seen": seen})
+        faults = known.get("training_faults")
+        facts = {"held_out_seen": seen} | ({"training_faults": faults} if isinstance(faults, list) else {})
+        folder.write_json("run.json", folder.read_json("run.json") | facts)
         if seen:
             print(
                 f"Note: {config.checkpoint} was fitted to all rows of this run's table, those held out "
@@ -106,7 +109,8 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         compared(run, folder, surrogate)
     curved(run, folder, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
-    closing(folder, sweep, _following(folder, run.problem, str(used)))
+    following = _following(folder, run.problem, str(used))
+    closing(folder, sweep, following, tables=asked(run.config, "tables"), told=run.problem.notes())
     return f"decided for {count} cases"
 
 

@@ -5,7 +5,8 @@ for data sets with a known ground truth. For trials, surrogate.csv holds what th
 """
 
 import time
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from omegaconf import DictConfig
 from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Method, Run, build, suits
-from rehearsal_torch.cli.run_summary import written
+from rehearsal_torch.cli.run_summary import asked, written
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 
 if TYPE_CHECKING:
@@ -42,7 +43,12 @@ class Fitted:
 
 
 def learnt(
-    run: Run, training: Path, surrogate: "Surrogate | None" = None, *, validated: bool = True
+    run: Run,
+    training: Path,
+    surrogate: "Surrogate | None" = None,
+    *,
+    validated: bool = True,
+    quiet: bool = True,
 ) -> Fitted:
     """Fits the surrogate of a run to the problem's observations, without saving it.
 
@@ -51,6 +57,7 @@ def learnt(
         training: The folder for the trainer's files.
         surrogate: The run's unfitted surrogate, if it was built before.
         validated: Whether held-out rows are used for early stopping.
+        quiet: Whether parts with a solver show no progress.
 
     Raises:
         ValueError: if a part refuses its data.
@@ -61,7 +68,7 @@ def learnt(
     table, held_out = run.problem.observations(), run.problem.held_out() if validated else None
     trainer = run.trainer(training)
     began = time.perf_counter()
-    fit_parts(surrogate, table, trainer, held_out)
+    fit_parts(surrogate, table, trainer, held_out, quiet=quiet)
     seconds = time.perf_counter() - began
     return Fitted(surrogate, seconds, [] if trainer is None else trainer.history, held_out)
 
@@ -94,8 +101,10 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
         savable(run.config["surrogate"], surrogate)
     suits(run, surrogate)
     with as_user_error("training"):
-        found = learnt(run, folder.path / "training", surrogate)
+        found = learnt(run, folder.path / "training", surrogate, quiet=asked(run.config, "quiet"))
     readings = found.readings
+    unsound = _unsound(readings, run)
+    folder.write_json("run.json", folder.read_json("run.json") | {"training_faults": unsound})
     folder.write_metrics([*readings, *(row for row in folder.metrics() if row[1] == SECONDS)])
     promised = lipschitz_facts(surrogate, found.held_out)
     folder.write_metrics(
@@ -103,6 +112,17 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
     )
     saved(surrogate, run.config["surrogate"], folder, kept, readings, run.problem, promised)
     return load(kept, trusted=trusted)
+
+
+def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
+    """What is wrong with the trainings of a fit, in sentences (`training.convergence`)."""
+    from rehearsal_torch.training.convergence import faults
+
+    metrics = defaultdict(list)
+    for epoch, name, value in readings:
+        metrics[name].append((float(epoch), value))
+    most = run.config["trainer"].get("max_epochs") if readings else None
+    return faults(metrics, int(most)) if most else []
 
 
 def fitted(
@@ -215,6 +235,7 @@ def saved(
     min_losses = {
         name: min(value for _, other, value in readings if other == name) for _, name, _ in readings
     }
+    unsound = run.get("training_faults") or []
     provenance = {key: run.get(key) for key in ("command", "seed", "commit", "versions", "data_fingerprint")}
     beside = kept.with_name(".checkpoint.part")
     save(
@@ -224,6 +245,7 @@ def saved(
         {
             **provenance,
             "min_losses": min_losses,
+            **({"training_faults": unsound} if unsound else {}),
             "lipschitz": dict(promised),
             "data": dict(problem.card()),
         },

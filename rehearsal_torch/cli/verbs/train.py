@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
-from rehearsal_torch.cli.run_summary import closing, described
+from rehearsal_torch.cli.run_summary import asked, closing, described
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.run_folder import RunFolder
 
@@ -34,8 +34,7 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         for text in current_overrides(folder.read_json("run.json")["overrides"], folder)
         if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))
     ]
-    closing(
-        folder, sweep, join([*typed_as("decide"), *overrides, f"checkpoint={folder.path / 'checkpoint'}"])
-    )
+    following = join([*typed_as("decide"), *overrides, f"checkpoint={folder.path / 'checkpoint'}"])
+    closing(folder, sweep, following, tables=asked(run.config, "tables"), told=run.problem.notes())
     noted(folder)
     return f"trained, and decided for {count} cases"

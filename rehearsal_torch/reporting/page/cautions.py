@@ -4,7 +4,7 @@ from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting import untouched_score
 from rehearsal_torch.reporting.page.grouped import grouped, name_of
 from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, tag
-from rehearsal_torch.reporting.page.material import Material, counted
+from rehearsal_torch.reporting.page.material import Material, counted, listed
 
 _UNKNOWN = "The run left no status: it was killed, or has not ended yet; the page shows what there was."
 
@@ -34,6 +34,7 @@ def of_the_run(of: Material) -> list[str]:
         for key, value in of.card.items()
         if key == "caution" or key.startswith("caution: ")
     ]
+    found += [str(text) for text in listed(of.record.get("training_faults"))]
     if of.run.config.get("checkpoint") and of.run.held_out_seen:
         found.append(f"{untouched_score.SEEN}.")
     return found

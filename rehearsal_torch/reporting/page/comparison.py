@@ -5,7 +5,7 @@ The tables are those of the console (`alteration_report`, `trial_report`, `summa
 
 from collections.abc import Sequence
 
-from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
 from rehearsal_torch.evaluation.summaries import LAST, online_summary
 from rehearsal_torch.reporting import alteration_report, observed_outcomes, trial_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
@@ -32,22 +32,27 @@ def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
     ]
 
 
-def _alterations(of: Material) -> Markup:
-    found = alteration_report.summaries(of.run)
-    rows = indented(method_rows(found))
+def online_sentences(run: Recorded) -> list[str]:
+    """What an online run has come to, a sentence for each method; empty for other runs."""
     said = []
-    for name, each in alteration_report.learnt(of.run).items():
+    for name, each in alteration_report.learnt(run).items():
         one = online_summary(each)
         said.append(
             f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; mean true "
             f"probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible "
             f"{one.late + one.left:.3f}."
         )
+    return said
+
+
+def _alterations(of: Material) -> Markup:
+    found = alteration_report.summaries(of.run)
+    rows = indented(method_rows(found))
     score = untouched_score.line(of.run)
     return joined(
         [
             table("All cases of the run", ["", *found], rows),
-            paragraphs(said),
+            paragraphs(online_sentences(of.run)),
             _parts(of.shown),
             tag("p", score) if score else None,
         ]

@@ -27,13 +27,14 @@ def grouped(said: Iterable[tuple[str, str]], everybody: int, noun: str = "case",
         found.setdefault(sentence, []).append(name)
     return bullets(
         joined(
-            [sentence, tag("span", f" ({_whom(names, everybody, noun, nouns or f'{noun}s')})", class_="soft")]
+            [sentence, tag("span", f" ({whom(names, everybody, noun, nouns or f'{noun}s')})", class_="soft")]
         )
         for sentence, names in found.items()
     )
 
 
-def _whom(names: Sequence[str], everybody: int, noun: str, nouns: str) -> str:
+def whom(names: Sequence[str], everybody: int, noun: str, nouns: str) -> str:
+    """The cases that something is said of: all of them, or their names, the first ones if there are many."""
     if len(names) == everybody and everybody > 1:
         return f"all {everybody} {nouns}"
     more = len(names) - NAMED

@@ -29,8 +29,8 @@ def said_of_episode(one: Decided, words: Wording) -> tuple[str, str, list[str]]:
         headline = "Refused: the method cannot answer, and recommends nothing."
     else:
         headline = "No change is recommended."
-    said = [_change(name, trajectory, one, words) for name in setting]
-    said += _outcome(trajectory, words, changed=bool(setting))
+    said = answer_of(one, words)
+    said += _points(trajectory, words) if setting else []
     said += _truth(one, words) if setting else []
     if not setting and one.get("reason"):
         said.append(f"Why: {one['reason']}.")
@@ -39,6 +39,13 @@ def said_of_episode(one: Decided, words: Wording) -> tuple[str, str, list[str]]:
         said.append(f"Withdrawn: {' '.join(_change(name, trajectory, one, words) for name in would)}")
     said += [f"Warning: {text}." for text in one.get("warnings") or ()]
     return words.titled(name_of(one)), headline, said
+
+
+def answer_of(one: Decided, words: Wording) -> list[str]:
+    """What is changed at which time step, and the outcome as observed and under these changes."""
+    setting, trajectory = mapping(one.get("alteration")), mapping(one.get("trajectory"))
+    changes = [_change(name, trajectory, one, words) for name in setting]
+    return changes + _outcome(trajectory, words, changed=bool(setting))
 
 
 def _change(name: str, trajectory: dict[str, Any], one: Decided, words: Wording) -> str:
@@ -82,18 +89,29 @@ def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> li
         if len(gains) > 1
         else ""
     )
-    said = [
+    return [
         f"{total}: {_signed(before, words)} as observed, {_signed(after, words)} predicted by the model "
         f"under these changes{better}{models}."
     ]
+
+
+def _points(trajectory: dict[str, Any], words: Wording) -> list[str]:
+    """The outcome with the points that actions score because they are given; empty for other rewards."""
+    before, after = (finite(trajectory.get(key)) for key in ("observed", "value"))
     scored = mapping(mapping(trajectory.get("related")).get("with doses"))
     first, second = finite(scored.get("observed")), finite(scored.get("value"))
-    if first is not None and second is not None and (first, second) != (before, after):
-        said.append(
-            f"With the points that {words.an_action} scores because it is given: {_signed(first, words)} and "
-            f"{_signed(second, words)}; that difference is bookkeeping, not an effect."
-        )
-    return said
+    if (
+        before is None
+        or after is None
+        or first is None
+        or second is None
+        or (first, second) == (before, after)
+    ):
+        return []
+    return [
+        f"With the points that {words.an_action} scores because it is given: {_signed(first, words)} and "
+        f"{_signed(second, words)}; that difference is bookkeeping, not an effect."
+    ]
 
 
 def _truth(one: Decided, words: Wording) -> list[str]:

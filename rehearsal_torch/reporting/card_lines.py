@@ -1,0 +1,132 @@
+"""A data card as lines of text for a terminal: the short form, and the whole card on request.
+
+The short form holds what fits on a line each: where the data come from, how many rows there are, how they are
+divided. The whole card adds graph, ranges, bounds and the desired region, written as one would write them by
+hand (``age -> bmi``, ``bmi 20 to 35``, ``bmi; bp; bmi and bp``), wrapped and never cut.
+"""
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal_torch.reporting.page.material import listed, mapping, shown
+from rehearsal_torch.reporting.page.question import region
+
+WIDTH, FEW = 110, 6
+# What the keys of a card are called where they do not say it themselves.
+LABELS = {
+    "kept_aside": "rows held out to score the method",
+    "desired": "share of rows with a desired outcome",
+    "context": "known before deciding",
+    "contexts": "cases to decide for",
+    "box": "may be set",
+    "region": "desired",
+    "candidates": "sets of variables that may be set together",
+    "ranges": "observed ranges",
+    "fingerprint": "fingerprint of the data (SHA-256)",
+    "best_radius": "radius of the best settings",
+}
+# What is told in other words elsewhere, or is for comparing files only.
+_LONG = frozenset({"graph", "box", "region", "candidates", "ranges", "features", "fingerprint", "noise"})
+
+
+def label(key: str) -> str:
+    """What a key of a card is called in reports."""
+    return LABELS.get(key, key.replace("_", " "))
+
+
+def brief(card: Mapping[str, Any]) -> list[str]:
+    """The short form: an entry a line, without cautions, which are warnings, and without what is long."""
+    return [
+        line
+        for key, value in card.items()
+        if key not in _LONG and not _caution(key) and _is_short(value)
+        for line in _wrapped(label(key), _value(key, value, card))
+    ]
+
+
+def whole(card: Mapping[str, Any]) -> list[str]:
+    """All entries but cautions; a mapping of mappings as one line for each."""
+    found = []
+    for key, value in card.items():
+        if _caution(key):
+            continue
+        if key not in _LONG and isinstance(value, Mapping) and not _is_short(value):
+            found.append(f"{label(key)}:")
+            found += [f"  {line}" for name, each in value.items() for line in _wrapped(name, _plain(each))]
+        elif key == "features":
+            found.append(f"{label(key)}:")
+            found += [
+                f"  {line}" for name, each in mapping(value).items() for line in _wrapped(name, _plain(each))
+            ]
+        else:
+            found += _wrapped(label(key), _value(key, value, card))
+    return found
+
+
+def _caution(key: str) -> bool:
+    return key == "caution" or key.startswith("caution: ")
+
+
+def _is_short(value: Any) -> bool:
+    """Whether a value fits on about one line: a number or text, a few of them, or a few pairs of a few."""
+    if isinstance(value, Mapping):
+        return len(value) <= FEW and all(
+            not isinstance(each, Mapping | list | tuple)
+            or (isinstance(each, Mapping) and len(each) <= 2 and not any(map(_nested, each.values())))
+            for each in value.values()
+        )
+    return not isinstance(value, list | tuple) or (len(value) <= FEW and not any(map(_nested, value)))
+
+
+def _nested(value: Any) -> bool:
+    return isinstance(value, Mapping | list | tuple)
+
+
+def _value(key: str, value: Any, card: Mapping[str, Any]) -> str:
+    """An entry in words, by what it is."""
+    if value is None:
+        return "none"
+    if key == "desired" and isinstance(value, float):
+        return f"{100 * value:.1f}%"
+    if key == "graph" and isinstance(value, Mapping):
+        return _graph(value)
+    if key == "region" and (faces := region(dict(card))):
+        return " and ".join(faces)
+    if key in ("box", "ranges", "actions") and isinstance(value, Mapping):
+        return ", ".join(f"{name} {_range(each)}" for name, each in value.items())
+    if key == "candidates" and isinstance(value, list):
+        return "; ".join(" and ".join(map(str, listed(each) or [each])) for each in value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """A value in words; a mapping of mappings with its inner ones in brackets."""
+    if isinstance(value, Mapping) and any(map(_nested, value.values())):
+        return ", ".join(f"{name} ({_plain(each)})" for name, each in value.items())
+    if isinstance(value, list | tuple) and any(map(_nested, value)):
+        return "; ".join(_plain(each) for each in value)
+    return shown(value)
+
+
+def _range(value: Any) -> str:
+    ends = listed(value)
+    if len(ends) == 2 and not any(isinstance(end, str) for end in ends):
+        return f"{shown(ends[0])} to {shown(ends[1])}"
+    levels = listed(mapping(value).get("values")) or ends
+    return f"one of {shown(levels)}" if levels else f"({shown(value)})"
+
+
+def _graph(value: Mapping[str, Any]) -> str:
+    """A graph by its arrows, in the notation in which one is written."""
+    arrows = [" -> ".join(map(str, listed(edge))) for edge in listed(value.get("edges"))]
+    groups = [listed(each) for key in ("cliques", "bows") for each in listed(value.get(key))]
+    arrows += [" <-> ".join(map(str, group)) for group in groups if len(group) > 1]
+    return ", ".join(arrows) or shown(value)
+
+
+def _wrapped(name: str, words: str) -> list[str]:
+    """An entry as lines of at most `WIDTH` characters, the further ones set in."""
+    return textwrap.wrap(
+        f"{name}: {words}", WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )

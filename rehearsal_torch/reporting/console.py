@@ -1,0 +1,136 @@
+"""What a finished run says in a terminal: one sentence a case, the warnings once each, the numbers in short.
+
+The sentences are those of the page (`page.probability_sentences`, `page.sequence_sentences`,
+`page.trial_sentences`), the numbers those of its comparison. Warnings that differ in their numbers alone are
+one warning, with the numbers of the first case that has it.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rehearsal_torch.evaluation import hidden_causes
+from rehearsal_torch.evaluation.overturning import graphs_overall, overall
+from rehearsal_torch.evaluation.recorded_run import Decided, is_sequence
+from rehearsal_torch.reporting import (
+    alteration_report,
+    observed_outcomes,
+    summary,
+    trial_report,
+    untouched_score,
+)
+from rehearsal_torch.reporting.decision_table import method_rows
+from rehearsal_torch.reporting.page import cautions, probability_sentences
+from rehearsal_torch.reporting.page.comparison import online_sentences
+from rehearsal_torch.reporting.page.grouped import name_of, whom
+from rehearsal_torch.reporting.page.material import Material, finite
+from rehearsal_torch.reporting.page.sequence_sentences import answer_of, said_of_episode
+from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+
+SHOWN, WIDTH = 10, 110
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+def answers(of: Material, shown: int = SHOWN) -> list[str]:
+    """One sentence, or a few, for each of the first cases; of trials, for the recommendation alone."""
+    decisions = of.run.decisions
+    if not decisions:
+        return [f"No decisions in {of.run.path} yet."]
+    if of.trials:
+        title, headline, said = said_of_trials(of)
+        return _wrapped(f"{title}: {' '.join([headline, *said[:1]])}")
+    lines = [line for one in decisions[:shown] for line in _wrapped(_answer(one, of))]
+    more = len(decisions) - shown
+    return lines + ([f"... and {more} more: decisions.jsonl"] if more > 0 else [])
+
+
+def warnings(of: Material, told: Sequence[str] = ()) -> list[str]:
+    """Each warning once, with the cases that it is of.
+
+    Args:
+        of: The run.
+        told: Sentences that were told before, without their full stops.
+    """
+    general = [text for text in cautions.of_the_run(of) if not any(each in text for each in told)]
+    if of.alterations:
+        # What is said of the graph, every decision says itself.
+        general = [text for text in general if not text.startswith("graph")]
+    found: dict[str, tuple[str, list[tuple[str, str]]]] = {}
+    for name, text in cautions.of_decisions(of.run.decisions):
+        found.setdefault(_NUMBER.sub("#", text), (text, []))[1].append((name, text))
+    lines = [f"- {text}" for text in general]
+    for text, cases in found.values():
+        names = list(dict.fromkeys(name for name, _ in cases))
+        differ = len({each for _, each in cases}) > 1
+        numbers = f"; the numbers are those of {of.nouns[0]} {names[0]}" if differ else ""
+        lines.append(f"- {text} ({whom(names, len(of.run.decisions), *of.nouns)}{numbers})")
+    return ["Warnings", *_listed(lines)] if lines else []
+
+
+def numbers(of: Material) -> list[str]:
+    """The summary of the run: counts, means and what they are compared with, an entry a line."""
+    run = of.run
+    if not run.decisions:
+        return []
+    if of.trials:
+        lines = [f"{each}." for each in trial_report.reached(run)]
+    elif of.alterations:
+        found = alteration_report.summaries(run)
+        several = len(found) > 1
+        lines = [
+            f"{head}: "
+            + ", ".join(
+                f"{name} {cell}" if several else cell for name, cell in zip(found, cells, strict=True)
+            )
+            for head, *cells in method_rows(found)
+        ]
+        said = (overall(run.decisions), graphs_overall(run.decisions), untouched_score.line(run))
+        lines += [*online_sentences(run), *(f"{text.rstrip('.')}." for text in said if text)]
+    else:
+        rows = summary.summary(run, of.words)
+        sequences = [one for one in run.decisions if is_sequence(one)]
+        weighed = hidden_causes.overall(sequences, of.words.actions)
+        lines = [*summary.lines(rows, of.words), *summary.sentences(rows, of.words)]
+        lines += [*([weighed] if weighed else []), *observed_outcomes.text(observed_outcomes.groups(run))]
+    return ["Summary", *_listed(lines)] if lines else []
+
+
+def files(of: Material, written: Iterable[Path]) -> list[str]:
+    """Where the page, the tables and the figures are."""
+    names = [str(path.relative_to(of.run.path)) for path in written if path.suffix != ".svg"]
+    figures = [Path(name).stem for name in names if name.startswith("figures/")]
+    pages = [name for name in names if name.endswith(".html")]
+    tables = [name for name in names if name.endswith(".csv")]
+    lines = [f"Report: {of.run.path / name}" for name in pages]
+    lines += [f"Tables: {', '.join(tables)}"] if tables else []
+    lines += [f"Figures (.png and .svg in figures): {', '.join(figures)}"] if figures else []
+    return [part for line in lines for part in _wrapped(line)]
+
+
+def _answer(one: Decided, of: Material) -> str:
+    if of.sequences:
+        title, headline, _ = said_of_episode(one, of.words)
+        said = [headline, *answer_of(one, of.words)]
+    else:
+        title, headline = f"Case {name_of(one)}", probability_sentences.headline(one)
+        said = [headline, *(probability_sentences.chances(one) if of.alterations else _value(one))]
+    if one.get("alteration") is None and one.get("reason"):
+        said.append(f"Why: {one['reason']}.")
+    return f"{title}: {' '.join(said)}"
+
+
+def _value(one: Decided) -> list[str]:
+    value = finite(one.get("value"))
+    return [] if value is None else [f"Value of the objective: {value:.4g}."]
+
+
+def _listed(lines: Iterable[str]) -> list[str]:
+    return [f"  {part}" for line in lines for part in _wrapped(line, WIDTH - 2)]
+
+
+def _wrapped(text: str, width: int = WIDTH) -> list[str]:
+    """A text as lines, the further ones set in."""
+    return textwrap.wrap(
+        text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
