@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
     from rehearsal_torch.verbs.decisions import Decisions
+    from rehearsal_torch.verbs.explanation import Explanation
     from rehearsal_torch.verbs.learn import learn
     from rehearsal_torch.verbs.look_back import look_back
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
@@ -108,6 +109,7 @@ _HOME = {
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
     "Decisions": "verbs.decisions",
+    "Explanation": "verbs.explanation",
     "Comparison": "verbs.what_if",
     "WhatIf": "verbs.what_if",
     "RehearsalModel": "verbs.rehearsal_model",
@@ -135,6 +137,7 @@ __all__ = [
     "Estimate",
     "ExogenousModel",
     "ExperimentTable",
+    "Explanation",
     "Informative",
     "KernelValue",
     "LinearReward",
