@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
     from rehearsal_torch.loop import Claims
     from rehearsal_torch.problems.problem import Problem
+    from rehearsal_torch.round_line import Round
     from rehearsal_torch.surrogates.overturning import Overturning
     from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
     from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Method",
     "configuration",
+    "decided",
     "decisions",
     "in_words",
     "judged",
@@ -241,6 +243,32 @@ def decisions(
     Raises:
         UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
     """
+    return [each.decision for each in decided(problem, surrogate, method, seed, workers, claims, overturning)]
+
+
+def decided(
+    problem: "Problem",
+    surrogate: "Surrogate",
+    method: Method,
+    seed: int,
+    workers: int = 1,
+    claims: "Claims | None" = None,
+    overturning: "Overturning | None" = None,
+) -> "list[Round]":
+    """The rounds of all cases of a problem, in order: what `decisions` returns, with cases and trajectories.
+
+    Args:
+        problem: See `decisions`.
+        surrogate: See `decisions`.
+        method: See `decisions`.
+        seed: See `decisions`.
+        workers: See `decisions`.
+        claims: See `decisions`.
+        overturning: See `decisions`.
+
+    Raises:
+        UserError: see `decisions`.
+    """
     from rehearsal_torch.loop import rounds
 
     suits(method, surrogate)
@@ -256,4 +284,4 @@ def decisions(
             workers=workers,
             overturning=overturning,
         )
-        return [each.decision for each in found]
+        return list(found)

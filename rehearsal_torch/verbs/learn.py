@@ -96,7 +96,7 @@ def model_of(
         score: The held-out score of untouched rows; None if it was not measured.
     """
     from rehearsal_torch.surrogates.overturning import Overturning
-    from rehearsal_torch.verbs.fitted_rows import FittedRows
+    from rehearsal_torch.verbs.explaining.fitted_rows import FittedRows
     from rehearsal_torch.verbs.model_card import model_card
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 

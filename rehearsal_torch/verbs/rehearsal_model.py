@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
     from rehearsal_torch.verbs.configured import Method
     from rehearsal_torch.verbs.decisions import Decisions
-    from rehearsal_torch.verbs.explanation import Explanation
-    from rehearsal_torch.verbs.fitted_rows import FittedRows
+    from rehearsal_torch.verbs.explaining.explanation import Explanation
+    from rehearsal_torch.verbs.explaining.fitted_rows import FittedRows
     from rehearsal_torch.verbs.new_cases import NewCases
     from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 
@@ -175,8 +175,8 @@ class RehearsalModel:
                 only contexts and actions of some of them. None is enough for a model of this session.
 
         Returns:
-            The explanation (`verbs.explanation`), with `sentences()`, `to_frame()` and a display in
-            notebooks.
+            The explanation (`verbs.explaining.explanation`), with `sentences()`, `to_frame()` and a display
+            in notebooks.
 
         Warns:
             RequestWarning: if the table is not that of the fit.
@@ -186,8 +186,8 @@ class RehearsalModel:
             RequestError: if there is not one case, the method does not judge given alterations, or an
                 argument is of the wrong kind.
         """
-        from rehearsal_torch.verbs.explain import check_explained, explain
-        from rehearsal_torch.verbs.fitted_rows import rows_again
+        from rehearsal_torch.verbs.explaining.explain import check_explained, explain
+        from rehearsal_torch.verbs.explaining.fitted_rows import rows_again
 
         check_explained(refits, rows)
         one = self._one(case)

@@ -5,9 +5,9 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.verbs.edge_removal import clearly_apart
+from rehearsal_torch.verbs.explaining.edge_removal import clearly_apart
 from tests.toys.linear_truth import chain
-from tests.verbs.test_explain import CASE, ROWS, WORLD, changed, learnt
+from tests.verbs.explaining.test_explain import CASE, ROWS, WORLD, changed, learnt
 
 
 def by_edge(explained):

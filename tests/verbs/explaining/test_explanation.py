@@ -8,7 +8,14 @@ import torch
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.verbs.explanation import COLUMNS, Adjusted, Explanation, NearRows, RunnerUp, WithoutEdge
+from rehearsal_torch.verbs.explaining.explanation import (
+    COLUMNS,
+    Adjusted,
+    Explanation,
+    NearRows,
+    RunnerUp,
+    WithoutEdge,
+)
 
 DECISION = Decision(
     Alteration(("a",), torch.tensor([0.5], dtype=torch.float64)),

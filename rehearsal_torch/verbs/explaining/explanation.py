@@ -4,7 +4,7 @@
     explanation.sentences()      plain text, the recommendation first
     explanation.to_frame()       one row per fact
 
-The facts are collected by `verbs.explain`; this module holds them and puts them into words.
+The facts are collected by `verbs.explaining.explain`; this module holds them and puts them into words.
 
 Source: ours.
 """

@@ -7,7 +7,7 @@ import pytest
 import rehearsal_torch as rt
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.verbs.methods import RequestWarning
-from tests.verbs.test_explain import CASE, ROWS, changed, learnt
+from tests.verbs.explaining.test_explain import CASE, ROWS, changed, learnt
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ Collected are, for the recommended action (or the one that was found and not rec
     runners-up   the best action of the other candidate sets, searched as the method searches; and in the same
                  set the best of 512 points of the box, and of a step of a tenth of the range along each
                  variable, that differ from it by at least that step in some variable, or in a level
-    edges        whether it stands without single edges of the graph (`verbs.edge_removal`)
+    edges        whether it stands without single edges of the graph (`verbs.explaining.edge_removal`)
     hidden cause the tipping strength (`data.sensitivity`)
 
 Runners-up are ranked by the value by which the method's search compares actions. A flat optimum shows as a
@@ -33,13 +33,19 @@ from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.spaces.box import Alteration, Box
-from rehearsal_torch.verbs.edge_removal import APART, clearly_apart, without_edges
-from rehearsal_torch.verbs.explanation import Adjusted, Explanation, NearRows, RunnerUp, WithoutEdge
+from rehearsal_torch.verbs.explaining.edge_removal import APART, clearly_apart, without_edges
+from rehearsal_torch.verbs.explaining.explanation import (
+    Adjusted,
+    Explanation,
+    NearRows,
+    RunnerUp,
+    WithoutEdge,
+)
 from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.what_if import number, objective_in
 
 if TYPE_CHECKING:
-    from rehearsal_torch.verbs.fitted_rows import FittedRows
+    from rehearsal_torch.verbs.explaining.fitted_rows import FittedRows
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
 POINTS = 512

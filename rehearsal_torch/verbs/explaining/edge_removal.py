@@ -29,7 +29,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.member_graphs import fault, fit_key, gains
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.verbs.configured import decisions
-from rehearsal_torch.verbs.explanation import Verdict, WithoutEdge
+from rehearsal_torch.verbs.explaining.explanation import Verdict, WithoutEdge
 from rehearsal_torch.verbs.new_cases import NewCases
 
 if TYPE_CHECKING:
