@@ -47,8 +47,10 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
     from rehearsal_torch.verbs.decisions import Decisions
+    from rehearsal_torch.verbs.explaining.explanation import Explanation
     from rehearsal_torch.verbs.learn import learn
     from rehearsal_torch.verbs.look_back import look_back
+    from rehearsal_torch.verbs.looked_back import LookedBack
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
     from rehearsal_torch.verbs.rehearse import rehearse
     from rehearsal_torch.verbs.saved_model import load
@@ -108,11 +110,13 @@ _HOME = {
     "TransitionModel": "surrogates.transition",
     "fit": "training.fit",
     "Decisions": "verbs.decisions",
+    "Explanation": "verbs.explaining.explanation",
     "Comparison": "verbs.what_if",
     "WhatIf": "verbs.what_if",
     "RehearsalModel": "verbs.rehearsal_model",
     "learn": "verbs.learn",
     "look_back": "verbs.look_back",
+    "LookedBack": "verbs.looked_back",
     "rehearse": "verbs.rehearse",
 }
 
@@ -135,9 +139,11 @@ __all__ = [
     "Estimate",
     "ExogenousModel",
     "ExperimentTable",
+    "Explanation",
     "Informative",
     "KernelValue",
     "LinearReward",
+    "LookedBack",
     "Mechanism",
     "NestedRidge",
     "Objective",

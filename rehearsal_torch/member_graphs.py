@@ -73,33 +73,12 @@ class MemberGraphs:
     def __call__(self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) -> list[Decision]:
         """The decisions, with ``graphs`` in the trace of those that alter something."""
         claimed = list(decisions) if self.claims is None else self.claims(cases, decisions)
-        gains = torch.stack([self._gains(each, cases, decisions) for each in self.surrogates])[list(self.of)]
+        every = [gains(self.objective, each, cases, decisions) for each in self.surrogates]
+        found = torch.stack(every)[list(self.of)]
         return [
-            each if each.alteration is None else self._judged(each, gains[:, index])
+            each if each.alteration is None else self._judged(each, found[:, index])
             for index, each in enumerate(claimed)
         ]
-
-    def _gains(
-        self, surrogate: RehearsalSurrogate, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]
-    ) -> Tensor:
-        """The estimate of each action minus that of the present values, or, where these are unknown, of no
-        action, (B,); NaN where there is none.
-        """
-        gains = torch.full((len(decisions),), math.nan, dtype=torch.float64)
-        objective = objective_for(self.objective, surrogate, cases)
-        if not isinstance(objective, Candidates):
-            return gains
-        found = [
-            each
-            if appraised is None or each.alteration is None
-            else Decision(each.alteration, 0.0, estimate=appraised.estimate, baseline=appraised.baseline)
-            for each, appraised in zip(decisions, appraisals(objective.whole, decisions), strict=True)
-        ]
-        for index, one in enumerate(with_unchanged(objective, found)):
-            before = one.unchanged or one.baseline
-            if one.alteration is not None and one.estimate is not None and before is not None:
-                gains[index] = one.estimate.point - before.point
-        return gains
 
     def _judged(self, decision: Decision, gains: Tensor) -> Decision:
         """The decision with what becomes of it under each graph, (members,)."""
@@ -168,17 +147,17 @@ def member_graphs(
     task = own.task
     if odd := sorted(set(graphs.graphs[0].names) ^ set(task.graph.names)):
         raise ValueError(f"{odd} are not both in these graphs and in the task's: expected the same variables")
-    faults = [_fault(task, graph) for graph in graphs.graphs]
-    kept = [index for index, fault in enumerate(faults) if not fault]
+    faults = [fault(task, graph) for graph in graphs.graphs]
+    kept = [index for index, each in enumerate(faults) if not each]
     if not kept:
         raise ValueError(f"each of {len(faults)} graphs contradicts the roles of the task: {faults[0]}")
     left = GraphClass(
         tuple(graphs.graphs[index] for index in kept), tuple(graphs.weights[index] for index in kept)
     )
-    keys = [_key(own, task, graph) for graph in left.graphs]
+    keys = [fit_key(own, task, graph) for graph in left.graphs]
     first = {key: index for index, key in reversed(list(enumerate(keys)))}
     distinct = list(dict.fromkeys(keys))
-    same = _key(own, task, task.graph)
+    same = fit_key(own, task, task.graph)
     fits = [key for key in distinct if key != same]
     if len(fits) > FITS:
         raise ValueError(
@@ -199,7 +178,39 @@ def member_graphs(
     )
 
 
-def _fault(task: RehearsalTask, graph: RehearsalGraph) -> str:
+def gains(
+    objective: Callable[..., Any],
+    surrogate: RehearsalSurrogate,
+    cases: Sequence[RehearsalCase],
+    decisions: Sequence[Decision],
+) -> Tensor:
+    """The estimate of each decision's action minus that of the present values, or, where these are unknown, of
+    no action, (B,); NaN where there is none.
+
+    Args:
+        objective: Builds the objective of the decisions (`objectives.objective.objective_for`).
+        surrogate: The fitted model that judges.
+        cases: The B cases.
+        decisions: B decisions.
+    """
+    found = torch.full((len(decisions),), math.nan, dtype=torch.float64)
+    made = objective_for(objective, surrogate, cases)
+    if not isinstance(made, Candidates):
+        return found
+    claimed = [
+        each
+        if appraised is None or each.alteration is None
+        else Decision(each.alteration, 0.0, estimate=appraised.estimate, baseline=appraised.baseline)
+        for each, appraised in zip(decisions, appraisals(made.whole, decisions), strict=True)
+    ]
+    for index, one in enumerate(with_unchanged(made, claimed)):
+        before = one.unchanged or one.baseline
+        if one.alteration is not None and one.estimate is not None and before is not None:
+            found[index] = one.estimate.point - before.point
+    return found
+
+
+def fault(task: RehearsalTask, graph: RehearsalGraph) -> str:
     """Why a graph contradicts the roles of the variables; empty if it does not."""
     try:
         replace(task, graph=graph)
@@ -208,7 +219,7 @@ def _fault(task: RehearsalTask, graph: RehearsalGraph) -> str:
     return ""
 
 
-def _key(own: RehearsalSurrogate, task: RehearsalTask, graph: RehearsalGraph) -> Hashable:
+def fit_key(own: RehearsalSurrogate, task: RehearsalTask, graph: RehearsalGraph) -> Hashable:
     """What of a graph enters the fit: equal keys have equal fits."""
     if not own.by_adjustment:
         return (frozenset(graph.edges), frozenset(map(frozenset, graph.bidirected)), frozenset(graph.bows))

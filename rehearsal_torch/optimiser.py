@@ -47,6 +47,7 @@ from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import FRAME, causal_task, experiments_in
+from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.pending import aware_of_pending
 from rehearsal_torch.search.trials.proposal import (
@@ -69,8 +70,8 @@ EXPERIMENTS = "these experiments"
 MAX_SUGGESTIONS = 1000
 
 
-class CausalOptimiser:
-    """Suggests experiments and learns from them.
+class CausalOptimiser(TrialView):
+    """Suggests experiments and learns from them; `plot()` draws them.
 
     Args:
         task: The causal graph, the actions with their bounds or levels, and the reward; plain data, a YAML

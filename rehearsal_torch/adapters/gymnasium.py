@@ -19,7 +19,9 @@ counts towards the second. True probabilities are computed afterwards for all ro
 the world knows them in closed form, and this is faster.
 
 Needs Gymnasium (`pip install "rehearsal-torch[rl]"`), as nothing else in the package does. Importing this
-module registers `gymnasium.make("rehearsal_torch/RideHailing-v0")` and `"rehearsal_torch/Bermuda-v0"`.
+module registers ``rehearsal_torch/NAME-v0`` for RideHailing and Bermuda, for Sepsis and Machines
+(`adapters.episode_environment`), and for the causal worlds (`adapters.trial_environment`): their modules are
+imported when an environment is made.
 
 Source: Qin et al. (2023), Sec. 6 (reinforcement learning on the same task; reward: whether the outcome falls
 into S; success rounds, true success probability); Towers et al. (2024) for the interface. The encoding of an
@@ -189,8 +191,32 @@ def bermuda(rounds: int = 10_000, seed: int = 0, preset: str = "qwz23") -> Rehea
     return RehearsalEnvironment(Bermuda(preset, size=SampleSize(rows=10, contexts=rounds), seed=seed))
 
 
+TRIALS = (
+    "Ackley",
+    "Alpine2",
+    "Branin",
+    "Chemostat",
+    "Dropwave",
+    "Epidemic",
+    "Hartmann",
+    "Levy",
+    "PooledTesting",
+    "Rosenbrock",
+)
+
 for _name, _factory in (("RideHailing", ride_hailing), ("Bermuda", bermuda)):
     gymnasium.register(id=f"rehearsal_torch/{_name}-v0", entry_point=_factory)
+for _name in ("Sepsis", "Machines"):
+    gymnasium.register(
+        id=f"rehearsal_torch/{_name}-v0",
+        entry_point=f"rehearsal_torch.adapters.episode_environment:{_name.lower()}",
+    )
+for _name in TRIALS:
+    gymnasium.register(
+        id=f"rehearsal_torch/{_name}-v0",
+        entry_point="rehearsal_torch.adapters.trial_environment:trials",
+        kwargs={"world": _name},
+    )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Decisions are made with the graph of the task; their trace then says under which
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.build import made, seed_and_use_one_thread
@@ -41,10 +42,8 @@ def judged_by_graphs(
     """
     if written is None:
         return claims
-    from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.graphs.graph_class import graph_class
     from rehearsal_torch.member_graphs import member_graphs
-    from rehearsal_torch.training.fit import fit
 
     if run.learn or run.kind != "rehearse" or "task" not in run.config["surrogate"]:
         raise UserError(
@@ -52,14 +51,19 @@ def judged_by_graphs(
             "graphs",
             "Leave graphs= out",
         )
-    task, held_out = RehearsalTask.of(run.config["surrogate"]["task"]), run.problem.held_out()
-
-    def fitted(graph: "RehearsalGraph") -> "RehearsalSurrogate":
-        seed_and_use_one_thread(run.seed)
-        plain = task.to_plain() | {"graph": graph.to_plain()}
-        other: RehearsalSurrogate = made({**run.config["surrogate"], "task": plain}, "surrogate")
-        fit(other, run.problem.observations(), run.trainer(None), held_out)
-        return other
-
     with as_user_error("graphs"):
-        return member_graphs(graph_class(written), surrogate, fitted, run.objective, claims, told)
+        return member_graphs(
+            graph_class(written), surrogate, partial(fitted_under, run), run.objective, claims, told
+        )
+
+
+def fitted_under(run: Run, graph: "RehearsalGraph") -> "RehearsalSurrogate":
+    """The method of a run, fitted to its observations under another graph of the task's variables."""
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+    from rehearsal_torch.training.fit import fit
+
+    seed_and_use_one_thread(run.seed)
+    task = RehearsalTask.of(run.config["surrogate"]["task"]).to_plain() | {"graph": graph.to_plain()}
+    made_under: RehearsalSurrogate = made({**run.config["surrogate"], "task": task}, "surrogate")
+    fit(made_under, run.problem.observations(), run.trainer(None), run.problem.held_out())
+    return made_under

@@ -132,6 +132,24 @@ class Overlap(Solved):
         whole = torch.cat([contexts, actions], -1).to(self.rows)
         return self._fifth((whole - self.location[places]) / self.scale[places], names, NEIGHBOURS)
 
+    def stored(self) -> Tensor:
+        """The stored rows of context and all actions, (n, d), in units."""
+        return self.rows * self.scale + self.location
+
+    def distances(self, names: Sequence[str], point: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The distance of each row to one decision, in standard deviations, (n,).
+
+        Args:
+            names: The k altered variables.
+            point: Context and actions, (|X| + k,), in units.
+            rows: Rows of context and all actions (`names` of the class), (n, d), in units; None takes the
+                stored ones.
+        """
+        places = self._places(names)
+        known = self.rows if rows is None else (rows.to(self.rows) - self.location) / self.scale
+        at = (point.to(self.rows) - self.location[places]) / self.scale[places]
+        return (known[:, places] - at).square().sum(-1).sqrt()
+
     def leverage(self, names: Sequence[str], contexts: Tensor, actions: Tensor) -> Tensor:
         """The leverage of decisions in a linear regression with intercept on context and action, over the
         stored rows: (1 + v' R^-1 v) / n, v in standard deviations and R the correlations of the rows; it is

@@ -23,7 +23,7 @@ from rehearsal_torch.cli.batch_decisions import Method, method_of, suits
 from rehearsal_torch.cli.build import plain, seed_and_use_one_thread, tasked
 from rehearsal_torch.cli.cross_fitting import cross_fitted_claims
 from rehearsal_torch.cli.errors import UserError, as_user_error
-from rehearsal_torch.cli.graph_members import judged_by_graphs
+from rehearsal_torch.cli.graph_members import fitted_under, judged_by_graphs
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF
@@ -34,14 +34,18 @@ from rehearsal_torch.verbs.methods import RequestError
 if TYPE_CHECKING:
     from rehearsal_torch.claims import CrossFittedClaims
     from rehearsal_torch.data.decision import Decision
+    from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
     from rehearsal_torch.loop import Claims
     from rehearsal_torch.problems.problem import Problem
+    from rehearsal_torch.round_line import Round
     from rehearsal_torch.surrogates.overturning import Overturning
+    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 __all__ = [
     "Method",
     "configuration",
+    "decided",
     "decisions",
     "in_words",
     "judged",
@@ -49,6 +53,7 @@ __all__ = [
     "method_of",
     "over_graphs",
     "plain",
+    "under_graph",
     "undisturbed",
 ]
 
@@ -200,6 +205,21 @@ def over_graphs(
     return judged_by_graphs(run, surrogate, graphs, claims)
 
 
+def under_graph(
+    config: DictConfig, problem: "Problem", method: Method, graph: "RehearsalGraph"
+) -> "RehearsalSurrogate":
+    """The surrogate of a problem, fitted under another graph of its variables.
+
+    Args:
+        config: The configuration, as `learnt` left it.
+        problem: The problem with the observations.
+        method: The method that decides.
+        graph: The graph.
+    """
+    run = build(config, problem)
+    return fitted_under(replace(run, objective=method.objective, search=method.search), graph)
+
+
 def decisions(
     problem: "Problem",
     surrogate: "Surrogate",
@@ -223,6 +243,32 @@ def decisions(
     Raises:
         UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
     """
+    return [each.decision for each in decided(problem, surrogate, method, seed, workers, claims, overturning)]
+
+
+def decided(
+    problem: "Problem",
+    surrogate: "Surrogate",
+    method: Method,
+    seed: int,
+    workers: int = 1,
+    claims: "Claims | None" = None,
+    overturning: "Overturning | None" = None,
+) -> "list[Round]":
+    """The rounds of all cases of a problem, in order: what `decisions` returns, with cases and trajectories.
+
+    Args:
+        problem: See `decisions`.
+        surrogate: See `decisions`.
+        method: See `decisions`.
+        seed: See `decisions`.
+        workers: See `decisions`.
+        claims: See `decisions`.
+        overturning: See `decisions`.
+
+    Raises:
+        UserError: see `decisions`.
+    """
     from rehearsal_torch.loop import rounds
 
     suits(method, surrogate)
@@ -238,4 +284,4 @@ def decisions(
             workers=workers,
             overturning=overturning,
         )
-        return [each.decision for each in found]
+        return list(found)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.verbs.configured import in_words, learnt, plain, undisturbed
+from rehearsal_torch.verbs.configured import in_words, learnt, plain, under_graph, undisturbed
 from rehearsal_torch.verbs.methods import RequestWarning
 from rehearsal_torch.verbs.request import Request
 
@@ -52,7 +52,7 @@ def learn(
 
     Returns:
         The fitted method (`verbs.rehearsal_model`): `decide`, `what_if`, `compare`,
-        `save` and `card`.
+        `explain`, `save` and `card`.
 
     Warns:
         RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
@@ -96,6 +96,7 @@ def model_of(
         score: The held-out score of untouched rows; None if it was not measured.
     """
     from rehearsal_torch.surrogates.overturning import Overturning
+    from rehearsal_torch.verbs.explaining.fitted_rows import FittedRows
     from rehearsal_torch.verbs.model_card import model_card
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
@@ -103,4 +104,5 @@ def model_of(
     overturning = Overturning(problem.task, problem.observations)
     nodes = {name: whole[name] for name in NODES}
     card = partial(model_card, problem, request.method, request.seed, request.settings, score)
-    return RehearsalModel(surrogate, method, nodes, request.method, request.seed, overturning, card)
+    rows = FittedRows(problem.observations, partial(under_graph, config, problem, method))
+    return RehearsalModel(surrogate, method, nodes, request.method, request.seed, overturning, card, rows)

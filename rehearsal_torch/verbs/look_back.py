@@ -24,21 +24,24 @@ from typing import TYPE_CHECKING, Any
 from rehearsal_torch.verbs.configured import (
     Method,
     configuration,
-    decisions,
+    decided,
     in_words,
     method_of,
+    plain,
     undisturbed,
 )
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning, check_method
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
+    from omegaconf import DictConfig
 
-    from rehearsal_torch.data.decision import Decision, EpisodeCase
+    from rehearsal_torch.data.decision import EpisodeCase
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.objectives.reward import Reward
     from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.verbs.looked_back import LookedBack
 
 # The configuration groups in which settings are allowed.
 GROUPS = ("search", "objective")
@@ -57,7 +60,7 @@ def look_back(
     seed: int = 0,
     records: "Sequence[Episode] | Table | IntoDataFrame | None" = None,
     **settings: object,
-) -> "Decision":
+) -> "LookedBack":
     """The best change of at most k actions of an episode.
 
     Args:
@@ -77,7 +80,8 @@ def look_back(
             ``**{"search.budget_s": 10}``.
 
     Returns:
-        The decision: the alteration sets ``action[t]`` to an action number for each changed time step t, and
+        The decision (`verbs.looked_back`), with `to_frame()`, `plot()` and a display of its own in notebooks:
+        the alteration sets ``action[t]`` to an action number for each changed time step t, and
         `doses` holds the corresponding doses; `estimate` and `baseline` are the return with and without the
         changes; `hidden_cause` of a recommendation is the strength of a hidden common cause that would
         overturn it, as in the lines of a run. Where that cannot be computed (no records, altered ones or too
@@ -106,6 +110,7 @@ def look_back(
         if key in settings:
             raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
     with in_words(), undisturbed():
+        from rehearsal_torch.verbs.looked_back import LookedBack, words_for
         from rehearsal_torch.verbs.one_episode import OneEpisode
 
         check_method(method, "look_back")
@@ -122,10 +127,22 @@ def look_back(
         chosen = _with_reward(method_of(config), reward)
         past = None if records is None else _transitions(records, fitted)
         case = episode if isinstance(episode, EpisodeCase) else EpisodeCase(episode)
-        (decision,) = decisions(OneEpisode(case, past), fitted, chosen, seed)
+        (made,) = decided(OneEpisode(case, past), fitted, chosen, seed)
     if past is not None and isinstance(model, str | Path) and (other := _other_records(past, model)):
         warnings.warn(other, RequestWarning, stacklevel=2)
-    return decision
+    return LookedBack.of(made, words_for(_reward_node(config, reward), fitted.dose_names))
+
+
+def _reward_node(config: "DictConfig", reward: "Reward | Mapping[str, float] | str | None") -> dict[str, Any]:
+    """The reward of a step as a node of a configuration; empty for a class of one's own."""
+    from rehearsal_torch.objectives.reward import LinearReward
+
+    if isinstance(reward, LinearReward):
+        return {"weights": dict(reward.weights)}
+    if isinstance(reward, Mapping):
+        return {"weights": dict(reward)}
+    named = plain(config)["objective"].get("reward") if reward is None or isinstance(reward, str) else None
+    return dict(named) if isinstance(named, Mapping) else {}
 
 
 def _transitions(records: "Sequence[Episode] | Table | IntoDataFrame", model: "Surrogate") -> "Table":

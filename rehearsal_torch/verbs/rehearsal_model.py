@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
     from rehearsal_torch.verbs.configured import Method
     from rehearsal_torch.verbs.decisions import Decisions
+    from rehearsal_torch.verbs.explaining.explanation import Explanation
+    from rehearsal_torch.verbs.explaining.fitted_rows import FittedRows
     from rehearsal_torch.verbs.new_cases import NewCases
     from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 
@@ -48,6 +50,7 @@ class RehearsalModel:
         seed: Determines all random draws of decisions.
         overturning: What would overturn a recommendation.
         described: Returns the card.
+        past: The rows of the fit; None for a saved model, which holds none.
     """
 
     surrogate: "RehearsalSurrogate" = field(repr=False)
@@ -57,6 +60,7 @@ class RehearsalModel:
     seed: int
     overturning: "Overturning" = field(repr=False)
     described: Callable[[], Mapping[str, Any]] = field(repr=False)
+    past: "FittedRows | None" = field(default=None, repr=False)
 
     @property
     def task(self) -> "RehearsalTask":
@@ -150,6 +154,47 @@ class RehearsalModel:
         one = self._one(case)
         with in_words(), undisturbed():
             return compare(self, one, first, second)
+
+    def explain(
+        self,
+        case: "IntoDataFrame | Case",
+        rows: bool = False,
+        refits: int = 8,
+        table: "IntoDataFrame | Table | str | Path | None" = None,
+    ) -> "Explanation":
+        """Why the method decides as it does in one case: what is adjusted for, which rows lie near, which
+        action comes second, whether the decision stands without single edges of the graph, and how strong a
+        hidden common cause would have to be.
+
+        Args:
+            case: As for `what_if`.
+            rows: Whether the explanation holds the near rows themselves (``explanation.rows.contents``).
+            refits: The largest number of fits under graphs without an edge; each takes as long as `learn`. 0
+                leaves out the edges that need one.
+            table: The rows of the fit, in any of the forms of `learn`, for a model that was loaded: it holds
+                only contexts and actions of some of them. None is enough for a model of this session.
+
+        Returns:
+            The explanation (`verbs.explaining.explanation`), with `sentences()`, `to_frame()` and a display
+            in notebooks.
+
+        Warns:
+            RequestWarning: if the table is not that of the fit.
+
+        Raises:
+            TableError: if the context is incomplete or not numeric, or the table cannot be used.
+            RequestError: if there is not one case, the method does not judge given alterations, or an
+                argument is of the wrong kind.
+        """
+        from rehearsal_torch.verbs.explaining.explain import check_explained, explain
+        from rehearsal_torch.verbs.explaining.fitted_rows import rows_again
+
+        check_explained(refits, rows)
+        one = self._one(case)
+        (decision,) = self.decide(case)
+        with in_words(), undisturbed():
+            past = self.past if table is None else rows_again(self, table)
+            return explain(self, one, decision, past, rows, refits)
 
     def _one(self, case: Any) -> "RehearsalCase":
         """The only case.

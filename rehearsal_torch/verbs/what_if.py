@@ -62,7 +62,7 @@ class WhatIf:
         before = "" if self.baseline is None else f"; {self.baseline.point:.3f} without an alteration"
         if self.unchanged is not None:
             before = f"; {self.unchanged.point:.3f} with the present values{before}"
-        return f"{_setting(self.alteration)}: {one.of} {one.point:.3f} ({_interval(one)}){before}"
+        return f"{in_settings(self.alteration)}: {one.of} {one.point:.3f} ({in_interval(one)}){before}"
 
     def _repr_html_(self) -> str:
         return _html([self.sentence(), *self.warnings, *([self.against] if self.against else [])])
@@ -91,8 +91,8 @@ class Comparison:
             "the first is better" if lower > 0 else "the second is better" if upper < 0 else "not told apart"
         )
         return (
-            f"{_setting(self.first.alteration)} against {_setting(self.second.alteration)}: {verdict}; "
-            f"{self.difference.of} {self.difference.point:+.3f} ({_interval(self.difference)})"
+            f"{in_settings(self.first.alteration)} against {in_settings(self.second.alteration)}: {verdict}; "
+            f"{self.difference.of} {self.difference.point:+.3f} ({in_interval(self.difference)})"
         )
 
     def _repr_html_(self) -> str:
@@ -103,7 +103,7 @@ def what_if(model: "RehearsalModel", case: "RehearsalCase", alteration: Mapping[
     """See `RehearsalModel.what_if`."""
     setting = _checked(model, case, alteration)
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
-        objective = _objective(model, case)
+        objective = objective_in(model, case)
         return _claimed(model, objective, setting)
 
 
@@ -120,7 +120,7 @@ def compare(
             "is known; ask what_if of each"
         )
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
-        objective = _objective(model, case)
+        objective = objective_in(model, case)
         claims = [_claimed(model, objective, each) for each in settings]
         one = next(each for each in objective.whole if each.names == names)
         found = one.contrast(*(_rows(one, each.values) for each in settings))
@@ -161,7 +161,7 @@ def _checked(model: "RehearsalModel", case: "RehearsalCase", given: Mapping[str,
     return setting
 
 
-def _objective(model: "RehearsalModel", case: "RehearsalCase") -> Candidates[AlterationObjective]:
+def objective_in(model: "RehearsalModel", case: "RehearsalCase") -> Candidates[AlterationObjective]:
     """The method's objective in one case, as the loop of decisions builds it.
 
     Raises:
@@ -199,8 +199,8 @@ def _claimed(
         dict(zip(setting.names, setting.values.tolist(), strict=True)),
         estimate,
         found.baseline,
-        _number(guarded.trace.get("support")),
-        _number(guarded.trace.get("distance")),
+        number(guarded.trace.get("support")),
+        number(guarded.trace.get("distance")),
         guarded.warnings,
         found.refused or ("" if guarded.unchanged else found.declined),
         guarded.unchanged,
@@ -213,15 +213,18 @@ def _rows(objective: AlterationObjective, values: Tensor) -> Tensor:
     return values.reshape(1, -1).to(objective.starts(1).device)
 
 
-def _number(value: Any) -> float | None:
+def number(value: Any) -> float | None:
+    """An entry of a trace as a number; None if it is none."""
     return float(value) if isinstance(value, int | float) else None
 
 
-def _setting(alteration: Mapping[str, float]) -> str:
+def in_settings(alteration: Mapping[str, float]) -> str:
+    """The settings of an alteration as text."""
     return ", ".join(f"{name}={value:.6g}" for name, value in alteration.items())
 
 
-def _interval(estimate: Estimate) -> str:
+def in_interval(estimate: Estimate) -> str:
+    """The interval of an estimate as text."""
     return f"{estimate.level:.0%} interval {estimate.lower:.3f} to {estimate.upper:.3f}"
 
 

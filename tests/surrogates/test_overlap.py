@@ -108,3 +108,17 @@ def test_leverages_are_those_of_a_linear_regression():
             names, torch.from_numpy(values[:, :1]), torch.from_numpy(values[:, columns[1:]])
         )
         assert found.tolist() == pytest.approx(hat.tolist(), rel=1e-6)
+
+
+def test_distances_of_single_rows_are_those_whose_fifth_is_the_distance():
+    table = WORLD.table(60)
+    made = seen(table)
+    point = torch.tensor([0.4, 0.9], dtype=torch.float64)
+    found = made.distances(("a",), point)
+    assert found.shape == (60,)
+    assert float(found.sort().values[4]) == pytest.approx(
+        float(made.distance(("a",), point[None, :1], point[None, 1:]))
+    )
+    assert made.stored().numpy() == pytest.approx(table.columns(("x", "a", "m")).numpy())
+    some = table.columns(("x", "a", "m"))[7:9]
+    assert torch.allclose(made.distances(("a",), point, some), found[7:9])

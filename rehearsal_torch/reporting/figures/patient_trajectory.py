@@ -7,6 +7,7 @@ that differs points up (a higher dose, or a later level) or down.
 Source: Tsirtsis and Gomez-Rodriguez (2023), Fig. 3c.
 """
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -39,6 +40,19 @@ def _band(decided: Decided, words: Wording) -> list[list[float]]:
 def draw(decided: Decided, words: Wording) -> Figure:
     """The observed and the counterfactual trajectory of one sequence decision."""
     figure, [[axes]] = panels(width=6.2, height=4.0)
+    draw_into(axes, decided, words)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def draw_into(axes: Axes, decided: Decided, words: Wording) -> None:
+    """Draws into given axes, without a legend; to be called within `drawing`.
+
+    Args:
+        axes: Where to draw.
+        decided: The ``identity`` of the unit and the ``trajectory`` of its decision.
+        words: Names and units.
+    """
     observed, replayed = (
         [words.sign * value for value in decided["trajectory"][key]]
         for key in ("observed_rewards", "rewards")
@@ -93,5 +107,3 @@ def draw(decided: Decided, words: Wording) -> Figure:
         title=f"{words.subject.capitalize()} {name}: {percent:.1f}% better with at most "
         f"{decided['trajectory']['changes']} changed actions",
     )
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    return figure

@@ -1,0 +1,140 @@
+"""What an optimiser of trials shows of itself: a figure of its trials, and HTML for notebooks.
+
+    figure   the reward of each completed trial, the best so far, and the posterior mean of the expected
+             reward of the recommended action with an interval of +-1.96 of its epistemic standard deviations:
+             how far the expected reward may lie from it, without the noise of a single experiment
+    HTML     a sentence, and a table of the last trials
+
+Source: ours.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trials.recommended import Recommended
+from rehearsal_torch.data.trials.trial import STATES, Trial
+from rehearsal_torch.reporting.decision_html import table_html
+from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SHOWN = 10
+WIDTH = 1.959964
+
+
+class TrialView(ABC):
+    """Trials with a figure and HTML.
+
+    Attributes:
+        task: Actions, nodes and the reward.
+    """
+
+    task: CausalTask
+
+    @property
+    @abstractmethod
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials by number."""
+
+    @property
+    @abstractmethod
+    def table(self) -> Table:
+        """All completed experiments, in the order of their trials."""
+
+    @abstractmethod
+    def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
+        """The action to keep, with its expected reward."""
+
+    def plot(self, ax: "Axes | None" = None, recommended: bool = True) -> "Axes":
+        """Draws the rewards of the completed trials, the best so far, and the posterior mean of the
+        recommended action with its interval.
+
+        Args:
+            ax: Where to draw; None makes a new figure of matplotlib.pyplot.
+            recommended: Whether to fit a model for the recommendation; where none can be fitted, the legend
+                says so.
+
+        Returns:
+            The axes.
+        """
+        found = None
+        if recommended:
+            try:
+                found = self.recommend()
+            except ValueError:
+                found = None
+        with drawing():
+            if ax is None:
+                from matplotlib import pyplot
+
+                _, ax = pyplot.subplots(layout="constrained")
+            _draw(ax, self._completed(), found)
+            if recommended and found is None:
+                ax.plot([], [], " ", label="no recommendation yet: see recommend()")
+            ax.legend()
+        return ax
+
+    def summary(self) -> str:
+        """One sentence: how many trials are in which state, and the best reward so far."""
+        trials, rewards = self.trials, self._completed()
+        counts = [(state, sum(trial.state == state for trial in trials)) for state in STATES]
+        said = ", ".join(f"{count} {state}" for state, count in counts if count)
+        parts = f"{len(trials)} trial{'' if len(trials) == 1 else 's'}{f': {said}' if said else ''}"
+        if not rewards:
+            return f"{parts}; no reward is known yet."
+        best = max(rewards, key=lambda number: rewards[number])
+        settings = next(trial.settings for trial in trials if trial.id == best)
+        return (
+            f"{parts}; the largest reward so far is {rewards[best]:.4g}, of trial {best} ({_text(settings)})."
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rewards, trials = self._completed(), self.trials
+        heads = ["trial", "state", *self.task.actions, "reward"]
+        rows = [
+            [
+                str(trial.id),
+                trial.state,
+                *(f"{trial.settings[name]:.4g}" for name in self.task.actions),
+                f"{rewards[trial.id]:.4g}" if trial.id in rewards else "",
+            ]
+            for trial in trials[-SHOWN:]
+        ]
+        earlier = f"<p>{len(trials) - SHOWN} earlier trials are not shown</p>" if len(trials) > SHOWN else ""
+        table = table_html(heads, rows) if rows else ""
+        return f"<div><p>{escape(self.summary())}</p>{table}{earlier}</div>"
+
+    def _completed(self) -> dict[int, float]:
+        """The reward of each completed trial, by number."""
+        done = [trial.id for trial in self.trials if trial.state == "completed"]
+        rewards: Sequence[float] = self.task.reward_of(self.table).tolist() if done else []
+        return dict(zip(done, rewards, strict=True))
+
+
+def _draw(axes: "Axes", rewards: Mapping[int, float], found: Recommended | None) -> None:
+    """Draws into given axes; to be called within `drawing`."""
+    numbers, values = np.array(list(rewards), dtype=float), np.array(list(rewards.values()), dtype=float)
+    axes.plot(numbers, values, "o", color=BLACK, markersize=4, label="trial")
+    if len(values):
+        best = np.maximum.accumulate(values)
+        axes.step(numbers, best, where="post", color=BLUE, label="best so far")
+    if found is not None:
+        mean = found.predicted
+        axes.axhline(mean, color=GREEN, linestyle="--", label="recommended action: posterior mean")
+        if math.isfinite(found.std) and found.std > 0:
+            low, high = mean - WIDTH * found.std, mean + WIDTH * found.std
+            axes.axhspan(low, high, color=GREEN, alpha=0.15, linewidth=0, label="its 95% interval")
+    axes.set(xlabel="Trial", ylabel="Reward")
+
+
+def _text(settings: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} = {value:.4g}" for name, value in settings.items())

@@ -1,0 +1,156 @@
+"""What `look_back` returns: the decision for one episode, with its course as a frame, a figure and HTML.
+
+    decision = rt.look_back(model, episode)
+    decision.to_frame()      one row per changed time step
+    decision.plot()          the observed course and the counterfactual one
+    decision                 in a notebook: a sentence and a table
+
+It is a `Decision` in every other respect.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
+from rehearsal_torch.reporting.style import Wording, drawing, wording
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from rehearsal_torch.round_line import Round
+
+FROM, TO = "from/", "to/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookedBack(Decision):
+    """The decision for one episode, with its course.
+
+    Attributes:
+        case: The episode, and which of its actions are fixed.
+        trajectory: The rewards, doses and actions step by step, as observed and under the decision
+            (`CounterfactualReturn.trajectory_record`).
+        words: What the numbers are called.
+    """
+
+    case: EpisodeCase = field(repr=False, compare=False)
+    trajectory: Mapping[str, Any] = field(repr=False, compare=False)
+    words: Wording = field(default=Wording(), repr=False, compare=False)
+
+    @classmethod
+    def of(cls, made: "Round", words: Wording) -> Self:
+        """The decision of a round with one episode.
+
+        Args:
+            made: The round.
+            words: What the numbers are called.
+        """
+        assert isinstance(made.case, EpisodeCase)
+        plain = {each.name: getattr(made.decision, each.name) for each in fields(Decision)}
+        return cls(**plain, case=made.case, trajectory=made.trajectory, words=words)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row per changed time step: ``time`` (0 is the first), ``action`` and ``observed_action``, their
+        numbers; and for each dose ``from/NAME``, as it was given, and ``to/NAME``, in the dose's unit.
+        """
+        import pandas as pd
+
+        names = self._doses()
+        heads = ["time", "observed_action", "action"]
+        heads += [f"{part}{name}" for name in names for part in (FROM, TO)]
+        observed, rows = self.trajectory["observed_actions"], []
+        for time, action in sorted(self.actions().items()):
+            pairs = zip(self._given(time), self._set(time), strict=True)
+            whole = [time, observed[time], action, *(one for pair in pairs for one in pair)]
+            rows.append(dict(zip(heads, whole, strict=True)))
+        return pd.DataFrame(rows, columns=heads)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws the observed course and the one under the decision, with an arrow for each changed dose.
+
+        Args:
+            ax: Where to draw; None makes a new figure of matplotlib.pyplot.
+
+        Returns:
+            The axes.
+        """
+        from rehearsal_torch.reporting.figures.patient_trajectory import draw_into
+
+        with drawing():
+            if ax is None:
+                from matplotlib import pyplot
+
+                _, ax = pyplot.subplots(figsize=(6.2, 4.0), layout="constrained")
+            draw_into(ax, {"identity": self.case.identity, "trajectory": self.trajectory}, self.words)
+            ax.legend()
+        return ax
+
+    def summary(self) -> str:
+        """One sentence: how many actions change, and what the model expects of that."""
+        who = self.words.titled(self.case.identity)
+        if self.alteration is None:
+            what = "no action would have been changed" if self.status == "no_action" else "refused"
+            return f"{who}: {what}{f': {self.reason}' if self.reason else ''}."
+        changed, most = len(self.alteration.names), self.trajectory["changes"]
+        found, before = (self.words.sign * self.trajectory[key] for key in ("value", "observed"))
+        share = 100 * self.trajectory["improvement"]
+        proven = "; proven best for this model" if self.trace.get("proven") else ""
+        return (
+            f"{who}: {changed} of at most {most} changed actions; {self.words.total[0].lower()}"
+            f"{self.words.total[1:]} {found:.4g} instead of {before:.4g}, {share:.1f}% better{proven}."
+        )
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        from rehearsal_torch.reporting.decision_html import table_html
+
+        against = [] if self.hidden_cause is None else [self._overturned()]
+        sentences = [self.summary(), *against, *self.warnings]
+        heads = ["time step", *self._doses()]
+        rows = [
+            [str(time), *(_change(*pair) for pair in zip(self._given(time), self._set(time), strict=True))]
+            for time in sorted(self.actions())
+        ]
+        parts = [f"<p>{escape(each)}</p>" for each in sentences]
+        return "<div>" + "".join([*parts, *([table_html(heads, rows)] if rows else [])]) + "</div>"
+
+    def _overturned(self) -> str:
+        assert self.hidden_cause is not None
+        said = self.hidden_cause.sentence(self.words.actions)
+        return f"{said[:1].upper()}{said[1:]}."
+
+    def _doses(self) -> list[str]:
+        """The names of the coordinates of an action."""
+        count = len(self.trajectory["doses"][0]) if self.trajectory["doses"] else 0
+        return [self.words.dose(index).name for index in range(count)]
+
+    def _given(self, time: int) -> Sequence[float]:
+        """The doses that were given at a step; those of the action's levels if the episode has none."""
+        names, columns = self._doses(), self.case.episode.names
+        if all(name in columns for name in names):
+            found: list[float] = self.case.episode.columns(names)[time].tolist()
+            return found
+        levels: list[float] = self.trajectory["observed_doses"][time]
+        return levels
+
+    def _set(self, time: int) -> Sequence[float]:
+        return self.doses.get(action_name(time)) or self.trajectory["doses"][time]
+
+
+def words_for(reward: Mapping[str, Any], doses: Sequence[str]) -> Wording:
+    """What the numbers of an episode's decision are called.
+
+    Args:
+        reward: The reward of a step, as a node of a configuration; empty if it is not known.
+        doses: The names of the doses of the model.
+    """
+    found = wording({"surrogate": {"doses": list(doses)}, "objective": {"reward": dict(reward)}})
+    named = tuple(replace(each, name=name) for each, name in zip(found.doses, doses, strict=True))
+    return replace(found, doses=named, subject="episode", subjects="episodes")
+
+
+def _change(before: float, after: float) -> str:
+    return f"{before:.4g}" if before == after else f"{before:.4g} → {after:.4g}"
