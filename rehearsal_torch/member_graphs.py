@@ -184,8 +184,8 @@ def gains(
     cases: Sequence[RehearsalCase],
     decisions: Sequence[Decision],
 ) -> Tensor:
-    """The estimate of each decision's action minus that of the present values, or, where these are unknown, of
-    no action, (B,); NaN where there is none.
+    """The estimate of each decision's action minus that of the present values, or, where these are unknown,
+    of no action, (B,); NaN where there is none.
 
     Args:
         objective: Builds the objective of the decisions (`objectives.objective.objective_for`).

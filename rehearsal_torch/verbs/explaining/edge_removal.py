@@ -7,8 +7,8 @@ the graph without it is taken for true:
     same fit             the fit does not change (`member_graphs.fit_key`), nor does the gain
     another fit          the method is fitted again under the graph, and judges the same action
 
-A recommendation stands if the gain, its estimate minus that for no action, is positive; no action stands if
-it is not. An edge into variables that are joined by bi-directional edges goes into all of them, and is taken
+A recommendation stands if the gain, its estimate minus that for no action (or for the present values, where
+they are known), is positive; no action stands if it is not. An edge into variables that are joined by bi-directional edges goes into all of them, and is taken
 out as a whole. At most so many distinct fits are made as the caller allows; the edges that would need a
 further one are reported as not checked.
 
@@ -109,7 +109,7 @@ def _judged(
     model: "RehearsalModel", case: RehearsalCase, action: Decision, surrogate: "RehearsalSurrogate"
 ) -> _Judged:
     (gain,) = gains(model.method.objective, surrogate, [case], [action]).tolist()
-    problem = NewCases(surrogate.task, surrogate.task.given([case]), [case.identity])
+    problem = NewCases(surrogate.task, surrogate.task.given([case]), [case.identity], [case.present])
     (again,) = decisions(problem, surrogate, model.method, model.seed, overturning=model.overturning)
     one, own = again.alteration, action.alteration
     assert own is not None

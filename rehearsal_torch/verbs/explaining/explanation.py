@@ -257,6 +257,8 @@ class Explanation:
         if one.estimate is not None:
             ends = f" ({in_interval(one.estimate)})" if one.estimate.lower is not None else ""
             said += f"; {one.estimate.of} {one.estimate.point:.3f}{ends}"
+        if one.unchanged is not None:
+            said += f"; {one.unchanged.point:.3f} with the present values"
         return (
             f"{said}." if one.baseline is None else f"{said}; {one.baseline.point:.3f} without an alteration."
         )
