@@ -187,7 +187,7 @@ class CrossFittedClaims:
         if decision.baseline is not None and point <= decision.baseline.point:
             warnings = (
                 *warnings,
-                f"claim: judged by rows that did not choose, no better than doing nothing ({point:.3f} "
+                f"claim: estimated from rows that did not choose it, no better than no action ({point:.3f} "
                 f"against {decision.baseline.point:.3f})",
             )
         return replace(decision, estimate=estimate, trace=trace, warnings=warnings)
