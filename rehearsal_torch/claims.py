@@ -186,11 +186,11 @@ class CrossFittedClaims:
         warnings = decision.warnings
         before = decision.unchanged or decision.baseline
         if before is not None and point <= before.point:
-            what = "leaving the present values" if decision.unchanged else "doing nothing"
+            what = "leaving the present values" if decision.unchanged else "no action"
             warnings = (
                 *warnings,
-                f"claim: judged by rows that did not choose, no better than {what} ({point:.3f} against "
-                f"{before.point:.3f})",
+                f"claim: estimated from rows that did not choose it, no better than {what} ({point:.3f} "
+                f"against {before.point:.3f})",
             )
         # The interval of the gain is the method's own, of a claim that is replaced.
         return replace(decision, estimate=estimate, gain=None, trace=trace, warnings=warnings)

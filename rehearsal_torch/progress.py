@@ -5,7 +5,8 @@ seconds, so that a log stays short. Both go to the standard error, which leaves 
 answers. A thread writes the line, so that it also appears while one long step is under way.
 
 The time left is the time spent on the steps so far, for each step, times the steps that are left. Nothing is
-said of it before the first step has ended, or where the number of steps is unknown.
+said of it before the first step has ended, or where the number of steps is unknown. Of phases inside of each
+other, such as the fits of an online run, the outermost writes.
 
 Source: ours.
 """
@@ -21,6 +22,8 @@ from typing import TextIO
 FIRST, REDRAWN, LOGGED = 5.0, 0.5, 30.0
 # When a plain line was written last, or a phase first began: phases in a row share the interval.
 _written: list[float] = []
+# The phases that are under way, the outermost first, which alone writes.
+_open: list["Progress"] = []
 
 
 def duration(seconds: float) -> str:
@@ -92,7 +95,10 @@ class Progress:
         self._began = self.clock()
         if not _written:
             _written.append(self._began)
-        if not self.quiet:
+        if self.quiet:
+            return self
+        _open.append(self)
+        if len(_open) == 1:
             self._thread = threading.Thread(target=self._write, name="progress", daemon=True)
             self._thread.start()
         return self
@@ -101,6 +107,8 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
+        if self in _open:
+            _open.remove(self)
         if self._thread is not None:
             self._thread.join()
         self._clear()

@@ -141,7 +141,7 @@ def test_a_claim_that_is_gone_is_told_and_the_action_stays():
     judged = float(model.shares[3])
     assert found.estimate.upper == pytest.approx(0.4 + 1.959964 * abs(0.4 - judged), abs=1e-5)
     assert found.warnings == (
-        "claim: judged by rows that did not choose, no better than doing nothing (0.400 against 0.500)",
+        "claim: estimated from rows that did not choose it, no better than no action (0.400 against 0.500)",
     )
     assert found.status == "recommended"
     present = replace(decision, unchanged=Estimate(0.3, "chance"), gain=Estimate(0.3, "difference"))

@@ -122,6 +122,18 @@ def test_short_phases_in_a_row_share_the_interval(monkeypatch):
     assert stream.getvalue().startswith("fitting: 0 of 2")
 
 
+def test_of_phases_inside_of_each_other_the_outermost_writes(monkeypatch):
+    hastened(monkeypatch)
+    stream = io.StringIO()
+    with Progress("deciding", 3, stream=stream):
+        with Progress("fitting", 9, stream=stream):
+            awaited(stream, "deciding")
+        before = stream.getvalue()
+    assert "fitting" not in before
+    with Progress("fitting", 9, stream=stream):
+        assert "fitting: 0 of 9" in awaited(stream, "fitting"), "afterwards a phase is the outermost again"
+
+
 def test_a_stream_that_was_closed_ends_the_lines_and_not_the_work(monkeypatch):
     hastened(monkeypatch)
     stream = io.StringIO()

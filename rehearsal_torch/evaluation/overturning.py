@@ -66,7 +66,7 @@ def graphs_overall(decisions: Sequence[Decided]) -> str:
             f"{float(worst['worst']):+.3f}."
         )
     unjudged = (
-        f"; graphs with {1 - judged:.1%} of it have too few scenarios to be judged" if judged < 1 else ""
+        f"; graphs with {1 - judged:.1%} of it have too few scenarios for a comparison" if judged < 1 else ""
     )
     return (
         f"Over {found[0]['graphs']} candidate graphs, better than no action under {mean(shares):.1%} of the "

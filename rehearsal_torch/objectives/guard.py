@@ -202,14 +202,14 @@ def _within(objective: "Candidates[AlterationObjective]", index: int, decision: 
             measured = far
             if far > limit + 1e-9:
                 found.append(
-                    f"support: the 5th nearest observation is {far:.2f} standard deviations away in context "
-                    "and action; "
+                    "support: few rows are like this case with these settings: the fifth most similar row is "
+                    f"{far:.2f} standard deviations away; "
                     + (
-                        f"for {SHARE:.1%} of the observations it is within {limit:.2f}: the answer is an "
+                        f"for {SHARE:.1%} of the rows it is within {limit:.2f}: the answer is an "
                         "extrapolation"
                         if limit > 0
-                        else "the observations repeat the same few values, and this is not one of them: the "
-                        "answer is an interpolation between observed values"
+                        else "the rows repeat the same few values, and this is not one of them: the answer "
+                        "is an interpolation between observed values"
                     )
                 )
     return _warned(decision, found) if measured is None else _measured(_warned(decision, found), measured)

@@ -23,7 +23,6 @@ LABELS = {
     "region": "desired",
     "candidates": "sets of variables that may be set together",
     "ranges": "observed ranges",
-    "fingerprint": "fingerprint of the data (SHA-256)",
     "best_radius": "radius of the best settings",
 }
 # What is told in other words elsewhere, or is for comparing files only.

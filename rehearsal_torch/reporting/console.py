@@ -21,6 +21,7 @@ from rehearsal_torch.reporting import (
     untouched_score,
 )
 from rehearsal_torch.reporting.decision_table import method_rows
+from rehearsal_torch.reporting.figures import recovery_panels
 from rehearsal_torch.reporting.page import cautions, probability_sentences
 from rehearsal_torch.reporting.page.comparison import online_sentences
 from rehearsal_torch.reporting.page.grouped import name_of, whom
@@ -74,7 +75,7 @@ def numbers(of: Material) -> list[str]:
     if not run.decisions:
         return []
     if of.trials:
-        lines = [f"{each}." for each in trial_report.reached(run)]
+        lines = [f"{each}." for each in trial_report.reached(run)] + recovery_panels.in_short(run.truth)
     elif of.alterations:
         found = alteration_report.summaries(run)
         several = len(found) > 1

@@ -52,9 +52,9 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     for head in ("case", "context", "alteration"):
         table.add_column(head, overflow="fold")
     for head in (
-        "probability,\nclaimed",
+        "probability,\nestimated",
         "intervals:\nposterior mean,\ntruth" if bounds_truth else "interval",
-        *(["hidden cause\nto overturn"] if weighed else []),
+        *(["strength of hidden\ncause to overturn"] if weighed else []),
         *(["probability, true\n(best possible)"] if truth else []),
     ):
         table.add_column(head, justify="right", no_wrap=True)
@@ -118,7 +118,7 @@ def method_rows(found: Mapping[str, MethodSummary]) -> list[list[str]]:
             ("  best possible", lambda one: figure(one.oracle)),
             ("  share of the possible gain", lambda one: percent(one.share)),
         ]
-    lines.append(("probability claimed", lambda one: figure(one.claimed)))
+    lines.append(("estimated probability", lambda one: figure(one.claimed)))
     both = any(one.truth.intervals for one in found.values())
     if any(one.intervals for one in found.values()):
         which = "intervals of the posterior mean" if both else "intervals"
@@ -216,9 +216,13 @@ def interval(one: Decided) -> str:
 
 
 def tipping(one: Decided) -> str:
-    """The strength of a hidden common cause that would overturn the decision; a dash if it is not known."""
+    """The strength of a hidden common cause that would overturn the decision; a dash if it is not known,
+    and none where the interval contains no action already.
+    """
     found = sensitivity_of(one)
-    return "-" if found is None else factor(found.tipping)
+    if found is None:
+        return "-"
+    return "none" if found.tipping == 1 else factor(found.tipping)
 
 
 def truth_interval(one: Decided) -> str:

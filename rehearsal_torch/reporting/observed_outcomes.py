@@ -102,7 +102,9 @@ def text(found: Sequence[Group]) -> list[str]:
     lines = []
     head = ""
     for group in found:
-        title = f"Observed {group.outcome} ({group.search}, k = {group.changes}), with 95% intervals:"
+        title = (
+            f"Observed {group.outcome} ({group.search}, at most {group.changes} changes), with 95% intervals:"
+        )
         lines += [title] if title != head else []
         head = title
         lines.append(group.line())

@@ -1,7 +1,7 @@
 """The report of a run folder: tables, figures and a page of what it holds.
 
 The figures depend on the content of the folder: training curves if a model was trained; for action sequences
-distributions, outcomes, search effort and one unit's trajectory, and claims against the truth if the
+distributions, outcomes, search effort and the courses of a few units, and claims against the truth if the
 problem scored the decisions by it; what happened to the patients afterwards, where the data say so, is a
 table (`observed_outcomes`). There is a table in any case. Rehearsal decisions and trials have tables and
 figures of their own (`alteration_report`, `trial_report`).
@@ -19,6 +19,7 @@ from rehearsal_torch.reporting import alteration_report as alteration_report
 from rehearsal_torch.reporting import console, observed_outcomes, trial_report
 from rehearsal_torch.reporting.figures import (
     claimed_and_true,
+    courses,
     effort,
     improvement_distribution,
     outcomes,
@@ -27,7 +28,6 @@ from rehearsal_torch.reporting.figures import (
     training_curve,
     truth_errors,
 )
-from rehearsal_torch.reporting.figures import patient_trajectory as patient_trajectory
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.run_page import write_page
 from rehearsal_torch.reporting.style import Wording, drawing, save, worded
@@ -85,17 +85,15 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     """File name to figure, for everything that the run recorded."""
     found = {}
     parts = training_curve.trained_parts(run.metrics)
-    for part in parts:
-        found["training" if len(parts) == 1 else f"training_{part.replace('/', '_')}"] = training_curve.draw(
-            run.metrics, part, words
-        )
+    if parts:
+        found["training"] = training_curve.draw(run.metrics, parts, words)
     if trial_report.concerns(run):
         learnt = recovery_panels.figures(run.truth) | surrogate_panels.figures(run.curves)
         return found | learnt | trial_report.figures(run)
     if alteration_report.concerns(run):
         return found | alteration_report.figures(run)
     groups = {
-        f"{search}, k = {changes}": decided
+        f"{search}, at most {changes} changes": decided
         for (search, changes), decided in run.groups().items()
         if changes is not None
     }
@@ -115,18 +113,14 @@ def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:
         for one in decided
     ):
         found["effort"] = effort.draw(groups, words)
-    found[words.file] = patient_trajectory.draw(_best_patient(list(groups.values())[-1]), words)
+    last = list(groups.values())[-1]
+    found[words.file] = courses.draw(courses.chosen(last), len(last), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}
     if any(claimed for claimed, _ in pairs.values()):
         found["truth"] = claimed_and_true.draw({label: pair for label, pair in pairs.items() if pair[0]})
     if any(row["quantity"] == "rmse" for row in run.truth):
         found["truth_errors"] = truth_errors.draw(run.truth)
     return found
-
-
-def _best_patient(decided: list[Decided]) -> Decided:
-    """The patient whose trajectory is shown: that with the largest improvement, the first one of ties."""
-    return max(decided, key=lambda one: one["trajectory"]["improvement"])
 
 
 def _claims(decided: list[Decided]) -> tuple[list[float], list[float]]:

@@ -22,7 +22,9 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rehearsal_torch.evaluation.recorded_run import Recorded
 
@@ -86,6 +88,20 @@ def panels(
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     return figure, [list(line) for line in grid]
+
+
+def logarithmic(axis: XAxis | YAxis) -> None:
+    """A logarithmic scale with few numbers, written plainly: 0.2, 0.5, 1, 2, 5.
+
+    Args:
+        axis: The axis, which is made logarithmic after everything was drawn on it.
+    """
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = sorted(axis.get_view_interval())
+    wide = high / low > 100
+    axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0), numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:

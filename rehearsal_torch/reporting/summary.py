@@ -87,7 +87,7 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
     """
     found = []
     for row in rows:
-        of = f"{row['search']}, at most {row['k']} changes: " if "k" in row else f"{row['search']}: "
+        of = f"{_of(row)}: " if "k" in row else f"{row['search']}: "
         of = of if len(rows) > 1 else ""
         if "k" in row:
             better = _number(row["improvement"], 100)
@@ -168,7 +168,7 @@ def tables(
             )
             for row in sequences
         ]
-        heads = (
+        effort_heads = (
             "search",
             "most\nchanges",
             "proven\nbest %",
@@ -176,7 +176,7 @@ def tables(
             "median\nsteps",
             "branching\nfactor",
         )
-        parts.append(("Effort of the search", heads, spent))
+        parts.append(("Effort of the search", effort_heads, spent))
     if others:
         lines = [
             (
@@ -215,13 +215,16 @@ def _declined(row: Row, words: Wording) -> list[str]:
     none, refused, count = int(row["no_action"]), int(row["refused"]), row[words.subjects]
     if not none + refused:
         return []
+    no_change = f"lowers {words.variable}" if words.sign < 0 else "raises the return"
     return [
-        f"{row['search']}, k = {row['k']}: nothing is recommended for {none + refused} of {count}: no change "
-        f"lowers {words.variable} for {none}, and for {refused} the models of the ensemble disagree."
-        if words.sign < 0
-        else f"{row['search']}, k = {row['k']}: nothing is recommended for {none + refused} of {count}: no "
-        f"change raises the return for {none}, and for {refused} the models of the ensemble disagree."
+        f"{_of(row)}: nothing is recommended for {none + refused} of {count}: no change {no_change} for "
+        f"{none}, and for {refused} the models of the ensemble disagree."
     ]
+
+
+def _of(row: Row) -> str:
+    """Which search a row is of, with the largest number of changes."""
+    return f"{row['search']}, at most {row['k']} changes"
 
 
 def _bookkeeping(row: Row, words: Wording) -> list[str]:
@@ -231,14 +234,14 @@ def _bookkeeping(row: Row, words: Wording) -> list[str]:
     unpaid, paid = (row.get(f"improvement {name}") for name in (UNPAID, PAID))
     if unpaid is not None and paid is not None:
         return [
-            f"{row['search']}, k = {row['k']}: by the model, the reward without costs gets better by "
+            f"{_of(row)}: by the model, the reward without costs gets better by "
             f"{_number(unpaid, 100)}%, and with costs by {_number(paid, 100)}%."
         ]
     without, whole = (row.get(f"improvement {name}") for name in (WITHOUT, WITH))
     if without is None or whole is None:
         return []
     return [
-        f"{row['search']}, k = {row['k']}: by the model, the score without the points of {words.actions} "
+        f"{_of(row)}: by the model, the score without the points of {words.actions} "
         f"gets better by {_number(without, 100)}%, and with them by {_number(whole, 100)}%. "
         f"{words.an_action.capitalize()} scores because it is given: the difference is bookkeeping, not an "
         f"effect on the {words.subject}."

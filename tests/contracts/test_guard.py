@@ -141,7 +141,7 @@ def test_a_case_and_an_action_beyond_the_observations_are_named(pair, models):
                     f"range: {decision.alteration.names[0]} is set to 3" in text for text in decision.warnings
                 )
                 assert any(
-                    text.startswith("support: the 5th nearest observation") for text in decision.warnings
+                    text.startswith("support: few rows are like this case") for text in decision.warnings
                 )
 
 

@@ -130,7 +130,7 @@ def test_only_bi_directional_edges_to_an_outcome_are_warned_of():
 def test_a_case_and_a_setting_beyond_the_rows_are_warned_of():
     (kept,) = guarded(objective(x=40.0), [setting(value=30.0)])
     assert [text.split(";")[0].split(" is ")[0] for text in kept.warnings[:2]] == ["range: x", "range: a"]
-    assert kept.warnings[2].startswith("support: the 5th nearest observation is ")
+    assert kept.warnings[2].startswith("support: few rows are like this case with these settings: the fifth ")
     assert kept.warnings[2].endswith("the answer is an extrapolation")
     (kept,) = guarded(objective(x=40.0), [NOTHING])
     assert len(kept.warnings) == 1
@@ -156,7 +156,7 @@ def test_between_the_few_values_that_rows_repeat_is_said_in_other_words():
     rows = Table.observed(("x", "a", "m", "y"), torch.cat([four, four.sum(-1, keepdim=True)], -1))
     (kept,) = guarded(objective(table=rows, x=1.0), [setting(value=0.5)])
     (message,) = kept.warnings
-    assert "observations repeat the same few values, and this is not one of them" in message
+    assert "the rows repeat the same few values, and this is not one of them" in message
     assert guarded(objective(table=rows, x=1.0), [setting(value=-1.0)])[0].warnings == ()
 
 

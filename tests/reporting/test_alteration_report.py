@@ -84,7 +84,7 @@ def test_the_terminal_shows_what_to_set_and_from_which_chance_to_which(tmp_path)
     assert told["with no action"] == "0.400"
     assert told["best possible"] == "0.800"
     assert told["share of the possible gain"] == "42%"
-    assert told["probability claimed"] == f"{(0.7 + 0.7 + 0.45) / 3:.3f}"
+    assert told["estimated probability"] == f"{(0.7 + 0.7 + 0.45) / 3:.3f}"
     # .8 lies in [.65, .85]; .6 does not lie in [.65, .75]; what is declined has no interval.
     assert told["intervals that contain the truth"] == "50% of 2"
     assert told["median seconds per decision"] == "0.02"
@@ -109,7 +109,7 @@ def test_the_files_hold_a_row_a_decision_and_a_row_a_method(tmp_path):
     }
     assert "decision without alteration" in (tmp_path / "figures/probability.svg").read_text()
     drawn = (tmp_path / "figures/calibration.svg").read_text()
-    assert "claimed 0.700, true 0.700" in drawn
+    assert "estimated 0.700, true 0.700" in drawn
     assert "interval holds for 50%" in drawn
 
 

@@ -47,7 +47,7 @@ def test_the_whole_card_is_written_as_one_would_write_it():
         "observed ranges: age 19 to 79, sex 1 to 2",
         "features:",
         "  wear: min 6.25, unit %",
-        "fingerprint of the data (SHA-256): 92b6",
+        "fingerprint: 92b6",
     ]
 
 

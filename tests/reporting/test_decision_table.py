@@ -59,6 +59,8 @@ def test_what_would_overturn_a_case_stands_beside_it_and_below():
     assert [cell.strip() for cell in refused.strip("│").split("│")][5] == "-"
     assert lines[-1].startswith("A hidden common cause would have to make this action 1.50 times as likely")
     assert lines[-1].endswith("age, makes the action 1.70 times as likely, or as unlikely.")
+    doubtful = ACTED | {"sensitivity": known["sensitivity"] | {"tipping": 1.0}}
+    assert decision_table.tipping(doubtful) == "none", "its interval contains no action already"
     first, second = decision_table.per_decision([known, REFUSED], "bank", "cme", 0)
     assert (first["tipping"], first["yardstick"]) == (1.5, 1.7)
     assert "tipping" not in second

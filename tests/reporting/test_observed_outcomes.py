@@ -61,7 +61,7 @@ def test_groups_are_counted():
         ("largest third of predicted improvements, 5.0 to 6.0%", 0, 2),
     ]
     lines = text(found)
-    assert lines[0] == "Observed died_in_hosp (greedy_changes, k = 2), with 95% intervals:"
+    assert lines[0] == "Observed died_in_hosp (greedy_changes, at most 2 changes), with 95% intervals:"
     assert lines[-1] == NOT_AN_EFFECT
     assert len(lines) == 7
 

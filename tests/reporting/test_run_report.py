@@ -71,22 +71,24 @@ def test_cautions_of_the_data_stand_below_the_table(sepsis_run):
 def test_the_figures_bear_their_labels_and_values_as_text(reported):
     folder, _ = reported
     figures = folder / "figures"
-    assert "median 4.00% (n = 5)" in texts(figures / "improvement.svg")
-    assert "Counterfactual improvement (%)" in texts(figures / "improvement.svg")
+    assert "median 4.0% (n = 5)" in texts(figures / "improvement.svg")
+    assert "Improvement predicted by the model (%)" in texts(figures / "improvement.svg")
     assert "best: 0.250 (epoch 4)" in texts(figures / "training.svg")
-    assert "Cumulative SOFA (points), observed" in texts(figures / "outcomes.svg")
+    assert "Cumulative SOFA (points), as observed" in texts(figures / "outcomes.svg")
     assert "(80% proven)" in texts(figures / "effort.svg")
-    assert "mean claimed 5.00%, true 2.50%" in texts(figures / "truth.svg")
+    assert "mean predicted 5.0%, true 2.5%" in texts(figures / "truth.svg")
 
 
-def test_the_patient_shown_has_the_largest_improvement_and_arrows_for_both_doses(reported):
+def test_the_units_shown_are_the_best_the_median_and_the_worst(reported):
     folder, _ = reported
     shown = texts(folder / "figures" / "patient.svg")
-    assert "Patient stay-1: 10.0% better with at most 3 changed actions" in shown
+    assert "Episode stay-1: 10.0% better by the model" in shown
+    assert "(largest improvement of 5 episodes)" in shown
+    assert "Episode stay-2: 4.0% better by the model" in shown
+    assert "Episode stay-0: 2.0% better by the model" in shown
     assert "Time step (4 h each)" in shown
     assert "SOFA (points)" in shown
-    assert "V: vasopressor changed" in shown
-    assert "F: fluids changed" in shown
+    assert "vasopressor" in shown
 
 
 @pytest.mark.slow

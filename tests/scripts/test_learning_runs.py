@@ -39,7 +39,7 @@ def test_a_run_says_round_by_round_what_came_of_it(place):
         f"decided 6 of 6, {told.split('decided 6 of 6, ')[1].split(' s')[0]} s, {wins} successes in 6 rounds"
         in told
     )
-    assert f"qwz23_online: 6 online rounds, {wins} of them successful" in told
+    assert f"qwz23_online: 6 online rounds, {wins} of them successful" in " ".join(told.split())
     assert all(line["success"] == (0.8 <= line["answer"]["rows"]["rating"][0] <= 1) for line in made)
     with (place / "run/rounds.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

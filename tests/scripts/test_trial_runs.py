@@ -112,7 +112,7 @@ def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(tmp_pat
     quick = ("trainer.max_epochs=60", "dataset.size.initial=60")
     answer = called(tmp_path, "train", "+experiment=dropwave_recovery", *quick, "out=recovery")
     assert answer.code == 0, answer.err
-    assert "Recovered noise compared with the true noise" in answer.out
+    assert "correlation of recovered and true noise, held-out trials: X " in answer.out
     assert (tmp_path / "recovery/checkpoint/weights.safetensors").is_file()
     assert (tmp_path / "recovery/figures/recovered.png").is_file()
     with (tmp_path / "recovery/truth.csv").open(newline="") as file:
@@ -154,7 +154,7 @@ def written(folder, **columns):
 def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
     answer = called(tmp_path, "decide", *written(tmp_path), "out=own")
     assert answer.code == 0, answer.err
-    assert "Recommended now" in answer.out
+    assert "Recommendation after 1 decision: Keep " in answer.out
     (line,) = lines(tmp_path / "own")
     assert all(0 <= value <= 1 for value in line["alteration"].values())
     assert set(line["recommendation"]) == {"a0", "a1"}

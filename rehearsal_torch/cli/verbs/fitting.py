@@ -103,8 +103,8 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
     with as_user_error("training"):
         found = learnt(run, folder.path / "training", surrogate, quiet=asked(run.config, "quiet"))
     readings = found.readings
-    unsound = _unsound(readings, run)
-    folder.write_json("run.json", folder.read_json("run.json") | {"training_faults": unsound})
+    if unsound := _unsound(readings, run):
+        folder.write_json("run.json", folder.read_json("run.json") | {"training_faults": unsound})
     folder.write_metrics([*readings, *(row for row in folder.metrics() if row[1] == SECONDS)])
     promised = lipschitz_facts(surrogate, found.held_out)
     folder.write_metrics(
@@ -118,7 +118,7 @@ def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
     """What is wrong with the trainings of a fit, in sentences (`training.convergence`)."""
     from rehearsal_torch.training.convergence import faults
 
-    metrics = defaultdict(list)
+    metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for epoch, name, value in readings:
         metrics[name].append((float(epoch), value))
     most = run.config["trainer"].get("max_epochs") if readings else None
@@ -152,12 +152,10 @@ def lipschitz_facts(surrogate: "Surrogate", held_out: "Table | None") -> Mapping
     found = {} if held_out is None else surrogate.lipschitz(held_out)
     if not found:
         return {}
-    used = (
-        f"Jacobians have norms up to {found['jacobian_largest']:.3f}, on average {found['jacobian_mean']:.3f}"
-    )
     print(
-        f"Lipschitz constants {found['bound_mean']:.3f} on average, up to {found['bound_largest']:.3f}; "
-        f"{used} (held-out transitions)",
+        f"A small change of the state changes the predicted next state by at most "
+        f"{found['bound_largest']:.2f} times as much (guaranteed; on held-out time steps by at most "
+        f"{found['jacobian_largest']:.2f} times)",
         flush=True,
     )
     return found

@@ -167,7 +167,10 @@ class StackedSuccess(AlterationObjective):
         weight = self.weight
         trace = outcome.trace | {"indicator_weight": round(weight, 4)}
         if not weight:
-            note = "decided by the regression of the outcomes alone: too few rows are desired, or too many"
+            note = (
+                "estimated by the regression of the outcome's value alone: too few rows are desired, or too "
+                "many"
+            )
             return Appraisal(
                 outcome.estimate,
                 outcome.baseline,
@@ -177,8 +180,8 @@ class StackedSuccess(AlterationObjective):
                 trace | {"note": note},
             )
         note = (
-            f"decided by the indicator's regression ({weight:.0%}) and that of the outcomes "
-            f"({1 - weight:.0%})"
+            f"estimated by two regressions: of whether the outcome is desired ({weight:.0%}), and of its "
+            f"value ({1 - weight:.0%})"
         )
         estimate = _mixture(weight, indicator, outcome, self.outcome.level)
         own, other = indicator.baseline, outcome.baseline

@@ -26,7 +26,7 @@ def draw(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figur
         x, y = 100 * np.asarray(claimed), 100 * np.asarray(true)
         # A long name has a line of its own: the legend is as wide as the figure.
         end = "\n" if len(label) > LONG else " "
-        shown = f"{label}:{end}mean claimed {x.mean():.2f}%, true {y.mean():.2f}%"
+        shown = f"{label}:{end}mean predicted {x.mean():.1f}%, true {y.mean():.1f}%"
         axes.plot(
             x,
             y,
@@ -36,10 +36,10 @@ def draw(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figur
             alpha=0.7,
             label=shown,
         )
-    diagonal(axes, "claim = truth")
+    diagonal(axes, "prediction = truth")
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set(
-        xlabel="Improvement claimed by the model (%)",
+        xlabel="Improvement predicted by the model (%)",
         ylabel="True improvement (%)",
     )
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")

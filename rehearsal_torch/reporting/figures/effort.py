@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
-from rehearsal_torch.reporting.style import COLOURS, DASHES, Wording, panels
+from rehearsal_torch.reporting.style import COLOURS, DASHES, Wording, logarithmic, panels
 
-_PANELS = (("expanded", "Nodes expanded"), ("seconds", "Wall-clock time (s)"))
+_PANELS = (("expanded", "Steps of the search"), ("seconds", "Time (s)"))
 
 
 def draw(groups: Mapping[str, Sequence[Decided]], words: Wording | None = None) -> Figure:
@@ -34,7 +34,8 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording | None = None) 
             done = sorted(max(float(each), 1e-4) for each in spent if each is not None)
             share = 100 * len(done) / len(decided)
             _steps(axes, done, len(decided), f"{name} ({share:.0f}% proven)", index)
-        axes.set(xscale="log", xlabel=label, ylabel=f"{units} with a proven optimum (%)", ylim=(0, 103))
+        axes.set(xlabel=label, ylabel=f"{units} for which the best\nchanges are proven (%)", ylim=(0, 103))
+        logarithmic(axes.xaxis)
     figure.legend(*line[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 

@@ -44,9 +44,11 @@ def draw(groups: Mapping[str, Sequence[float]], words: Wording | None = None) ->
             median,
             color=colour if len(shown) > 1 else "black",
             linestyle="--",
-            label=f"{label}: median {median:.2f}% (n = {len(percent)})",
+            label=f"{label}: median {median:.1f}% (n = {len(percent)})",
         )
-    axes.set(xlabel="Counterfactual improvement (%)", ylabel=(words or Wording()).subjects.capitalize())
+    axes.set(
+        xlabel="Improvement predicted by the model (%)", ylabel=(words or Wording()).subjects.capitalize()
+    )
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
     return figure

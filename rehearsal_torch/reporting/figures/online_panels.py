@@ -76,7 +76,7 @@ def _world(
     panels_ = (
         ("success", "Successes so far", True),
         ("p_true", "True probability of success", False),
-        ("information", "Information (nats)", False),
+        ("information", "Expected information gain", False),
     )
     for axes, (key, label, summed) in zip(line, panels_, strict=False):
         for name, rows in groups.items():

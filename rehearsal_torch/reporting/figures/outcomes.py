@@ -33,11 +33,11 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
     diagonal(axes, "no change")
     side = "below" if words.sign < 0 else "above"
     axes.set(
-        xlabel=f"{words.total}, observed",
-        ylabel=f"{words.total}, counterfactual",
+        xlabel=f"{words.total}, as observed",
+        ylabel=f"{words.total},\npredicted under the changes",
         title=f"Better {side} the line",
     )
-    axes.legend()
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center")
     return figure
 
 

@@ -16,14 +16,13 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.overturning import sensitivity_of, stands, typical, yardstick
 from rehearsal_torch.evaluation.recorded_run import Decided, claim
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number
-from rehearsal_torch.reporting.style import BLACK, COLOURS, panels
+from rehearsal_torch.reporting.style import BLACK, COLOURS, logarithmic, panels
 
 POINTS, LEAST, MOST = 200, 2.0, 100.0
 
@@ -43,19 +42,23 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         _interval(left, decided[middle], found[middle], strengths, colour)
         left.set_title(f"{name}: case {decided[middle].get('identity', '')}")
         right.step(
-            strengths, [stands(found, each) for each in strengths], where="post", color=colour, label="stand"
+            strengths,
+            [stands(found, each) for each in strengths],
+            where="post",
+            color=colour,
+            label="still better than no action",
         )
         _yardstick(right, yardstick(found), strengths[-1])
-        right.set(ylabel="Share of recommendations", ylim=(-0.02, 1.02))
+        right.set(ylabel="Share of the recommendations", ylim=(-0.02, 1.02))
         right.set_title(f"Of {len(found)} recommendations, the share that stands")
         for axes in (left, right):
-            axes.set_xscale("log")
-            axes.set(xlabel="Strength of a hidden common cause", xlim=(1.0, strengths[-1]))
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axes.xaxis.set_minor_formatter(
-                NullFormatter() if strengths[-1] > 20 else FuncFormatter(lambda value, _: f"{value:g}")
+            axes.set(
+                xlabel="How many times as likely, or as unlikely,\na hidden common cause makes the action",
+                xlim=(1.0, strengths[-1]),
             )
-        left.legend(loc="best")
+            logarithmic(axes.xaxis)
+        for axes in (left, right):
+            axes.legend(loc="best")
     return figure
 
 
@@ -70,7 +73,7 @@ def _interval(axes: Axes, one: Decided, found: Sensitivity, strengths: np.ndarra
         lower, upper = (unchanged + gain for gain in gains)
     ends = torch.tensor([lower, upper], dtype=torch.float64).clamp(0.0, 1.0)
     low, high = interval_bounds(ends[0], ends[1], torch.from_numpy(strengths))
-    axes.fill_between(strengths, low, high, color=colour, alpha=0.2, linewidth=0)
+    axes.fill_between(strengths, low, high, color=colour, alpha=0.2, linewidth=0, label="interval")
     axes.plot(strengths, low, color=colour)
     axes.plot(strengths, high, color=colour)
     if math.isnan(unchanged):
@@ -85,19 +88,26 @@ def _interval(axes: Axes, one: Decided, found: Sensitivity, strengths: np.ndarra
             strengths, most, color=BLACK, linestyle="--", linewidth=1.2, label="present values, at most"
         )
     if found.tipping <= strengths[-1]:
-        axes.axvline(
-            found.tipping, color=colour, linestyle=":", label=f"overturned from {factor(found.tipping)}"
-        )
+        axes.axvline(found.tipping, color=colour, linestyle=":", label=_overturned(found.tipping))
     known = None if found.yardstick is None else (found.covariate, found.yardstick)
     _yardstick(axes, known, strengths[-1])
     axes.set(ylabel="Probability of a desired outcome", ylim=(-0.02, 1.02))
+
+
+def _overturned(tipping: float) -> str:
+    """The legend of the strength that overturns a recommendation."""
+    return "doubtful without a hidden cause" if tipping == 1 else f"overturned at {factor(tipping)}"
 
 
 def _yardstick(axes: Axes, known: tuple[str, float] | None, furthest: float) -> None:
     """The strength of the strongest covariate, if it is within the axis."""
     if known is not None and known[1] <= furthest:
         axes.axvline(
-            known[1], color=BLACK, linestyle="-.", linewidth=1.2, label=f"{known[0]}: {factor(known[1])}"
+            known[1],
+            color=BLACK,
+            linestyle="-.",
+            linewidth=1.2,
+            label=f"as strong as {known[0]} ({factor(known[1])})",
         )
 
 

@@ -53,12 +53,12 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
         axes.plot(claimed[known], true[known], marker, color=colour, markersize=4, alpha=0.8)
         held = (lower[bounded] <= true[bounded]) & (true[bounded] <= upper[bounded])
         title = (
-            f"{name}\nclaimed {claimed[known].mean():.3f}, true {true[known].mean():.3f}"
+            f"{name}\nestimated {claimed[known].mean():.3f}, true {true[known].mean():.3f}"
             if known.any()
-            else f"{name}\nno claims"
+            else f"{name}\nno estimates"
         )
         axes.set(
-            xlabel="Claimed probability", ylabel="True probability", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02)
+            xlabel="Estimated probability", ylabel="True probability", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02)
         )
         within = (wide[:, 0] <= wide[:, 2]) & (wide[:, 2] <= wide[:, 1])
         if bounded.any() and len(wide):
@@ -69,5 +69,5 @@ def draw(groups: Mapping[str, Sequence[Row]]) -> Figure:
         elif bounded.any():
             title += f"\ninterval holds for {100 * held.mean():.0f}%"
         axes.set_title(title)
-        diagonal(axes, "claim = truth")
+        diagonal(axes, "estimate = truth")
     return figure

@@ -21,10 +21,14 @@ MEASURES = (
     ("correlation", "correlation"),
     ("mean", "mean"),
     ("std", "std"),
-    ("dependence", "HSIC with inputs"),
-    ("distance", "W1 to the truth"),
+    ("dependence", "dependence on\nthe inputs (HSIC)"),
+    ("distance", "Wasserstein distance\nto the true noise"),
 )
 COLUMNS = 2
+_PARTS = (
+    ("fitted", BLUE, "o", "trials that the model was fitted to"),
+    ("held out", VERMILION, "^", "held-out trials"),
+)
 
 
 def table(rows: Rows) -> list[str]:
@@ -55,6 +59,21 @@ def table(rows: Rows) -> list[str]:
     return [printed(shown)]
 
 
+def in_short(rows: Rows) -> list[str]:
+    """How well the noise of each node was recovered, in a line for each kind of trials; empty if a run has no
+    measures.
+    """
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.get("quantity") == "correlation":
+            found.setdefault(row["part"], []).append(f"{row['node']} {number(row['value']):.3f}")
+    names = {part: label for part, _, _, label in _PARTS}
+    return [
+        f"correlation of recovered and true noise, {names.get(part, part)}: {', '.join(each)}"
+        for part, each in found.items()
+    ]
+
+
 def figures(rows: Rows) -> dict[str, Figure]:
     """Recovered against true noise, one panel per node; empty if a run has no points. To be called within
     `drawing`.
@@ -66,7 +85,7 @@ def figures(rows: Rows) -> dict[str, Figure]:
     figure, grid = panels(-(-len(nodes) // 3), min(len(nodes), 3), width=3.6, height=3.4)
     every = [axes for line in grid for axes in line]
     for axes, node in zip(every, nodes, strict=False):
-        for part, colour in (("fitted", BLUE), ("held out", VERMILION)):
+        for part, colour, marker, label in _PARTS:
             some = [
                 (number(row["true"]), number(row["value"]))
                 for row in points
@@ -75,14 +94,14 @@ def figures(rows: Rows) -> dict[str, Figure]:
             axes.plot(
                 [true for true, _ in some],
                 [value for _, value in some],
-                ".",
+                marker,
                 color=colour,
-                markersize=4,
-                label=part,
+                markersize=3,
+                label=label,
             )
-        axes.axline((0, 0), slope=1, color=BLACK, linewidth=0.8)
-        axes.set(xlabel="True noise (standardised)", ylabel="Recovered noise", title=node)
+        axes.axline((0, 0), slope=1, color=BLACK, linewidth=0.8, label="recovered exactly")
+        axes.set(xlabel="True noise (standardised)", ylabel="Noise recovered by the model", title=node)
     for axes in every[len(nodes) :]:
         axes.set_visible(False)
-    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(*every[0].get_legend_handles_labels(), loc="outside lower center", ncols=1)
     return {"recovered": figure}

@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from rehearsal_torch.data.part import in_words
 from rehearsal_torch.reporting.style import BLUE, VERMILION, Wording, panels
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
+COLUMNS, MOST = 2, 12
 
 
 def trained_parts(metrics: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
@@ -20,17 +23,29 @@ def trained_parts(metrics: Mapping[str, Sequence[tuple[float, float]]]) -> list[
 
 
 def draw(
-    metrics: Mapping[str, Sequence[tuple[float, float]]], part: str, words: Wording | None = None
+    metrics: Mapping[str, Sequence[tuple[float, float]]],
+    parts: str | Sequence[str],
+    words: Wording | None = None,
 ) -> Figure:
-    """The losses of one part.
+    """The losses of one part, or of several, a panel each; to be called within `drawing`.
 
     Args:
         metrics: Name to (epoch, value), of a run folder.
-        part: Name of the part, one of `trained_parts`.
+        parts: Names of parts, of `trained_parts`; the first `MOST` are drawn.
         words: What the units of the rows are called; None for patients.
     """
-    figure, [[axes]] = panels()
-    units = (words or Wording()).subjects
+    shown = [parts] if isinstance(parts, str) else list(parts)[:MOST]
+    columns = min(len(shown), COLUMNS)
+    figure, grid = panels(-(-len(shown) // columns), columns)
+    every = [axes for line in grid for axes in line]
+    for axes, part in zip(every, shown, strict=False):
+        _losses(axes, metrics, part, (words or Wording()).subjects)
+    for axes in every[len(shown) :]:
+        axes.set_visible(False)
+    return figure
+
+
+def _losses(axes: Axes, metrics: Mapping[str, Sequence[tuple[float, float]]], part: str, units: str) -> None:
     lead = f"{part}/" if part else ""
     for name, label, colour, dash in (
         (TRAIN, f"training {units}", BLUE, "-"),
@@ -53,9 +68,8 @@ def draw(
         )
     axes.set(
         xlabel="Epoch",
-        ylabel="Negative log-likelihood\n(nats per transition)",
-        title=f"Training: {part or 'the model'}",
+        ylabel="Loss: negative log-likelihood\nfor each row",
+        title=f"Training of {in_words(part)}",
     )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend()
-    return figure

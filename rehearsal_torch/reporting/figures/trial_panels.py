@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.trial_rows import Row, by_seed
-from rehearsal_torch.reporting.style import BLACK, COLOURS, DASHES, panels
+from rehearsal_torch.reporting.style import BLACK, COLOURS, DASHES, logarithmic, panels
 
 Groups = Mapping[str, Sequence[Row]]
 FLOOR = 1e-3
@@ -81,7 +82,10 @@ def _problem(line: Sequence[Axes], problem: str, groups: Groups, places: Mapping
             axes.fill_between(rounds, means - errors, means + errors, color=colour, alpha=0.15, linewidth=0)
         rounds, means, _ = by_round(rows, "recommended_expected")
         regret.plot(rounds, np.maximum(optimum - means, smallest), color=colour, linestyle=dash)
-    for axes, label in ((best, "Best E[reward] so far"), (average, "Average E[reward]")):
-        axes.axhline(optimum, color=BLACK, linewidth=1.0, label="optimum" if axes is best else None)
+    for axes, label in ((best, "Best expected reward so far"), (average, "Average expected reward")):
+        axes.axhline(optimum, color=BLACK, linewidth=1.0, label="best possible" if axes is best else None)
         axes.set(xlabel="Round", ylabel=label, title=problem)
-    regret.set(xlabel="Round", ylabel="Regret of the recommended action", yscale="log", title=problem)
+    regret.set(xlabel="Round", ylabel="Expected reward that the\nrecommendation misses", title=problem)
+    logarithmic(regret.yaxis)
+    for axes in line:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -50,7 +50,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
                 label="decision without alteration",
             )
         axes.set(
-            xlabel="Context, ordered by the best possible probability",
+            xlabel="Case, ordered by the best possible probability",
             ylabel="True probability of a desired outcome",
             ylim=(-0.02, 1.02),
         )
@@ -63,5 +63,5 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         for axes in line
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=len(handles))
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=2)
     return figure

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.reporting.style import BLUE, VERMILION, panels
+from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, panels
 
 Rows = Sequence[Mapping[str, str]]
 _REFERENCE = "fresh noise"
 _SHOWN = (
-    ("learnt", BLUE, "o", "learnt model"),
-    ("observed trajectory", VERMILION, "s", "observed trajectory, unchanged"),
+    ("learnt", BLUE, "o", "predicted by the model"),
+    ("observed trajectory", VERMILION, "s", "taken as observed, as if actions had no effect"),
 )
 
 
@@ -48,9 +48,15 @@ def draw(rows: Rows) -> Figure:
             share = [_share(rmse, sequence, feature, estimator) for feature in features]
             axes.plot(share, range(len(features)), marker, color=colour, label=label)
         axes.set_yticks(range(len(features)), features)
-        axes.set(xlabel="Mean RMSE (% of fresh noise's)", title=f"Treatment: {sequence}")
+        axes.axvline(
+            100, color=BLACK, linestyle=":", linewidth=1.2, label="the same model with chance drawn anew"
+        )
+        axes.set(
+            xlabel="Error of the course (% of the error\nwith chance drawn anew)",
+            title=f"Under the {sequence} actions",
+        )
         axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
-    figure.legend(*line[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(*line[0].get_legend_handles_labels(), loc="outside lower center")
     return figure
 
 

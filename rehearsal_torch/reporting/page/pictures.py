@@ -33,8 +33,8 @@ CAPTIONS = {
         "Between no action and the best possible; known because the world is simulated.",
     ),
     "calibration": (
-        "Claimed against true probabilities",
-        "Points on the diagonal are claims that are true; bars are the claimed intervals.",
+        "Estimated against true probabilities",
+        "Points on the diagonal are estimates that are right; bars are their intervals.",
     ),
     "rounds": ("The run, round by round", "What happened as each answer was learnt from."),
     "recovered": (
@@ -47,8 +47,10 @@ CAPTIONS = {
         "does not know of the mean.",
     ),
     "patient": (
-        "The {episode} with the largest predicted improvement",
-        "Solid: as observed. Dashed: as the model predicts it under the changed actions; arrows mark them.",
+        "The {episodes} with the largest, the median and the smallest predicted improvement",
+        "Above, the outcome; below, what was done. Solid: as observed. Dashed: what is recommended, and what "
+        "the model predicts of it; the band holds the predictions of all models of an ensemble. Time steps "
+        "with a changed action are shaded.",
     ),
     "improvement": (
         "Predicted improvements over all {episodes}",
@@ -63,12 +65,14 @@ CAPTIONS = {
         "The share of {episodes} that were solved within a number of steps or seconds.",
     ),
     "truth": (
-        "Claimed against true improvements",
-        "On the diagonal a claim is true; known because the {episodes} are simulated.",
+        "Predicted against true improvements",
+        "On the diagonal a prediction is right; known because the {episodes} are simulated.",
     ),
     "truth_errors": (
-        "Errors of the predicted states, feature by feature",
-        "Compared with the true counterfactual; known because the {episodes} are simulated.",
+        "Errors of the predicted courses, variable by variable",
+        "How far a predicted course is from the true one under the same actions, as a share of the error of "
+        "the same model that draws chance anew, instead of recovering it from what was observed; known "
+        "because the {episodes} are simulated.",
     ),
     "training": ("Training", "The loss of each epoch, on the rows that were fitted to and on held-out ones."),
 }

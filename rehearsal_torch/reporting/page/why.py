@@ -18,7 +18,7 @@ from rehearsal_torch.reporting.style import Wording
 
 _DASH = "-"
 _SUPPORT = "Support is the method's own count of the observations that speak for a decision."
-_DISTANCE = "Distance is that to the 5th nearest observation, in standard deviations of context and action."
+_DISTANCE = "Distance is that to the fifth most similar row, in standard deviations of context and action."
 _STRENGTH = (
     "Strength is the factor by which a hidden common cause would have to change how likely the action is, up "
     "or down, before the recommendation might be no better than no action; 1.00 means that the interval of "

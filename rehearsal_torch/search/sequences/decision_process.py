@@ -88,7 +88,9 @@ def sequence_decision(
             changed, value, reason = [], outcome, reason or message
         else:
             warnings = (*warnings, message)
-    default_reason = "" if changed else "no change of at most k actions is better than the observed actions"
+    default_reason = (
+        "" if changed else "no change of as many actions as allowed is better than the observed actions"
+    )
     found = {
         "search": search,
         **asdict(effort),

@@ -14,7 +14,6 @@ from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.reporting.figures import (
     improvement_distribution,
     lipschitz_grid,
-    patient_trajectory,
     truth_errors,
 )
 from rehearsal_torch.reporting.style import wording
@@ -23,7 +22,7 @@ from rehearsal_torch.studies.provenance import caution_of_run, commands
 from rehearsal_torch.studies.readme import Block, Section, write_readme
 from rehearsal_torch.studies.record import Record
 from rehearsal_torch.studies.results_folder import RUN
-from rehearsal_torch.studies.sepsis import search_panels, trainings
+from rehearsal_torch.studies.sepsis import patient_panel, search_panels, trainings
 from rehearsal_torch.studies.sepsis.episode_rows import (
     STAGES,
     Case,
@@ -181,4 +180,4 @@ def _patient(fitted: Fitted, episode: str, config: Mapping[str, Any]) -> Figure:
     decision_case = EpisodeCase(next(each for each in fitted.problem.chosen if each.identity == episode))
     case = replace(DEFAULT, search=BOUND, anchors="", size=0)
     trajectory = fitted.objective(decision_case, case).trajectory_record(fitted.decide(decision_case, case))
-    return patient_trajectory.draw({"identity": episode, "trajectory": trajectory}, wording(dict(config)))
+    return patient_panel.draw({"identity": episode, "trajectory": trajectory}, wording(dict(config)))

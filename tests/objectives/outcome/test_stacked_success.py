@@ -98,7 +98,7 @@ def test_a_stack_without_the_indicator_says_what_the_outcomes_say(model):
     for found, alone in zip(made.appraise(at(0.7)), made.outcome.appraise(at(0.7)), strict=True):
         assert found.estimate == alone.estimate
         assert found.baseline == alone.baseline
-        assert "outcomes alone" in found.trace["note"]
+        assert "outcome's value alone" in found.trace["note"]
     assert len(made.starts(9)) == 9
     assert torch.equal(made.starts(9), made.outcome.starts(9))
 
@@ -130,7 +130,7 @@ def test_a_decision_says_which_of_the_two_spoke(model):
         StackedSuccess.for_cases(model, cases)
     ):
         assert decision.trace["indicator_weight"] == pytest.approx(model.weight, abs=1e-4)
-        assert "decided by the indicator's regression" in decision.reason
+        assert "estimated by two regressions" in decision.reason
         assert float(decision.alteration.values) > 0.5
 
 

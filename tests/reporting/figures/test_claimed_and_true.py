@@ -11,12 +11,12 @@ def test_points_are_percentages_with_their_means_beside_the_line_of_equality():
     one, three, equal, zero = axes.lines
     assert one.get_xdata() == pytest.approx([2.0, 4.0])
     assert one.get_ydata() == pytest.approx([1.0, 0.0])
-    assert one.get_label() == "k = 1: mean claimed 3.00%, true 0.50%"
-    assert three.get_label() == "k = 3: mean claimed 10.00%, true 8.00%"
-    assert equal.get_label() == "claim = truth"
+    assert one.get_label() == "k = 1: mean predicted 3.0%, true 0.5%"
+    assert three.get_label() == "k = 3: mean predicted 10.0%, true 8.0%"
+    assert equal.get_label() == "prediction = truth"
     assert list(equal.get_xdata()) == list(equal.get_ydata())
     assert list(zero.get_ydata()) == [0, 0]
-    assert axes.get_xlabel() == "Improvement claimed by the model (%)"
+    assert axes.get_xlabel() == "Improvement predicted by the model (%)"
     assert axes.get_ylabel() == "True improvement (%)"
 
 
@@ -24,5 +24,5 @@ def test_long_names_have_a_line_of_their_own():
     with drawing():
         figure = draw({"transition_ensemble, worst member": ([0.02], [0.01])})
     assert figure.axes[0].lines[0].get_label() == (
-        "transition_ensemble, worst member:\nmean claimed 2.00%, true 1.00%"
+        "transition_ensemble, worst member:\nmean predicted 2.0%, true 1.0%"
     )

@@ -18,7 +18,7 @@ def test_steps_rise_at_proven_episodes_to_the_share_that_is_proven():
     assert line.get_ydata() == pytest.approx([25.0, 50.0, 75.0])
     assert line.get_label() == "A* (75% proven)"
     assert list(seconds.lines[0].get_xdata()) == [0.5, 1.0, 2.0]
-    assert (nodes.get_xlabel(), seconds.get_xlabel()) == ("Nodes expanded", "Wall-clock time (s)")
+    assert (nodes.get_xlabel(), seconds.get_xlabel()) == ("Steps of the search", "Time (s)")
     assert nodes.get_xscale() == seconds.get_xscale() == "log"
 
 
@@ -37,5 +37,5 @@ def test_units_have_the_name_of_their_data_set():
             draw({"A*": [decided(1, 1.0)]}),
             draw({"A*": [decided(1, 1.0)]}, Wording(subjects="machines")),
         )
-    assert plain.axes[0].get_ylabel() == "Patients with a proven optimum (%)"
-    assert own.axes[0].get_ylabel() == "Machines with a proven optimum (%)"
+    assert plain.axes[0].get_ylabel() == "Patients for which the best\nchanges are proven (%)"
+    assert own.axes[0].get_ylabel() == "Machines for which the best\nchanges are proven (%)"

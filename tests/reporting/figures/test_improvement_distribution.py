@@ -11,8 +11,8 @@ def test_one_group_is_filled_and_its_median_is_marked():
     assert sum(patch.get_height() for patch in axes.patches) == 3
     (median,) = axes.lines
     assert list(median.get_xdata()) == pytest.approx([2.0, 2.0])
-    assert median.get_label() == "A*: median 2.00% (n = 3)"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Counterfactual improvement (%)", "Patients")
+    assert median.get_label() == "A*: median 2.0% (n = 3)"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Improvement predicted by the model (%)", "Patients")
 
 
 def test_several_groups_share_their_bins_and_empty_ones_are_left_out():

@@ -25,7 +25,10 @@ def test_a_point_is_a_patient_in_the_units_of_the_outcome(words, sign, side, lab
     assert list(points.get_ydata()) == [sign * -40.0, sign * -20.0]
     assert unchanged.get_label() == "no change"
     assert axes.get_title() == f"Better {side} the line"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == (f"{label}, observed", f"{label}, counterfactual")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (
+        f"{label}, as observed",
+        f"{label},\npredicted under the changes",
+    )
 
 
 def test_the_diagonal_spans_what_both_axes_show():

@@ -27,7 +27,7 @@ def test_the_interval_widens_to_the_baseline_and_fewer_and_fewer_stand():
     assert np.interp(2.5, strengths, lower.get_ydata()) == pytest.approx(0.5, abs=2e-3)
     assert nothing.get_ydata() == [0.5, 0.5]
     assert tipping.get_xdata() == [2.5, 2.5]
-    assert mark.get_label() == "age: 4.00"
+    assert mark.get_label() == "as strong as age (4.00)"
     assert left.get_title() == "m: case 0"
     shares = right.lines[0]
     assert np.interp([1.01, 2.6, 4.0], shares.get_xdata(), shares.get_ydata()) == pytest.approx(
@@ -59,3 +59,11 @@ def test_beside_present_values_both_bounds_meet_at_the_tipping_strength():
     low, high = (np.interp(where, each.get_xdata(), each.get_ydata()) for each in (lower, present))
     assert lower.get_ydata()[0] == pytest.approx(0.8)
     assert low == pytest.approx(high, abs=0.01)
+
+
+def test_a_recommendation_that_is_doubtful_by_itself_is_called_that():
+    with drawing():
+        left, right = draw({"m": [line("0", 0.4, 1.0)]}).axes
+    labels = [text.get_text() for text in left.get_legend().get_texts()]
+    assert labels == ["interval", "no action", "doubtful without a hidden cause", "as strong as age (4.00)"]
+    assert right.get_legend().get_texts()[0].get_text() == "still better than no action"

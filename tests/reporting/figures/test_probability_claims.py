@@ -17,21 +17,21 @@ def test_claims_stand_beside_truths_and_intervals_that_hold_are_counted():
     points, equal = axes.lines
     assert points.get_xdata() == pytest.approx([0.6, 0.8, 0.4])
     assert points.get_ydata() == pytest.approx([0.5, 0.9, 0.4])
-    assert equal.get_label() == "claim = truth"
+    assert equal.get_label() == "estimate = truth"
     (bars,) = axes.collections
     assert [segment.tolist() for segment in bars.get_segments()] == [
         [[0.4, 0.5], [0.7, 0.5]],
         [[0.7, 0.9], [0.85, 0.9]],
     ]
-    assert axes.get_title() == "m\nclaimed 0.600, true 0.600\ninterval holds for 50%"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Claimed probability", "True probability")
+    assert axes.get_title() == "m\nestimated 0.600, true 0.600\ninterval holds for 50%"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Estimated probability", "True probability")
 
 
 def test_a_method_without_claims_says_so_and_places_without_a_method_are_hidden():
     with drawing():
         axes = draw({name: [row(math.nan, 0.5)] for name in "abcd"}).axes
     assert [each.get_visible() for each in axes] == [True] * 4 + [False] * 2
-    assert axes[0].get_title() == "a\nno claims"
+    assert axes[0].get_title() == "a\nno estimates"
 
 
 def test_both_intervals_are_drawn_and_counted_apart():

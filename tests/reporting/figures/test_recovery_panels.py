@@ -15,3 +15,7 @@ def test_recovered_noise_is_shown_node_by_node():
     with drawing():
         assert set(recovery_panels.figures(truth)) == {"recovered"}
     assert recovery_panels.figures([]) == {}
+    assert recovery_panels.in_short(truth) == [
+        "correlation of recovered and true noise, trials that the model was fitted to: X 0.950",
+        "correlation of recovered and true noise, held-out trials: X 0.950",
+    ]

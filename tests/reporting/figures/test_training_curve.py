@@ -21,19 +21,29 @@ def test_epochs_count_from_one_and_the_best_is_that_of_held_out_rows():
     assert list(held_out.get_ydata()) == [3.5, 2.25, 2.5]
     assert (list(best.get_xdata()), list(best.get_ydata())) == ([2], [2.25])
     assert best.get_label() == "best: 2.250 (epoch 2)"
-    assert axes.get_title() == "Training: mechanism"
+    assert axes.get_title() == "Training of the model"
     assert axes.get_xlabel() == "Epoch"
-    assert axes.get_ylabel() == "Negative log-likelihood\n(nats per transition)"
+    assert axes.get_ylabel() == "Loss: negative log-likelihood\nfor each row"
 
 
 def test_without_held_out_rows_there_is_one_line():
     with drawing():
         (axes,) = draw({"train_loss": [(0, 1.0)]}, "").axes
     assert [line.get_label() for line in axes.lines] == ["training patients"]
-    assert axes.get_title() == "Training: the model"
+    assert axes.get_title() == "Training of the model"
 
 
 def test_units_have_the_name_of_their_data_set():
     with drawing():
         (axes,) = draw(METRICS, "mechanism", Wording(subjects="machines")).axes
     assert [line.get_label() for line in axes.lines[:2]] == ["training machines", "held-out machines"]
+
+
+def test_several_parts_have_a_panel_each_and_are_called_by_what_they_are():
+    metrics = {f"models.{place}.mechanism.blind/train_loss": [(0, 1.0), (1, 0.5)] for place in range(3)}
+    with drawing():
+        figure = draw(metrics, trained_parts(metrics))
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title() for axes in shown] == [
+        f"Training of model {number} of the ensemble" for number in (1, 2, 3)
+    ]

@@ -18,7 +18,7 @@ def test_figures_show_every_method_beside_the_optimum():
     with drawing():
         figure = trial_panels.draw({"p": {"m": rows(), "n": rows(method="n", seed=1)}})
     best, average, regret = figure.axes
-    assert [each.get_label() for each in best.lines] == ["m", "n", "optimum"]
+    assert [each.get_label() for each in best.lines] == ["m", "n", "best possible"]
     assert np.allclose(best.lines[-1].get_ydata(), 10.0)
     assert regret.get_yscale() == "log"
     assert np.allclose(regret.lines[0].get_ydata(), [7.0, 4.0, 2.0])

@@ -25,10 +25,11 @@ def test_truth_errors_are_shares_of_the_error_without_abduction(tmp_path):
     with drawing():
         figure = truth_errors.draw(rows)
         shown = texts(save(figure, tmp_path, "truth")[1])
-    learnt, unchanged = figure.axes[0].get_lines()
+    learnt, unchanged, reference = figure.axes[0].get_lines()
     assert learnt.get_xdata() == pytest.approx([25.0, 25.0])
     assert unchanged.get_xdata() == pytest.approx([50.0, 50.0])
-    assert "Treatment: recommended" in shown
-    assert "learnt model" in shown
+    assert list(reference.get_xdata()) == [100, 100]
+    assert "Under the recommended actions" in shown
+    assert "predicted by the model" in shown
     table = truth_errors.markdown(rows)
     assert any(line.startswith("| recommended | rmse | SOFA | learnt | 1.5 [") for line in table)

@@ -16,8 +16,8 @@ def test_the_numbers_are_those_of_the_console(tmp_path, monkeypatch):
     run = recorded_runs.alterations(tmp_path)
     page, console = shown(material(run)), " ".join(run_report.report(run, tables=True).split())
     assert page.faults == []
-    assert "probability claimed 0.650" in page.said
-    assert "probability claimed │ 0.650" in console
+    assert "estimated probability 0.650" in page.said
+    assert "estimated probability │ 0.650" in console
     score = "Held-out score of the untouched rows: none, as no row was held out"
     assert score in page.said
     assert score in console

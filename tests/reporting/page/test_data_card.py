@@ -37,7 +37,7 @@ def test_units_and_nested_values(tmp_path):
     assert "GCS 3 13 15 points" in said
     assert "splits patients train 5 test 2" in said
     assert "levels a: 1, 2; b: 3" in said
-    assert "kept aside 0" in said
+    assert "rows held out to score the method 0" in said
 
 
 def test_long_values_are_cut(tmp_path):

@@ -51,8 +51,8 @@ def test_known_figures_come_first_and_others_keep_their_name(folder):
 @pytest.mark.parametrize(
     ("run", "name", "title", "point"),
     [
-        ("sepsis_run", "patient", "The episode with", "Each point is an episode:"),
-        ("machine_run", "machine", "The machine with", "Each point is one machine:"),
+        ("sepsis_run", "patient", "The episodes with", "Each point is an episode:"),
+        ("machine_run", "machine", "The machines with", "Each point is one machine:"),
     ],
 )
 def test_figures_of_episodes_are_told_in_the_words_of_the_run(run, name, title, point, request):
@@ -61,7 +61,7 @@ def test_figures_of_episodes_are_told_in_the_words_of_the_run(run, name, title, 
     for each in (name, "outcomes"):
         (found / f"figures/{each}.png").write_bytes(TINY)
     said = shown(found).said
-    assert f"{title} the largest predicted improvement." in said
+    assert f"{title} the largest, the median and the smallest predicted improvement." in said
     assert point in said
     assert not re.search(r"[{}]", said)
 

@@ -24,7 +24,7 @@ def test_runs_stand_side_by_side(tmp_path):
         "cme table cme 3 2 1 with a recommendation, 1 refused",
         "ann cme set rate 0.3 0.600 0.800 [0.700, 0.900] ann care set rate 0.3 0.600 0.850 [0.750, 0.900]",
         "bob cme refused 0.500 -",
-        "probability claimed 0.650 0.675",
+        "estimated probability 0.650 0.675",
         "observational data (all 2 runs)",
         "cme: 1 case with warnings, which its own report lists.",
         "command rehearsal decide table.csv",

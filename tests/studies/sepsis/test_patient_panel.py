@@ -1,7 +1,7 @@
 import pytest
 
-from rehearsal_torch.reporting.figures.patient_trajectory import changed, draw
 from rehearsal_torch.reporting.style import Dose, Wording, drawing
+from rehearsal_torch.studies.sepsis.patient_panel import changed, draw
 from tests.conftest import decision
 
 WORDS = Wording("SOFA", -1.0, "points", "4 h", (Dose("V", "vasopressor", ""), Dose("F", "fluids", "")))
