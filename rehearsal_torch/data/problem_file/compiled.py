@@ -60,6 +60,7 @@ class WrittenProblem:
         variables: What the file says of each variable.
         costs: The weights of changes, for actions that have one.
         findings: The file's lines, and warnings so far.
+        method: The method that the file names; None if it names none.
     """
 
     source: str
@@ -71,6 +72,7 @@ class WrittenProblem:
     variables: Mapping[str, VariableForm]
     costs: Mapping[str, float]
     findings: Findings
+    method: str | None = None
 
 
 def written_problem(path: str | Path | None) -> WrittenProblem:
@@ -159,7 +161,16 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     if made is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
     return WrittenProblem(
-        found.source, made.to_plain(), rows, cases, identity, ranges, variables, costs(variables), found
+        found.source,
+        made.to_plain(),
+        rows,
+        cases,
+        identity,
+        ranges,
+        variables,
+        costs(variables),
+        found,
+        form.get("method"),
     )
 
 

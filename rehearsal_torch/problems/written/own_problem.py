@@ -53,6 +53,10 @@ class OwnProblem(RehearsalTable):
         found = {name: numbers_of(frame[name]) for name in self.task.box.names if name in frame.columns}
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
+    def method_named(self) -> str | None:
+        """The file's ``method``."""
+        return self.problem.method
+
     def notes(self) -> Sequence[str]:
         """What the reader detected, what the desired region asks for, and what no action means."""
         return (*super().notes(), *self._meaning())
