@@ -70,9 +70,9 @@ def sentences(choice: Choice) -> list[str]:
             "error, and could not be taken."
         )
     told += [f"{each.method} does not apply: {each.reason}." for each in choice.standings if not each.applies]
-    idle = [each for each in choice.standings if each.applies and not each.compared]
+    idle = [each.method for each in choice.standings if each.applies and not each.compared]
     if idle:
-        told.append("Not compared: " + "; ".join(f"{each.method} ({each.reason})" for each in idle) + ".")
+        told.append(f"Not compared, for the reasons in the table of the choice: {', '.join(idle)}.")
     return [*told, MEANING]
 
 

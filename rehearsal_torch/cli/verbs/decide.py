@@ -150,7 +150,7 @@ def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str
     kept = [
         text
         for text in current_overrides(run["overrides"], folder)
-        if not text.startswith(("decision=", "search", "checkpoint=", "shard"))
+        if not text.startswith(("decision=", "choose", "search", "checkpoint=", "shard"))
     ]
     first = {"rehearse": "care", "optimise": "ucb", "look_back": "greedy"}[problem.kind]
     other = next(name for name in (first, *USUAL[problem.kind]) if name != tried)
