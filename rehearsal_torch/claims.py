@@ -35,7 +35,7 @@ worlds.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,8 +47,9 @@ from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.candidates import Candidates, estimates
-from rehearsal_torch.objectives.objective import AlterationObjective, normal_quantile, objective_for
+from rehearsal_torch.objectives.candidates import estimates
+from rehearsal_torch.objectives.objective import normal_quantile
+from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -202,7 +203,8 @@ class CrossFittedClaims:
         found: list[Tensor] = []
         draws: list[int | None] = []
         for model in models:
-            points, draws = estimates(_objective(self.objective, model, cases), decisions)
+            made = alterations_for(self.objective, model, cases)
+            points, draws = estimates(made, decisions)
             found.append(points)
         return torch.stack(found), draws
 
@@ -246,7 +248,7 @@ def cross_fitted(
     """
     folds = _parted(table, units, count, seed)
     places = torch.randperm(len(table), generator=generator(seed))[:reference]
-    cases = _cases(table, task, places)
+    cases = row_cases(table, task, places)
     eager = copy(search)
     eager.declines = False
     complements, others, excess, parts = [], [], [], []
@@ -254,7 +256,7 @@ def cross_fitted(
         if told is not None:
             told(f"claims: fold {fold.index + 1} of {count}, two fits and two searches")
         try:
-            most, few = (fitted(_rows(table, rows)) for rows in (fold.train, fold.held_out))
+            most, few = (fitted(part_of(table, rows)) for rows in (fold.train, fold.held_out))
         except ValueError as error:
             raise ValueError(
                 f"claims=cross_fitted: fold {fold.index + 1} of {count} ({len(fold.held_out)} rows) cannot "
@@ -299,41 +301,6 @@ def _parted(table: Table, units: Sequence[str] | None, count: int, seed: int) ->
     return folds
 
 
-def _rows(table: Table, rows: Tensor) -> Table:
-    return Table(table.names, table.values[rows], table.altered[rows])
-
-
-def _cases(table: Table, task: RehearsalTask, rows: Tensor) -> list[RehearsalCase]:
-    """Rows as cases: their contexts, and the actions of the task."""
-    contexts = table.columns(task.context)[rows]
-    return [
-        RehearsalCase(
-            f"row {int(row)}",
-            dict(zip(task.context, context.unbind(), strict=True)),
-            task.box.bounds(),
-            levels=task.box.levels,
-        )
-        for row, context in zip(rows.tolist(), contexts, strict=True)
-    ]
-
-
-def _objective(
-    objective: Callable[..., Any], model: Surrogate, cases: Sequence[RehearsalCase]
-) -> Candidates[AlterationObjective]:
-    """The objective of a batch of cases under one of the models.
-
-    Raises:
-        TypeError: if it cannot appraise a given action.
-    """
-    made = objective_for(objective, model, cases)
-    if not isinstance(made, Candidates):
-        raise TypeError(
-            f"claims=cross_fitted needs an objective that appraises given actions (an AlterationObjective); "
-            f"got {type(made).__name__}: use claims=in_sample"
-        )
-    return made
-
-
 def _excess(
     chooser: Surrogate,
     judge: Surrogate,
@@ -346,12 +313,11 @@ def _excess(
     """
     size = search.batch_size if isinstance(search, BatchSearch) else 1
     found = []
-    for batch in _batches(cases, size):
-        own = _objective(objective, chooser, batch)
+    for batch in in_batches(cases, size):
+        own = alterations_for(objective, chooser, batch)
         decisions = search.batch_search(own) if isinstance(search, BatchSearch) else [search(own)]
-        found.append(
-            estimates(own, decisions)[0] - estimates(_objective(objective, judge, batch), decisions)[0]
-        )
+        other = alterations_for(objective, judge, batch)
+        found.append(estimates(own, decisions)[0] - estimates(other, decisions)[0])
     return float(torch.cat(found).nanmean().nan_to_num(0.0))
 
 
@@ -360,7 +326,7 @@ def _untouched(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """See `Untouched`, for the held-out rows of a fold."""
     desired = task.region.contains(table.columns(task.outcomes)[fold.train]).to(torch.float64)
-    found = untouched_rows(model, objective, _rows(table, fold.held_out), task, float(desired.mean()))
+    found = untouched_rows(model, objective, part_of(table, fold.held_out), task, float(desired.mean()))
     return fold.held_out, found.desired, found.predicted, found.constant
 
 
@@ -381,8 +347,8 @@ def untouched_rows(
     """
     predicted: list[float] = []
     rows = torch.arange(len(table))
-    for batch in _batches(_cases(table, task, rows), AT_ONCE):
-        one = _objective(objective, model, batch).whole[0]
+    for batch in in_batches(row_cases(table, task, rows), AT_ONCE):
+        one = alterations_for(objective, model, batch).whole[0]
         baselines = [each.baseline for each in one.appraise(one.starts(1)[0])]
         predicted += [math.nan if each is None else each.point for each in baselines]
     return Untouched(
@@ -391,7 +357,3 @@ def untouched_rows(
         torch.tensor(predicted, dtype=torch.float64),
         torch.full((len(table),), constant, dtype=torch.float64),
     )
-
-
-def _batches(cases: Sequence[RehearsalCase], size: int) -> Iterator[Sequence[RehearsalCase]]:
-    return (cases[start : start + size] for start in range(0, len(cases), size))

@@ -7,6 +7,7 @@
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object per decision, written as soon as it is made; in an online run, with the
                       world's response
+    method_choice.csv, method_choice.json    with decision=auto: the methods compared, and the one taken
     truth.csv         the comparison with a known truth
     surrogate.csv     of trials: the learnt surrogate as curves
     checkpoint/       the fitted surrogate

@@ -9,6 +9,7 @@ progress is one line, for trials with what came of the last one.
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from rehearsal_torch.run_folder import RunFolder
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.loop import Claims
+    from rehearsal_torch.method_choice.noted import Noted
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
@@ -126,7 +128,13 @@ def played(
 
 
 def decide(
-    run: Run, folder: RunFolder, surrogate: "Surrogate", *, limit: int | None = None, sweep: bool = False
+    run: Run,
+    folder: RunFolder,
+    surrogate: "Surrogate",
+    *,
+    limit: int | None = None,
+    sweep: bool = False,
+    choice: "Noted | None" = None,
 ) -> int:
     """Decides for the cases of a run that are still undecided.
 
@@ -136,6 +144,7 @@ def decide(
         surrogate: The fitted surrogate.
         limit: The maximum number of cases over all shards; None for all.
         sweep: Whether the job is part of a sweep.
+        choice: What decisions say of the choice of the method; None if it was not chosen from the rows.
 
     Returns:
         The number of decisions in the folder.
@@ -163,6 +172,7 @@ def decide(
     told = None if sweep or asked(run.config, "quiet") else partial(print, file=sys.stderr, flush=True)
     claims: Claims | None = claimed(run, folder, told) if planned else None
     claims = judged_by_graphs(run, surrogate, run.config.get("graphs"), claims, told) if planned else None
+    claims = claims if choice is None else replace(choice, claims=claims)
     with as_user_error("deciding"):
         made = played(
             run,

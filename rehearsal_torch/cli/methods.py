@@ -32,8 +32,8 @@ def surrogate_class(method: str) -> type[Any]:
 
 
 def methods_with(surrogate: type[Any]) -> list[str]:
-    """The methods whose surrogate is of a class, in alphabetical order."""
-    return [name for name in all_methods() if surrogate_class(name) is surrogate]
+    """The methods whose surrogate is of a class, in alphabetical order; without `auto`, which has none."""
+    return [name for name in all_methods() if name != "auto" and surrogate_class(name) is surrogate]
 
 
 def _node(surrogate: str) -> dict[str, Any]:

@@ -101,8 +101,15 @@ def build(config: DictConfig, problem: "Problem | None" = None) -> Run:
 
     Raises:
         UserError: if a part is missing or refuses its values, parts are of different kinds, the graphs that
-            may be true cannot be used, or an online run is impossible.
+            may be true cannot be used, an online run is impossible, or the method has yet to be chosen.
     """
+    if "choose" in config:
+        raise UserError(
+            "auto takes one of the methods by the rows: it decides for cases of a table, and is no method "
+            "that is fitted, or compared with others, by itself",
+            "decision=auto",
+            "Use it with decide or train, or name a method",
+        )
     seed_and_use_one_thread(int(config.seed))
     method = None if _left_to_the_task(config) else method_of(config)
     problem = problem_of(config) if problem is None else problem

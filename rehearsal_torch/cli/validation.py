@@ -52,6 +52,7 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
             "Choose by=patient, unless a comparison requires the other",
         )
     _claims(config)
+    _choice(config, typed)
     _whole("shards", config.shards, 1, optional=False)
     _whole("shard", config.shard, 0, optional=False)
     shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {
@@ -148,6 +149,26 @@ def _claims(config: DictConfig) -> None:
             "cross-fitted claims need fits to parts of the rows, and a checkpoint holds one fit",
             "claims=cross_fitted",
             "Leave checkpoint= out, so that the surrogate is fitted here",
+        )
+
+
+def _choice(config: DictConfig, typed: Sequence[str]) -> None:
+    """Checks what is typed beside decision=auto, which compares methods with their own settings."""
+    if "choose" not in config:
+        return
+    parts = ("surrogate", "objective", "search", "certificate")
+    given = next((text for text in typed if text.lstrip("+~").startswith(parts)), None)
+    if given is not None:
+        raise UserError(
+            f"methods are compared with their own settings, so that {given} would belong to none of them",
+            "decision=auto",
+            "Leave it out, or name the method that it is for",
+        )
+    if config.learn or config.checkpoint is not None:
+        raise UserError(
+            "methods are compared on the rows of a table, each fitted several times",
+            "decision=auto",
+            f"Leave {'learn=' if config.learn else 'checkpoint='} out, or name a method",
         )
 
 

@@ -83,6 +83,10 @@ class Problem(ABC):
         """
         return None
 
+    def method_named(self) -> str | None:
+        """The method that the problem itself asks for, such as "auto"; None by default."""
+        return None
+
     def episodes(self, split: str = "train") -> Sequence[Episode] | None:  # noqa: ARG002
         """The episodes of a split; None if the observations are not episodes.
 

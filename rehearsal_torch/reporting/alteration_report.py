@@ -10,7 +10,7 @@ from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth
 from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
-from rehearsal_torch.reporting import decision_table, untouched_score
+from rehearsal_torch.reporting import decision_table, method_choice, untouched_score
 from rehearsal_torch.reporting.figures import (
     online_panels,
     overturning_strength,
@@ -41,6 +41,7 @@ def tables(run: Recorded) -> str:
         lines.append(f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; {late}")
     if score := untouched_score.line(run):
         lines.append(score)
+    lines += method_choice.text(run)
     # What is said of the graph, every decision says itself.
     lines += [each for each in run.cautions if not each.startswith("caution: graph")]
     return "\n".join(lines)

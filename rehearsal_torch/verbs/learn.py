@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.method_choice.rule import Choice
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
     from rehearsal_torch.reporting.untouched_score import UntouchedScore
     from rehearsal_torch.verbs.configured import Method
@@ -44,7 +45,8 @@ def learn(
     Args:
         table: Observations, as for `rehearse`.
         task: Graph, context, box and region, as for `rehearse`.
-        method: The name of a file in ``conf/decision``, as for `rehearse`.
+        method: The name of a file in ``conf/decision``, as for `rehearse`; "auto" takes one by the rows, and
+            the model's `choice` says why.
         seed: Determines all random draws.
         settings: Overrides of the method's configuration, as for `rehearse`;
             ``**{"dataset.validation": 0.2}`` holds a fifth of the rows out, and the model's card says how
@@ -68,13 +70,14 @@ def learn(
     with in_words(), undisturbed():
         from rehearsal_torch.verbs.rehearsed import untouched_score
 
-        config, chosen = request.configured()
+        config, found = request.configured()
         problem = request.problem(config)
         for sentence in problem.notes():
             warnings.warn(sentence, RequestWarning, stacklevel=2)
+        request, config, chosen, choice = request.settled(config, found, problem)
         surrogate = learnt(config, problem, chosen)
         score = untouched_score(problem, surrogate, chosen.objective)
-        return model_of(request, config, chosen, problem, surrogate, score)
+        return model_of(request, config, chosen, problem, surrogate, score, choice)
 
 
 def model_of(
@@ -84,6 +87,7 @@ def model_of(
     problem: "RehearsalTable",
     surrogate: Any,
     score: "UntouchedScore | None",
+    choice: "Choice | None" = None,
 ) -> "RehearsalModel":
     """The model of a fit.
 
@@ -94,6 +98,7 @@ def model_of(
         problem: The rows and the task.
         surrogate: The fitted surrogate.
         score: The held-out score of untouched rows; None if it was not measured.
+        choice: The choice of the method from the rows; None if it was asked for by name.
     """
     from rehearsal_torch.surrogates.overturning import Overturning
     from rehearsal_torch.verbs.explaining.fitted_rows import FittedRows
@@ -103,6 +108,8 @@ def model_of(
     whole = plain(config)
     overturning = Overturning(problem.task, problem.observations)
     nodes = {name: whole[name] for name in NODES}
-    card = partial(model_card, problem, request.method, request.seed, request.settings, score)
+    card = partial(model_card, problem, request.method, request.seed, request.settings, score, choice)
     rows = FittedRows(problem.observations, partial(under_graph, config, problem, method))
-    return RehearsalModel(surrogate, method, nodes, request.method, request.seed, overturning, card, rows)
+    return RehearsalModel(
+        surrogate, method, nodes, request.method, request.seed, overturning, card, rows, choice
+    )

@@ -68,7 +68,7 @@ class LookedBack(Decision):
         return pd.DataFrame(rows, columns=heads)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws the observed course and the one under the decision, with an arrow for each changed dose.
+        """Draws the observed course and the one under the decision, with the changed steps shaded.
 
         Args:
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
@@ -76,7 +76,7 @@ class LookedBack(Decision):
         Returns:
             The axes.
         """
-        from rehearsal_torch.reporting.figures.patient_trajectory import draw_into
+        from rehearsal_torch.reporting.figures.courses import draw_into
 
         with drawing():
             if ax is None:

@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from rehearsal_torch.method_choice.words import sentences
+
 if TYPE_CHECKING:
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
+    from rehearsal_torch.method_choice.rule import Choice
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
     from rehearsal_torch.reporting.untouched_score import UntouchedScore
 
@@ -51,6 +54,7 @@ def model_card(
     seed: int,
     settings: Mapping[str, object],
     score: "UntouchedScore | None" = None,
+    choice: "Choice | None" = None,
 ) -> dict[str, Any]:
     """The card, as plain data.
 
@@ -60,6 +64,7 @@ def model_card(
         seed: The seed of the fit and of decisions.
         settings: Overrides of the method's configuration.
         score: The held-out score of untouched rows; None if it was not measured.
+        choice: The choice of the method from the rows; None if it was asked for by name.
     """
     data = {name: value for name, value in problem.card().items() if name != "cases"}
     return {
@@ -67,6 +72,7 @@ def model_card(
         "limits": list(LIMITS),
         "held_out": UNMEASURED if score is None else {"brier": _brier(score), "in words": score.line()},
         "method": method,
+        **({} if choice is None else {"method_choice": sentences(choice)}),
         "seed": seed,
         "settings": {name: _plain(value) for name, value in settings.items()},
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},

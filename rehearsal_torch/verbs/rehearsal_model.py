@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.decision import RehearsalCase
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.method_choice.rule import Choice
     from rehearsal_torch.surrogates.overturning import Overturning
     from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
     from rehearsal_torch.verbs.configured import Method
@@ -51,6 +52,8 @@ class RehearsalModel:
         overturning: What would overturn a recommendation.
         described: Returns the card.
         past: The rows of the fit; None for a saved model, which holds none.
+        choice: The choice of the method from the rows (`method_choice.rule`); None if it was asked for by
+            name, or the model was loaded, whose card then has the sentences.
     """
 
     surrogate: "RehearsalSurrogate" = field(repr=False)
@@ -61,6 +64,7 @@ class RehearsalModel:
     overturning: "Overturning" = field(repr=False)
     described: Callable[[], Mapping[str, Any]] = field(repr=False)
     past: "FittedRows | None" = field(default=None, repr=False)
+    choice: "Choice | None" = field(default=None, repr=False)
 
     @property
     def task(self) -> "RehearsalTask":

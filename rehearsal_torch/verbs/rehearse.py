@@ -55,7 +55,8 @@ def rehearse(
             table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
             `table`.
         method: The name of a file in ``conf/decision``, such as "cme_stack" (the default), "cme",
-            "care" or "none".
+            "care" or "none"; "auto" compares those that apply on the rows, and takes the simplest within one
+            standard error of the best: `model.choice` of what is returned, and each trace, say why.
         seed: Determines all random draws.
         workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
         claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
@@ -91,20 +92,25 @@ def rehearse(
     request = Request.of(table, task, method, seed, settings)
     with in_words(), undisturbed():
         from rehearsal_torch.graphs.graph_class import graph_class
+        from rehearsal_torch.method_choice.noted import Noted
+        from rehearsal_torch.method_choice.words import sentences
         from rehearsal_torch.verbs.rehearsed import Rehearsed, untouched_score
 
         check_method(method, "rehearse")
         with as_user_error("graphs"):
             known = None if graphs is None else graph_class(graphs)
-        config, chosen = request.configured()
+        config, found = request.configured()
         problem = request.problem(config, cases)
         for sentence in problem.notes():
             warnings.warn(sentence, RequestWarning, stacklevel=2)
+        request, config, chosen, choice = request.settled(config, found, problem)
         surrogate = learnt(config, problem, chosen)
         others = judged(config, problem, chosen) if claims == "cross_fitted" else None
         under = over_graphs(config, problem, chosen, surrogate, known, others)
+        if choice is not None:
+            under = Noted(choice.chosen, sentences(choice)[0], under)
         made = decisions(problem, surrogate, chosen, seed, workers, under)
         score = untouched_score(problem, surrogate, chosen.objective, others)
         every = [problem.case(index) for index in range(problem.count())]
-        model = model_of(request, config, chosen, problem, surrogate, score)
+        model = model_of(request, config, chosen, problem, surrogate, score, choice)
         return Rehearsed(made, score, every, labels_of(table if cases is None else cases), model)

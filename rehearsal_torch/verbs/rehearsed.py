@@ -66,7 +66,14 @@ class Rehearsed(Decisions):
         return NONE if self.untouched is None else self.untouched.line()
 
     def _sentences(self) -> list[str]:
-        return [*super()._sentences(), *([] if self.untouched is None else [self.untouched.line()])]
+        from rehearsal_torch.method_choice.words import sentence
+
+        chosen = None if self.model is None else self.model.choice
+        return [
+            *super()._sentences(),
+            *([] if chosen is None else [sentence(chosen)]),
+            *([] if self.untouched is None else [self.untouched.line()]),
+        ]
 
 
 def untouched_score(

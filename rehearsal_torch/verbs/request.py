@@ -1,12 +1,14 @@
 """What a rehearsal is asked for: rows, task and cases in any of their forms, checked before a fit."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from rehearsal_torch.cli.choice.choosing import choose
+from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE
 from rehearsal_torch.verbs.configured import configuration, method_of
 from rehearsal_torch.verbs.methods import RequestError, check_method
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.method_choice.rule import Choice
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
     from rehearsal_torch.verbs.configured import Method
 
@@ -65,8 +68,8 @@ class Request:
             _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
         return cls(rows, written, method, seed, settings)
 
-    def configured(self) -> "tuple[DictConfig, Method]":
-        """The method's configuration, and the method.
+    def configured(self) -> "tuple[DictConfig, Method | None]":
+        """The method's configuration, and the method; None for "auto", which has yet to take one.
 
         Raises:
             RequestError: if there is no such method or setting, or the method is for other problems.
@@ -74,8 +77,33 @@ class Request:
         """
         check_method(self.method, "rehearse")
         typed = ["+experiment=own_table", f"decision={self.method}", f"seed={self.seed}"]
+        if self.method == AUTO:
+            return configuration(typed, self.settings, (CHOOSE, "dataset")), None
         config = configuration(typed, self.settings, GROUPS)
         return config, method_of(config)
+
+    def settled(
+        self, config: "DictConfig", method: "Method | None", problem: "RehearsalTable"
+    ) -> "tuple[Request, DictConfig, Method, Choice | None]":
+        """The request with a method, its configuration, the method, and the choice among those that apply;
+        None where a method was asked for.
+
+        Args:
+            config: As `configured` returned it.
+            method: The same.
+            problem: The rows and the task.
+
+        Raises:
+            UserError: if nothing can be chosen.
+        """
+        if method is not None:
+            return self, config, method, None
+        choice = choose(config, problem)
+        kept = {key: value for key, value in self.settings.items() if not key.startswith(f"{CHOOSE}.")}
+        request = replace(self, method=choice.chosen, settings=kept)
+        config, method = request.configured()
+        assert method is not None
+        return request, config, method, choice
 
     def problem(self, config: "DictConfig", cases: Any = None) -> "RehearsalTable":
         """The rows with the task and the cases; without cases, every row is one.

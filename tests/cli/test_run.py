@@ -95,3 +95,8 @@ def test_configurations_with_a_constructor_of_candidate_sets_name_the_objective(
     objective = method_of(config).objective
     assert class_of(objective) is made_of
     assert settings_of(objective) == {"level": 0.8}
+
+
+def test_auto_is_refused_where_no_method_was_taken():
+    with pytest.raises(UserError, match=r"decision=auto: auto takes one of the methods by the rows"):
+        build(configured("dataset=bank", "dataset.size.rows=30", "decision=auto"))

@@ -128,3 +128,14 @@ def test_cross_fitted_claims_need_fits_of_their_own(tmp_path):
     words = refused("+experiment=auf", "claims=cross_fitted", f"checkpoint={tmp_path}", **decide)
     assert "a checkpoint holds one fit" in words
     checked("+experiment=auf", "claims=cross_fitted", **decide)
+
+
+def test_auto_compares_methods_with_their_own_settings_and_rows(tmp_path):
+    auto = ("dataset=bank", "decision=auto")
+    checked(*auto, "choose.cases=5", script="decide")
+    words = refused(*auto, "objective.indicator.caution=0", script="decide")
+    assert words.startswith("decision=auto: methods are compared with their own settings, so that objective.")
+    assert "decision=auto: methods are compared on the rows" in refused(*auto, "learn=true", script="decide")
+    (tmp_path / "config.yaml").write_text("surrogate: {}\n")
+    given = f"checkpoint={tmp_path}"
+    assert "Leave checkpoint= out, or name a method" in refused(*auto, given, script="decide")

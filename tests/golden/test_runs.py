@@ -14,7 +14,7 @@ TOLD = {"check", "init", "report"}
 ELSEWHERE = {
     "dataset": {"mimic", "yes_no", "visits", "classes", "problem", "episodes", "machines"},
     "experiment": {"mimic", "own_problem", "own_episodes"},
-    "decision": {"outcome_regression", "qkg", "qlogei", "qlognei", "qucb"},
+    "decision": {"auto", "outcome_regression", "qkg", "qlogei", "qlognei", "qucb"},
     "surrogate": {"outcome_regression"},
 }
 

@@ -19,7 +19,10 @@ LAYERS = (
     {"objectives"},
     {"search"},
     {"training", "certificate", "credible_bound"},
-    {"checkpoint", "round_line", "run_folder", "workers", "claims", "member_graphs", "loop", "adapters"},
+    {
+        *("adapters", "checkpoint", "claims", "loop", "member_graphs", "method_choice", "round_line"),
+        *("row_cases", "run_folder", "workers"),
+    },
     {"evaluation"},
     {"reporting"},
     {"cli"},

@@ -42,7 +42,7 @@ def test_the_job_is_that_of_the_surrogates_class():
         (
             "greedy",
             "rehearse",
-            r"'greedy' decides for episodes \(rt.look_back\); .* choose one of cme_stack, care",
+            r"'greedy' decides for episodes \(rt.look_back\); .* choose one of cme_stack, auto, care",
         ),
         ("cme", "optimise", r"decides for cases of a table \(rt.rehearse\); .* choose one of excbo, eicf"),
         ("ucb", "look_back", r"decides for trials \(rt.CausalOptimiser\); .* one of branch_and_bound, astar"),

@@ -87,6 +87,25 @@ def test_claims_from_other_rows_are_those_of_the_command_and_change_no_action(fo
 
 
 @pytest.mark.slow
+def test_a_method_that_is_chosen_is_that_of_the_command_and_decides_as_by_name(folder):
+    limits = {"choose.repeats": 2, "choose.cases": 2}
+    found = rt.rehearse("table.csv", "task.yaml", "cases.csv", method="auto", **limits)
+    assert plain(found) == commanded(folder, "auto", limits)
+    choice = found.model.choice
+    record = json.loads((folder / "auto-0" / "method_choice.json").read_text())
+    assert (record["chosen"], record["bias"]) == (choice.chosen, choice.bias)
+    assert [each.trace["method"] for each in found] == [choice.chosen] * 2
+    assert record["sentences"][0].startswith(found[0].trace["method_choice"])
+    assert found[0].trace["method_choice"] in found._repr_html_()
+    named = rt.rehearse("table.csv", "task.yaml", "cases.csv", method=choice.chosen)
+    assert [each.estimate for each in named] == [each.estimate for each in found]
+    model = rt.learn("table.csv", "task.yaml", method="auto", **limits)
+    assert model.choice.standing("care").value == choice.standing("care").value
+    assert model.name == choice.chosen
+    assert model.card["method_choice"][0].startswith(f"auto took {choice.chosen}")
+
+
+@pytest.mark.slow
 def test_what_holds_table_task_and_cases_makes_no_difference(folder):
     frame = pd.read_csv("table.csv")
     table = rt.Table.observed(tuple(frame.columns), torch.from_numpy(frame.to_numpy().copy()))

@@ -3,8 +3,14 @@ import polars as pl
 import pytest
 
 import rehearsal_torch as rt
+from rehearsal_torch.method_choice.rule import chosen
+from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.problems.rehearsal.loan import Loan
+from rehearsal_torch.problems.world_size import SampleSize
+from rehearsal_torch.verbs import request as module
 from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.request import Request, check_workers, labels_of, rows_of
+from tests.method_choice.test_rule import NOTHING, found
 from tests.verbs.test_rehearse import TASK
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "y"])
@@ -57,3 +63,24 @@ def test_only_frames_of_pandas_have_labels():
     check_workers(2)
     with pytest.raises(RequestError, match="workers: expected a whole number of at least 1; got 0"):
         check_workers(0)
+
+
+def test_auto_takes_a_method_and_keeps_the_settings_of_the_data(monkeypatch):
+    rows = Loan(size=SampleSize(rows=80)).observations()
+    asked = Request.of(rows, TASK, "auto", 0, {"dataset.validation": 0.2, "choose.cases": 4})
+    config, method = asked.configured()
+    assert (method, config.choose.cases) == (None, 4)
+    given = found({"care": [0.6] * 4}, NOTHING)
+    monkeypatch.setattr(module, "choose", lambda config, problem: chosen(given, 200, SIMPLEST_FIRST))
+    request, config, method, choice = asked.settled(config, method, asked.problem(config))
+    assert (request.method, dict(request.settings)) == ("care", {"dataset.validation": 0.2})
+    assert (choice.chosen, "choose" in config) == ("care", False)
+    assert config.surrogate._target_.endswith("LinearStructural")
+    again = request.configured()
+    assert request.settled(*again, None) == (request, *again, None)
+
+
+def test_auto_takes_no_settings_of_a_method():
+    asked = Request.of(FRAME, TASK, "auto", 0, {"objective.caution": 1.0})
+    with pytest.raises(RequestError, match=r"'objective.caution' cannot be set here: expected .* choose"):
+        asked.configured()

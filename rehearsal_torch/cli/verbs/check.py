@@ -57,13 +57,17 @@ def check(options: Mapping[str, str]) -> int:
         raise UserError(
             "no problem file is given", "", f"For example: {spoken('check')} problem=problem.yaml"
         )
+    from rehearsal_torch.cli.choice.settled import wished
     from rehearsal_torch.problems.written.own_problem import OwnProblem
     from rehearsal_torch.problems.written.sample_warnings import warned
 
     path = options["problem"]
     try:
         problem = OwnProblem(path)
+        wished(problem)
         warnings = warned(problem)
+    except UserError as error:
+        raise UserError(error.what, f"{path}, method", error.remedy) from error
     except (ValueError, OSError) as error:
         print(
             str(error).replace("nothing was fitted", "nothing can be decided yet"),

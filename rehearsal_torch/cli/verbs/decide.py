@@ -12,7 +12,7 @@ from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
-from rehearsal_torch.cli.run_summary import asked, closing, described
+from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.files.forms import checked
@@ -64,7 +64,8 @@ def decide(config: DictConfig) -> None:
 def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.checkpoint import card, load
     from rehearsal_torch.cli import batch_decisions
-    from rehearsal_torch.cli.run import build, suits
+    from rehearsal_torch.cli.choice.settled import settled
+    from rehearsal_torch.cli.run import suits
     from rehearsal_torch.cli.verbs.fitting import compared, curved, fit
 
     if config.checkpoint is None and int(config.shards) > 1:
@@ -73,8 +74,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
             "checkpoint",
             "Train first, then give checkpoint=FOLDER",
         )
-    run = build(config)
-    fingerprint = described(run.problem, folder, sweep, run.config)
+    run, fingerprint, choice = settled(config, folder, sweep)
     if first := write_initial_design(run.problem, folder, run.seed):
         return first
     if config.checkpoint is None:
@@ -104,7 +104,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
                 flush=True,
             )
     suits(run, surrogate)
-    count = batch_decisions.decide(run, folder, surrogate, limit=config.limit, sweep=sweep)
+    count = batch_decisions.decide(run, folder, surrogate, limit=config.limit, sweep=sweep, choice=choice)
     if config.truth:
         compared(run, folder, surrogate)
     curved(run, folder, surrogate)
@@ -154,7 +154,7 @@ def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str
     kept = [
         text
         for text in current_overrides(run["overrides"], folder)
-        if not text.startswith(("decision=", "search", "checkpoint=", "shard"))
+        if not text.startswith(("decision=", "choose", "search", "checkpoint=", "shard"))
     ]
     first = {"rehearse": "care", "optimise": "ucb", "look_back": "greedy"}[problem.kind]
     other = next(name for name in (first, *USUAL[problem.kind]) if name != tried)

@@ -6,7 +6,7 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
-from rehearsal_torch.cli.run_summary import asked, closing, described
+from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.run_folder import RunFolder
 
@@ -18,14 +18,13 @@ def train(config: DictConfig) -> None:
 
 def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from rehearsal_torch.cli.batch_decisions import decide
-    from rehearsal_torch.cli.run import build
+    from rehearsal_torch.cli.choice.settled import settled
     from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted
 
-    run = build(config)
-    described(run.problem, folder, sweep, run.config)
+    run, _, choice = settled(config, folder, sweep)
     surrogate = fit(run, folder)
     limit = int(config.preview) if config.limit is None else int(config.limit)
-    count = decide(run, folder, surrogate, limit=limit, sweep=sweep)
+    count = decide(run, folder, surrogate, limit=limit, sweep=sweep, choice=choice)
     if config.truth:
         compared(run, folder, surrogate)
     curved(run, folder, surrogate)

@@ -61,6 +61,7 @@ class WrittenProblem:
         variables: What the file says of each variable.
         costs: The weights of changes, for actions that have one.
         findings: The file's lines, and warnings so far.
+        method: The method that the file names; None if it names none.
     """
 
     source: str
@@ -73,6 +74,7 @@ class WrittenProblem:
     variables: Mapping[str, VariableForm]
     costs: Mapping[str, float]
     findings: Findings
+    method: str | None = None
 
 
 def written_problem(path: str | Path | None) -> WrittenProblem:
@@ -172,6 +174,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
         variables,
         costs(variables),
         found,
+        form.get("method"),
     )
 
 

@@ -219,6 +219,9 @@ class ProblemForm(Schema):
         Any, WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "string"}}})
     ] = Field(default=None, description="sets of actions that may be set jointly; each alone by default")
     unit: Name | None = Field(default=None, description="the column that says which rows belong together")
+    method: Name | None = Field(
+        default=None, description="the method that decides: auto, or a name that decision= takes"
+    )
 
 
 def problem_schema() -> dict[str, Any]:

@@ -44,6 +44,10 @@ class OwnProblem(RehearsalTable):
             every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
             self.present = [every[place] for place in self._places]
 
+    def method_named(self) -> str | None:
+        """The file's ``method``."""
+        return self.problem.method
+
     def wording(self) -> Mapping[str, Any]:
         """The units of the variables, where the file has some."""
         units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}

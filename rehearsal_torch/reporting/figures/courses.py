@@ -66,6 +66,21 @@ def draw(shown: Sequence[tuple[str, Decided]], count: int, words: Wording) -> Fi
     return figure
 
 
+def draw_into(axes: Axes, one: Decided, words: Wording) -> None:
+    """Draws the course of the outcome of one unit, with the changed steps shaded, into given axes; to be
+    called within `drawing`.
+
+    Args:
+        axes: Where to draw.
+        one: The ``identity`` of the unit and the ``trajectory`` of its decision.
+        words: Names and units.
+    """
+    _outcome(axes, one, words)
+    _shaded(axes, one)
+    axes.set(xlabel=words.time, title=_title("", one, 1, words))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
 def changed(one: Decided) -> list[int]:
     """The time steps at which an action differs from the observed one."""
     trajectory = one["trajectory"]

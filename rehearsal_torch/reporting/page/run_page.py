@@ -8,6 +8,7 @@ comes from the files of the folder. By default no rows are shown but the cases d
 from pathlib import Path
 
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.reporting import method_choice
 from rehearsal_torch.reporting.page.answers import answers, verdicts
 from rehearsal_torch.reporting.page.assumptions import assumptions
 from rehearsal_torch.reporting.page.cautions import cautions, notice
@@ -57,6 +58,7 @@ def page(of: Material) -> str:
         Section("answers", "What was asked, and the answers", answers(of)),
         Section("pictures", "Pictures of the run", pictures(of)),
         Section("why", "Why, and what would overturn it", why(of)),
+        Section("method", "Which method, and why", method_choice.section(of.run)),
         Section("comparison", "Comparisons", comparison(of)),
         Section("assumptions", "Assumptions", assumptions(of)),
         Section("data", "The data", data_card(of)),

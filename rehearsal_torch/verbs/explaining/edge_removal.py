@@ -8,9 +8,9 @@ the graph without it is taken for true:
     another fit          the method is fitted again under the graph, and judges the same action
 
 A recommendation stands if the gain, its estimate minus that for no action (or for the present values, where
-they are known), is positive; no action stands if it is not. An edge into variables that are joined by bi-directional edges goes into all of them, and is taken
-out as a whole. At most so many distinct fits are made as the caller allows; the edges that would need a
-further one are reported as not checked.
+they are known), is positive; no action stands if it is not. An edge into variables that are joined by
+bi-directional edges goes into all of them, and is taken out as a whole. At most so many distinct fits are
+made as the caller allows; the edges that would need a further one are reported as not checked.
 
 Source: ours; after Maathuis, Kalisch and Buehlmann (2009) (effects over several graphs).
 """

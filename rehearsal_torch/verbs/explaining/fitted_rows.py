@@ -51,6 +51,8 @@ def rows_again(model: "RehearsalModel", table: Any) -> FittedRows:
     """
     request = Request.of(table, model.task, model.name, model.seed, _kept(model.card.get("settings")))
     config, method = request.configured()
+    # A model is called by the method that decides, also where that was chosen from the rows.
+    assert method is not None
     with open_dict(config):
         config.surrogate = {**model.nodes["surrogate"], "task": model.task.to_plain()}
     problem = request.problem(config)

@@ -47,6 +47,7 @@ def test_in_foresight_another_method_fits_a_surrogate_of_its_own(after, decision
         f"decision={decision}",
         "surrogate.task=null",
         "objective.caution=1",
+        "choose.cases=3",
         "search=no_action",
         "checkpoint=there",
         "seed=3",

@@ -1,0 +1,70 @@
+"""Which methods apply to a problem: those that can be built for its task and its rows.
+
+What a method needs (a graph without a hidden cause beside an arrow, a posterior, costs) is known to its
+surrogate, objective and search alone. Each method is therefore built as for a run, up to the fit, and what it
+answers is the reason. What only a fit shows, the comparison adds.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from omegaconf import DictConfig
+
+from rehearsal_torch.cli.choice.preset import AUTO, with_method
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.methods import all_methods, surrogate_class
+from rehearsal_torch.cli.run import Run, build, suits
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.method_choice.candidate import Candidate
+    from rehearsal_torch.method_choice.rule import Standing
+    from rehearsal_torch.problems.problem import Problem
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+
+
+def applicable(config: DictConfig, problem: "Problem") -> "tuple[list[Candidate], list[Standing]]":
+    """The methods to compare, simplest first, and all others with the reason.
+
+    Args:
+        config: The whole configuration.
+        problem: A problem of kind ``rehearse``.
+    """
+    from rehearsal_torch.method_choice.candidate import Candidate
+    from rehearsal_torch.method_choice.rule import NOTHING, Standing
+    from rehearsal_torch.method_choice.simplicity import NOT_COMPARED, PARTS, SIMPLEST_FIRST
+
+    candidates: list[Candidate] = []
+    others: list[Standing] = []
+    for name in (*SIMPLEST_FIRST, *NOT_COMPARED):
+        try:
+            run = build(with_method(config, name), problem)
+            suits(run, run.surrogate())
+        except (UserError, ValueError) as error:
+            others.append(Standing(name, False, False, _sentence(error)))
+            continue
+        if name in NOT_COMPARED:
+            others.append(Standing(name, True, False, NOT_COMPARED[name]))
+        elif name != NOTHING:
+            within = PARTS.get(name)
+            made = Candidate(name, partial(_fitted, run), run.objective, run.search, within)
+            candidates.append(made)
+    return candidates, others
+
+
+def rehearsing() -> Sequence[str]:
+    """All methods that decide for cases of a table, in alphabetical order."""
+    return [name for name in all_methods() if name != AUTO and surrogate_class(name).kind == "rehearse"]
+
+
+def _fitted(run: Run, table: "Table") -> "Surrogate":
+    from rehearsal_torch.training.fit import fit
+
+    return fit(run.surrogate(), table)
+
+
+def _sentence(error: Exception) -> str:
+    """What is wrong, without what to do about it."""
+    text = error.what if isinstance(error, UserError) else str(error)
+    return " ".join(text.split()).rstrip(".")

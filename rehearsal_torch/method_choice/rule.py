@@ -1,0 +1,237 @@
+"""The rule that takes a method: the simplest within one standard error of the best.
+
+1.  A method whose held-out predictions are worse than a constant, by more than one standard error of the
+    paired difference of Brier scores, is not taken.
+2.  Of the others, the best has the largest mean value of its decisions (`method_choice.comparison`).
+3.  Taken is the simplest (`method_choice.simplicity`) whose value lies at most one standard error below it.
+    Doing nothing takes part: where no method is better than it by more than one standard error, nothing is
+    done, and the sentence says so.
+
+Standard errors. For a difference of values d_jq in half j by judge q, with weights alpha_q of the judges and
+d_j = sum_q alpha_q d_jq,
+
+    SE^2 = (1 / J + 1) var_j d_j + sum_q alpha_q (mean_j d_jq - mean_j d_j)^2.
+
+The J halves of different splits share rows, so that var / J alone would be too small; the second term is what
+the judges disagree on. For a difference of Brier scores it is that of a weighted mean over units.
+
+The largest of several uncertain values is too large by chance. With m_j the best method of half j and m* the
+chosen one, its value is too large by about
+
+    bias = mean_j (v_{m_j, j} - v_{m*, j}),        at least 0,
+
+an upper estimate: the one-standard-error rule exploits less than taking the best does.
+
+Source: Breiman et al. (1984), Sec. 3.4.3 (the rule); Nadeau and Bengio (2003) (overlapping
+splits); Tibshirani and Tibshirani (2009) (the bias); the disagreement of judges is ours.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.method_choice.comparison import Compared
+from rehearsal_torch.method_choice.simplicity import place
+
+NOTHING = "none"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a method stands: a row of the table of a choice. Numbers are NaN for methods not compared.
+
+    Attributes:
+        method: Its name.
+        applies: Whether it can answer the task with these rows.
+        compared: Whether it was compared.
+        reason: Why it does not apply, or was not compared; else what its place in the order rests on.
+        value: Mean value of its decisions.
+        gain: Its value minus that of doing nothing.
+        gain_error: Standard error of the gain.
+        behind: The best value minus its own.
+        behind_error: Standard error of that difference.
+        brier: Brier score of held-out predictions at the actions that rows had.
+        brier_context: The same of its predictions by the context alone.
+        brier_constant: The same of a constant.
+        worse: Its score minus that of the constant.
+        worse_error: Standard error of that difference.
+        judges: Its weight in the panel that judges decisions.
+        seconds: Duration of its fits, predictions, decisions and judgements.
+        chosen: Whether it was taken.
+    """
+
+    method: str
+    applies: bool
+    compared: bool
+    reason: str
+    value: float = math.nan
+    gain: float = math.nan
+    gain_error: float = math.nan
+    behind: float = math.nan
+    behind_error: float = math.nan
+    brier: float = math.nan
+    brier_context: float = math.nan
+    brier_constant: float = math.nan
+    worse: float = math.nan
+    worse_error: float = math.nan
+    judges: float = math.nan
+    seconds: float = math.nan
+    chosen: bool = False
+
+    @property
+    def predicts(self) -> bool:
+        """Whether its predictions are not worse than a constant beyond one standard error."""
+        return math.isnan(self.worse) or self.worse <= self.worse_error
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which method was taken, and why.
+
+    Attributes:
+        chosen: The method that was taken.
+        best: The method with the largest value among those that predict.
+        standings: All methods: those compared, simplest first, then the others.
+        bias: By how much choosing makes the value of the chosen method too large, about.
+        rows: The number of rows that were compared.
+        of: The number of rows that there are.
+        cases: The number of cases in each half.
+        halves: J, the number of halves.
+    """
+
+    chosen: str
+    best: str
+    standings: tuple[Standing, ...] = field(repr=False)
+    bias: float
+    rows: int
+    of: int
+    cases: int
+    halves: int
+
+    def standing(self, method: str) -> Standing:
+        """The row of a method."""
+        return next(each for each in self.standings if each.method == method)
+
+
+def chosen(
+    found: Compared,
+    of: int,
+    reasons: Mapping[str, str],
+    others: Sequence[Standing] = (),
+    idle: bool = True,
+) -> Choice:
+    """The choice by the rule of this module.
+
+    Args:
+        found: The comparison.
+        of: The number of rows that there are.
+        reasons: Method to what its place in the order rests on.
+        others: The methods that were not compared.
+        idle: Whether doing nothing may be taken.
+
+    Raises:
+        ValueError: if it may not, and every method predicts worse than a constant.
+    """
+    names = (NOTHING, *found.methods)
+    judged = torch.cat([found.nothing[None], found.values])
+    values = judged @ found.panel
+    means = values.mean(1)
+    scores = _scores(found)
+    fit = [True, *(worse <= error for *_, worse, error in scores)]
+    best = max((row for row in range(len(names)) if fit[row]), key=lambda row: float(means[row]))
+    behind = [value_error(judged[best] - each, found.panel) for each in judged]
+    near = [row for row in range(len(names)) if fit[row] and float(means[best] - means[row]) <= behind[row]]
+    if not idle:
+        acting = [row for row in range(1, len(names)) if fit[row]]
+        if not acting:
+            raise ValueError(
+                f"{', '.join(found.methods)} predict held-out rows worse than a constant: name the method to "
+                "use it nevertheless, or ask for other variables"
+            )
+        near = [row for row in near if row] or [max(acting, key=lambda row: float(means[row]))]
+    taken = min(near, key=lambda row: place(names[row]))
+    allowed = values[torch.tensor(fit)]
+    bias = float((allowed.amax(0) - values[taken]).mean().clamp_min(0.0))
+    standings = []
+    for row, name in enumerate(names):
+        brier, context, constant, worse, error = scores[row - 1] if row else (math.nan,) * 5
+        standings.append(
+            Standing(
+                name,
+                applies=True,
+                compared=True,
+                reason=reasons[name],
+                value=float(means[row]),
+                gain=float(means[row] - means[0]),
+                gain_error=value_error(judged[row] - judged[0], found.panel),
+                behind=float(means[best] - means[row]),
+                behind_error=behind[row],
+                brier=brier,
+                brier_context=context,
+                brier_constant=constant,
+                worse=worse,
+                worse_error=error,
+                judges=float(found.panel[row - 1]) if row else math.nan,
+                seconds=found.seconds[name] if row else math.nan,
+                chosen=row == taken,
+            )
+        )
+    standings.sort(key=lambda each: place(each.method))
+    return Choice(
+        names[taken],
+        names[best],
+        (*standings, *others),
+        bias,
+        len(found.desired),
+        of,
+        found.cases,
+        values.shape[1],
+    )
+
+
+def value_error(difference: Tensor, panel: Tensor) -> float:
+    """Standard error of a mean difference of values over J halves that overlap.
+
+    Args:
+        difference: By half and judge, (J, q), J at least 2.
+        panel: The weights of the judges, (q,), with sum 1.
+    """
+    halves, judges = difference @ panel, difference.mean(0)
+    apart = (judges - halves.mean()).square() @ panel
+    return math.sqrt((1 / len(halves) + 1) * float(halves.var()) + float(apart))
+
+
+def unit_error(values: Tensor, weights: Tensor, units: Tensor) -> float:
+    """Standard error of a weighted mean over rows, with whole units as what is drawn.
+
+    Args:
+        values: (n,).
+        weights: (n,), with mean 1.
+        units: The number of each row's unit, (n,) long, 0 ... U - 1; U at least 2.
+    """
+    apart = weights * (values - (weights * values).mean())
+    count = int(units.max()) + 1
+    sums = torch.zeros(count, dtype=values.dtype).index_add(0, units, apart)
+    return math.sqrt(count / (count - 1) * float(sums.square().sum())) / len(values)
+
+
+def _scores(found: Compared) -> list[tuple[float, float, float, float, float]]:
+    """For each method: Brier score at the action, by context alone, of the constant, the difference of the
+    first and the last, and its standard error.
+    """
+    weights = found.weights
+    constant = (found.constant - found.desired).square().mean(0)
+    rows = []
+    for index in range(len(found.methods)):
+        own, context = (
+            (each[:, index] - found.desired).square().mean(0) for each in (found.predicted, found.untouched)
+        )
+        apart = own - constant
+        each, alone, same, worse = (
+            float((weights * loss).mean()) for loss in (own, context, constant, apart)
+        )
+        rows.append((each, alone, same, worse, unit_error(apart, weights, found.units)))
+    return rows

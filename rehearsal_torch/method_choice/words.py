@@ -1,0 +1,99 @@
+"""A choice in words and as a table: what was taken and why, what does not apply, and what the values are.
+
+Source: ours.
+"""
+
+import math
+from dataclasses import fields
+
+from rehearsal_torch.method_choice.rule import NOTHING, Choice, Standing
+
+MEANING = (
+    "A value is what models of other rows think of the decisions of a method fitted to half of the rows: the "
+    "mean estimated probability of a desired outcome, each method's models weighted by how well they predict "
+    "held-out rows. It is no outcome of these decisions, which no table has."
+)
+NUMBERS = tuple(
+    each.name
+    for each in fields(Standing)
+    if each.name not in ("method", "applies", "compared", "reason", "chosen")
+)
+
+
+def sentence(choice: Choice) -> str:
+    """What was taken, and why, in one sentence."""
+    one, best = choice.standing(choice.chosen), choice.standing(choice.best)
+    nothing = choice.standing(NOTHING)
+    if choice.chosen == NOTHING and choice.best == NOTHING:
+        return (
+            f"auto took none: no method's decisions are worth more than doing nothing ({nothing.value:.3f})"
+        )
+    if choice.chosen == NOTHING:
+        return (
+            f"auto took none: the value of doing nothing, {nothing.value:.3f}, lies within one standard "
+            f"error ({one.behind_error:.3f}) of the best, {choice.best} {best.value:.3f}, so that no method "
+            "is told apart from doing nothing"
+        )
+    beside = f"doing nothing {nothing.value:.3f}"
+    if choice.chosen == choice.best:
+        return (
+            f"auto took {choice.chosen}: its value {one.value:.3f} is the best, and no simpler method lies "
+            f"within one standard error of it ({beside})"
+        )
+    return (
+        f"auto took {choice.chosen}: its value {one.value:.3f} lies within one standard error "
+        f"({one.behind_error:.3f}) of the best, {choice.best} {best.value:.3f}, and it is simpler ({beside})"
+    )
+
+
+def sentences(choice: Choice) -> list[str]:
+    """All that is to be said of a choice, one sentence each."""
+    told = [f"{sentence(choice)}."]
+    nothing = choice.standing(NOTHING)
+    if choice.chosen != NOTHING and nothing.behind <= nothing.behind_error:
+        told.append(
+            "No method is told apart from doing nothing, which decision=none cannot be asked for here: its "
+            "linear model cannot be fitted."
+        )
+    compared = [each for each in choice.standings if each.compared]
+    drawn = f"{choice.rows} of {choice.of} rows" if choice.rows < choice.of else f"{choice.rows} rows"
+    told.append(
+        f"{len(compared)} methods were compared on {drawn}, in {choice.halves} halves with {choice.cases} "
+        f"cases each. Choosing among them makes the value of {choice.chosen} about {choice.bias:.3f} too "
+        "large."
+    )
+    poor = [each.method for each in compared if not each.predicts]
+    if poor:
+        verb = "predicts" if len(poor) == 1 else "predict"
+        told.append(
+            f"{' and '.join(poor)} {verb} held-out rows worse than a constant, by more than one standard "
+            "error, and could not be taken."
+        )
+    told += [f"{each.method} does not apply: {each.reason}." for each in choice.standings if not each.applies]
+    idle = [each.method for each in choice.standings if each.applies and not each.compared]
+    if idle:
+        told.append(f"Not compared, for the reasons in the table of the choice: {', '.join(idle)}.")
+    return [*told, MEANING]
+
+
+def rows(choice: Choice) -> list[dict[str, str]]:
+    """The table of a choice, one row per method; numbers in six digits, empty where there is none."""
+    return [
+        {
+            "method": each.method,
+            "applies": _yes(each.applies),
+            "compared": _yes(each.compared),
+            "chosen": _yes(each.chosen),
+            **{name: _cell(getattr(each, name)) for name in NUMBERS},
+            "reason": each.reason,
+        }
+        for each in choice.standings
+    ]
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _cell(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"

@@ -1,0 +1,88 @@
+"""Why a run used its method, where it was chosen from the rows: sentences, and a table of all methods.
+
+Read from ``method_choice.json`` and ``method_choice.csv`` of the run folder; other runs have neither.
+"""
+
+import math
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from rehearsal_torch.evaluation.recorded_run import Recorded
+from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.files.forms import TEXTS, checked
+from rehearsal_torch.files.plain import read_json
+from rehearsal_torch.files.rows import read_rows
+from rehearsal_torch.reporting.decision_table import printed
+from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs
+from rehearsal_torch.reporting.page.markup import table as table_of
+
+TABLE, RECORD = "method_choice.csv", "method_choice.json"
+NUMBERS = (
+    *("value", "gain", "gain_error", "behind", "behind_error", "brier", "brier_context", "brier_constant"),
+    *("worse", "worse_error", "judges", "seconds"),
+)
+HEADS = ("method", "value", "behind the best", "Brier", "context only", "constant", "judges", "")
+CAPTION = "The methods that were compared, simplest first; differences with one standard error"
+
+
+def told(run: Recorded) -> list[str]:
+    """The sentences of the choice; empty if the method of the run was not chosen from its rows.
+
+    Raises:
+        PlainFileError: if the record is damaged.
+    """
+    path = run.path / RECORD
+    if not path.exists():
+        return []
+    found: list[str] = checked(read_json(path), str(path), {"sentences": TEXTS}, ("sentences",))["sentences"]
+    return found
+
+
+def text(run: Recorded) -> list[str]:
+    """Sentences and table for a terminal; empty if the method was not chosen."""
+    rows = _rows(run)
+    if not rows:
+        return []
+    shown = Table(title=CAPTION, title_justify="left")
+    for place, head in enumerate(HEADS):
+        shown.add_column(head, justify="left" if place in (0, len(HEADS) - 1) else "right")
+    for row in rows:
+        shown.add_row(*row)
+    return [printed(shown), *told(run)]
+
+
+def section(run: Recorded) -> Markup:
+    """Sentences and table for the page; empty if the method was not chosen."""
+    rows = _rows(run)
+    if not rows:
+        return Markup()
+    return joined([paragraphs(told(run)), table_of(CAPTION, HEADS, rows, (0, len(HEADS) - 1))])
+
+
+def _rows(run: Recorded) -> Sequence[Sequence[str]]:
+    """The methods that were compared, as cells."""
+    found = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), NUMBERS)
+    return [
+        (
+            each["method"],
+            _cell(each["value"]),
+            _pair(each["behind"], each["behind_error"]),
+            _cell(each["brier"], 4),
+            _cell(each["brier_context"], 4),
+            _cell(each["brier_constant"], 4),
+            _cell(each["judges"], 2),
+            "taken" if each["chosen"] == "yes" else "",
+        )
+        for each in found
+        if each["compared"] == "yes"
+    ]
+
+
+def _pair(value: str, error: str) -> str:
+    return "-" if not value else f"{_cell(value)} ± {_cell(error)}"
+
+
+def _cell(written: str, digits: int = 3) -> str:
+    value = number(written)
+    return "-" if math.isnan(value) else f"{value:.{digits}f}"

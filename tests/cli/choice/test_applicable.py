@@ -1,0 +1,43 @@
+"""Which methods apply, by their own refusals."""
+
+import pytest
+
+from rehearsal_torch.cli.choice.applicable import applicable, rehearsing
+from rehearsal_torch.method_choice.simplicity import NOT_COMPARED, SIMPLEST_FIRST
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from tests.cli.test_run import configured
+from tests.toys.linear_truth import chain
+
+
+def asked(task):
+    config = configured("+experiment=own_table", "decision=auto", "dataset.path=table.csv", "dataset.task=t")
+    problem = RehearsalTable(chain().table(40), task)
+    candidates, others = applicable(config, problem)
+    return candidates, {each.method: each for each in others}
+
+
+def test_all_methods_apply_to_a_plain_task():
+    candidates, others = asked(chain().task.to_plain())
+    assert [each.name for each in candidates] == [name for name in SIMPLEST_FIRST if name != "none"]
+    assert {name: each.reason for name, each in others.items()} == NOT_COMPARED
+    assert all(each.applies and not each.compared for each in others.values())
+    assert {each.name: each.within for each in candidates}["cme"] == ("cme_stack", "indicator")
+
+
+@pytest.mark.slow
+def test_a_hidden_cause_beside_an_arrow_leaves_the_methods_that_only_adjust():
+    task = chain().task.to_plain()
+    parents = {"a": ["x"], "m": ["a"], "y": ["m", "x"]}
+    task = task | {"graph": {"parents": parents, "bidirected": [["x", "y"]]}}
+    candidates, others = asked(task)
+    assert [each.name for each in candidates] == ["outcome_regression", "cme", "cme_stack"]
+    assert not others["care"].applies
+    assert not others["none"].applies
+    assert others["care"].reason == others["none"].reason
+    assert "x -> y" in others["care"].reason
+    assert others["cme_nystrom"].applies
+
+
+def test_auto_is_no_method_of_its_own():
+    assert "auto" not in rehearsing()
+    assert {"care", "none", "grad_rh"} <= set(rehearsing())

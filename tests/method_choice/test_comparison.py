@@ -1,0 +1,151 @@
+"""Methods compared on halves of the rows: predictions, decisions and judges."""
+
+import pytest
+import torch
+
+from rehearsal_torch.method_choice.candidate import Candidate, Limits
+from rehearsal_torch.method_choice.comparison import compared
+from rehearsal_torch.seeding import round_seed
+from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.folds import folds_of
+from tests.test_claims import LEVELS, TASK, Best, Share, Shares, rows
+
+FEW = Limits(rows=1000, cases=5, repeats=2)
+
+
+class Blind(Shares):
+    """Says the same of every action."""
+
+    def parts(self, table):
+        yield from super().parts(table)
+        self.shares = torch.full((LEVELS,), 0.5, dtype=torch.float64)
+
+
+class Silent(Share):
+    """Has no estimate."""
+
+    def __call__(self, actions):
+        return super().__call__(actions) + torch.nan
+
+
+def table_of(count, seed=0):
+    """Rows in which the probability of a desired outcome rises with the action."""
+    table = rows(count, seed)
+    draws = torch.rand(count, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64)
+    table.values[:, 2] = (draws < table.values[:, 1] / LEVELS).double()
+    return table
+
+
+def candidate(name, surrogate=Shares, objective=Share):
+    return Candidate(name, lambda table: fit(surrogate(), table), objective, Best())
+
+
+def refusing(name, words):
+    def fitted(table):
+        raise ValueError(words)
+
+    return Candidate(name, fitted, Share, Best())
+
+
+def halves(count, repeat, seed=0):
+    found = folds_of(count, None, 2, round_seed(seed, f"choose a method, halves {repeat}"))
+    return [fold.held_out for fold in found]
+
+
+def shares_of(table, part):
+    level, desired = table.values[part, 1].long(), table.values[part, 2]
+    return torch.stack([desired[level == each].mean() for each in range(LEVELS)])
+
+
+def test_decisions_of_one_half_are_judged_by_the_other():
+    table = table_of(400)
+    found = compared(table, None, TASK, [candidate("share")], FEW)
+    values, nothing = [], []
+    for repeat in range(2):
+        parts = halves(400, repeat)
+        for one, other in ((0, 1), (1, 0)):
+            best = int(shares_of(table, parts[one]).argmax())
+            values.append(float(shares_of(table, parts[other])[best]))
+            nothing.append(float(table.values[parts[other], 2].mean()))
+    assert found.values[0, :, 0].tolist() == pytest.approx(values)
+    assert found.nothing[:, 0].tolist() == pytest.approx(nothing)
+    assert (found.methods, found.panel.tolist(), found.cases) == (("share",), [1.0], 5)
+
+
+def test_rows_are_predicted_at_their_actions_by_models_that_have_not_seen_them():
+    table = table_of(400)
+    found = compared(table, None, TASK, [candidate("share")], FEW)
+    one, other = halves(400, 1)
+    expected = shares_of(table, other)[table.values[one, 1].long()]
+    assert torch.allclose(found.predicted[1, 0, one], expected)
+    assert torch.allclose(found.untouched[1, 0, one], table.values[other, 2].mean())
+    assert torch.allclose(found.constant[1, one], table.values[other, 2].mean())
+    assert torch.equal(found.desired, table.values[:, 2])
+    assert torch.equal(found.weights, torch.ones(400, dtype=torch.float64))
+
+
+def test_a_method_that_predicts_badly_hardly_judges():
+    found = compared(table_of(400), None, TASK, [candidate("share"), candidate("blind", Blind)], FEW)
+    assert found.methods == ("share", "blind")
+    assert float(found.panel[0]) > 0.8
+    # Blind's estimates are never above what no action gives by more than chance; share's choice is better.
+    means = (found.values @ found.panel).mean(1)
+    assert float(means[0]) > float(means[1]) + 0.1
+
+
+def test_methods_that_cannot_be_fitted_or_say_nothing_are_named_with_the_reason():
+    others = [refusing("other", "a bow is in the graph"), candidate("silent", objective=Silent)]
+    found = compared(table_of(80), None, TASK, [candidate("share"), *others], FEW)
+    assert found.methods == ("share",)
+    assert found.refused == {
+        "other": "it cannot be fitted to half of the rows: a bow is in the graph",
+        "silent": "it has no estimate of the probability of a desired outcome for every action",
+    }
+    with pytest.raises(
+        ValueError, match=r"no method can be compared on these rows: other: .* a bow is in the"
+    ):
+        compared(table_of(80), None, TASK, others[:1], FEW)
+
+
+def test_the_model_of_a_part_is_not_fitted_again():
+    def whole(table):
+        model = Shares()
+        model.part = fit(Shares(), table)
+        return fit(model, table)
+
+    def never(table):
+        raise AssertionError("fitted again")
+
+    both = [
+        Candidate("part", never, Share, Best(), ("whole", "part")),
+        Candidate("whole", whole, Share, Best()),
+    ]
+    found = compared(table_of(200), None, TASK, both, FEW)
+    assert torch.equal(found.values[0], found.values[1])
+
+
+def test_rows_are_drawn_by_unit_up_to_the_limit_and_the_same_each_time():
+    table = table_of(300)
+    units = [f"unit {row // 3}" for row in range(300)]
+    limits = Limits(rows=60, cases=4, repeats=2)
+    first, second = (compared(table, units, TASK, [candidate("share")], limits, seed=5) for _ in range(2))
+    assert len(first.desired) == 60
+    assert first.units.bincount().tolist() == [3] * 20
+    assert torch.equal(first.values, second.values)
+    assert torch.equal(first.predicted, second.predicted)
+    other = compared(table, units, TASK, [candidate("share")], limits, seed=6)
+    assert not torch.equal(first.desired, other.desired)
+
+
+def test_the_progress_names_the_time_that_is_left():
+    lines = []
+    compared(table_of(80), None, TASK, [candidate("share")], FEW, told=lines.append)
+    assert [line.partition(", ")[0] for line in lines] == ["auto: split 1 of 2", "auto: split 2 of 2"]
+    assert lines[1].endswith("about 0 s left")
+
+
+def test_too_few_rows_for_two_halves_are_refused():
+    with pytest.raises(
+        ValueError, match=r"at least 10 rows; got a half of 7 \(of 15 rows\): name the method"
+    ):
+        compared(table_of(15), None, TASK, [candidate("share")], FEW)

@@ -1,0 +1,56 @@
+"""A choice in words."""
+
+from rehearsal_torch.method_choice.rule import Standing, chosen
+from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.method_choice.words import MEANING, rows, sentence, sentences
+from tests.method_choice.test_rule import NOTHING, ROWS, found, taken
+
+BEST, NEAR = [0.60, 0.64, 0.62, 0.62], [0.61, 0.61, 0.62, 0.60]
+
+
+def test_a_simpler_method_is_told_with_the_best_and_the_error():
+    assert sentence(taken({"care": NEAR, "cme_stack": BEST}, NOTHING)) == (
+        "auto took care: its value 0.610 lies within one standard error (0.020) of the best, cme_stack "
+        "0.620, and it is simpler (doing nothing 0.300)"
+    )
+
+
+def test_the_best_is_told_as_such():
+    assert sentence(taken({"care": [0.4, 0.41, 0.4, 0.4], "cme": BEST}, NOTHING)) == (
+        "auto took cme: its value 0.620 is the best, and no simpler method lies within one standard error of "
+        "it (doing nothing 0.300)"
+    )
+
+
+def test_that_nothing_helps_is_told():
+    assert sentence(taken({"care": [0.2] * 4}, NOTHING)) == (
+        "auto took none: no method's decisions are worth more than doing nothing (0.300)"
+    )
+    told = sentence(taken({"care": [0.5, 0.2, 0.4, 0.2]}, NOTHING))
+    assert told.startswith(
+        "auto took none: the value of doing nothing, 0.300, lies within one standard error"
+    )
+    assert told.endswith("of the best, care 0.325, so that no method is told apart from doing nothing")
+
+
+def test_all_that_was_left_out_is_told_with_its_reason():
+    others = [Standing("qwz23_offline", False, False, "a bow"), Standing("micns", True, False, "costs")]
+    given = found({"care": NEAR, "cme_stack": BEST}, NOTHING)
+    told = sentences(chosen(given, 900, SIMPLEST_FIRST, others))
+    assert told[1] == (
+        f"3 methods were compared on {ROWS} of 900 rows, in 4 halves with 10 cases each. Choosing among them "
+        "makes the value of care about 0.013 too large."
+    )
+    assert told[2:] == [
+        "qwz23_offline does not apply: a bow.",
+        "Not compared, for the reasons in the table of the choice: micns.",
+        MEANING,
+    ]
+
+
+def test_the_table_has_a_row_for_each_method():
+    others = [Standing("micns", True, False, "costs")]
+    first, second, third = rows(chosen(found({"care": NEAR}, NOTHING), ROWS, SIMPLEST_FIRST, others))
+    assert (first["method"], first["value"], first["brier"], first["chosen"]) == ("none", "0.3", "", "no")
+    assert (second["method"], second["value"], second["chosen"]) == ("care", "0.61", "yes")
+    assert (third["compared"], third["value"], third["reason"]) == ("no", "", "costs")

@@ -1,0 +1,56 @@
+"""Why a run used its method, for a terminal and for the page."""
+
+import json
+
+import pytest
+
+from rehearsal_torch.cli.choice.choosing import record
+from rehearsal_torch.cli.choice.preset import with_method
+from rehearsal_torch.evaluation.recorded_run import read
+from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.method_choice.rule import chosen
+from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.reporting.method_choice import section, text, told
+from rehearsal_torch.reporting.run_report import report
+from rehearsal_torch.run_folder import RunFolder
+from tests.cli.test_run import configured
+from tests.method_choice.test_rule import NOTHING, found
+from tests.reporting.test_untouched_score import run
+
+VALUES = {"care": [0.61, 0.61, 0.62, 0.60], "cme_stack": [0.60, 0.64, 0.62, 0.62]}
+
+
+@pytest.fixture
+def path(tmp_path):
+    config = with_method(configured("dataset=bank", "decision=auto"), "care")
+    made = run(tmp_path / "run", [None])
+    record(chosen(found(VALUES, NOTHING), 200, SIMPLEST_FIRST), config, RunFolder(made))
+    return made
+
+
+def test_the_report_shows_the_table_and_says_why(path):
+    shown = report(path)
+    assert "auto took care: its value 0.610 lies within one standard error (0.020) of the best" in shown
+    (line,) = (each for each in shown.splitlines() if "care " in each and "taken" in each)
+    cells = [cell.strip() for cell in line.strip("│").split("│")]
+    assert cells == ["care", "0.610", "0.010 ± 0.020", "0.1225", "0.2500", "0.2500", "0.50", "taken"]
+
+
+def test_the_page_has_a_section_of_it(path):
+    report(path)
+    page = (path / "report.html").read_text(encoding="utf-8")
+    assert "Which method, and why" in page
+    assert "0.010 ± 0.020" in page
+    assert section(read(path)) in page
+
+
+def test_other_runs_say_nothing_of_it(tmp_path):
+    other = read(run(tmp_path / "run", [None]))
+    assert (told(other), text(other), section(other)) == ([], [], "")
+    assert "Which method" not in report(other.path)
+
+
+def test_a_damaged_record_is_refused(path):
+    (path / "method_choice.json").write_text(json.dumps({"sentences": "care"}))
+    with pytest.raises(PlainFileError, match="sentences: expected a list of strings; got care"):
+        told(read(path))
