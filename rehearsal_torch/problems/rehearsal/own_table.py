@@ -24,11 +24,13 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
+from rehearsal_torch.data.missing.imputation import ImputedTable
 from rehearsal_torch.data.reading import (
     ReadTable,
     TableError,
     number_columns,
     number_faults,
+    numbers_of,
     read_table,
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
@@ -67,7 +69,9 @@ class RehearsalTable(RehearsalProblem):
         validation: Share of the rows that is held out, in [0, 1); None holds out a fifth, ten rows at least,
             or none if `contexts` has the cases.
         kept: Which rows are held out: "random", or the "last" of the file.
-        seed: Seed of the random choice.
+        seed: Seed of the random choice, and of imputations.
+        imputations: m, how often missing cells are imputed (`data.missing.imputation`); only rows without
+            missing cells are held out then. 0 refuses missing cells.
 
     Raises:
         TableError: if a file cannot be read, or a column is missing, not numeric, incomplete or constant; all
@@ -85,6 +89,7 @@ class RehearsalTable(RehearsalProblem):
         validation: float | None = None,
         kept: str = "random",
         seed: int = 0,
+        imputations: int = 0,
     ) -> None:
         if kept not in RULES:
             raise ValueError(f"kept: expected {' or '.join(RULES)}; got {kept!r}")
@@ -103,17 +108,44 @@ class RehearsalTable(RehearsalProblem):
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
         faults += [*_unit_faults(frame, self.task.unit), *_set_faults(frame, names)]
-        if faults := [*faults, *number_faults(frame, names, MIN_ROWS, varying=True)]:
+        if imputations:
+            faults += [
+                each
+                for name in names
+                for each in number_faults(
+                    frame.dropna(subset=frame.columns.intersection([name])), [name], MIN_ROWS, varying=True
+                )
+            ]
+        else:
+            faults += number_faults(frame, names, MIN_ROWS, varying=True)
+        if faults:
             raise TableError(listed(where, faults))
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
-        aside = _aside(len(frame), validation, kept, seed, contexts is not None, units)
-        past = sorted(set(range(len(frame))) - set(aside))
-        self._places = aside
+        whole = np.flatnonzero(frame[list(names)].notna().all(axis=1).to_numpy()).tolist()
+        known = None if units is None else [units[place] for place in whole]
+        aside = [
+            whole[each] for each in _aside(len(whole), validation, kept, seed, contexts is not None, known)
+        ]
+        # Of units that are held out, incomplete rows are not learnt from either.
+        away = set[str]() if units is None else {units[place] for place in aside}
+        held = set(aside)
+        past = [
+            place
+            for place in range(len(frame))
+            if place not in held and (units is None or units[place] not in away)
+        ]
+        self._places, self._order = aside, sorted((*past, *aside))
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
-        self.past = Table.observed(
-            names,
-            number_columns(frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past),
+        self.past: Table = (
+            ImputedTable.of(names, _with_gaps(frame.iloc[past], names), imputations, seed)
+            if imputations
+            else Table.observed(
+                names,
+                number_columns(
+                    frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past
+                ),
+            )
         )
         _check_levels(self.task, self.past)
         self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())
@@ -137,6 +169,10 @@ class RehearsalTable(RehearsalProblem):
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
         return self.past
+
+    def imputations(self) -> int:
+        """How often missing cells are imputed."""
+        return self.past.count if isinstance(self.past, ImputedTable) else 0
 
     def units(self) -> Sequence[str] | None:
         """The unit of each row to learn from, from the column that the task names."""
@@ -177,9 +213,8 @@ class RehearsalTable(RehearsalProblem):
         """All rows, in the file's order: those to learn from, and those held out."""
         if self.aside is None:
             return self.past
-        values = self.past.values.new_empty(len(self.past) + len(self.aside), len(self.past.names))
-        held = torch.zeros(len(values), dtype=torch.bool)
-        held[self._places] = True
+        values = self.past.values.new_empty(len(self._order), len(self.past.names))
+        held = torch.tensor(np.isin(self._order, self._places))
         values[~held], values[held] = self.past.values, self.aside.values
         return Table.observed(self.past.names, values)
 
@@ -306,6 +341,11 @@ def rows_in(given: Rows | None, role: str, called: str, faults: list[str] | None
         rows = pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names))
         return ReadTable(rows, called)
     return ReadTable(data_frame(given, called, faults), called)
+
+
+def _with_gaps(rows: pd.DataFrame, names: Sequence[str]) -> Tensor:
+    """The named columns as float64, (n, len(names)), NaN where a cell is missing."""
+    return torch.from_numpy(np.stack([numbers_of(rows[name]) for name in names], -1))
 
 
 def _set_faults(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:

@@ -40,7 +40,16 @@ class OwnProblem(RehearsalTable):
     ) -> None:
         problem = path if isinstance(path, WrittenProblem) else written_problem(path)
         self.problem = problem
-        super().__init__(problem.rows, problem.task, problem.cases, problem.identity, validation, kept, seed)
+        super().__init__(
+            problem.rows,
+            problem.task,
+            problem.cases,
+            problem.identity,
+            validation,
+            kept,
+            seed,
+            problem.gaps.imputations,
+        )
 
     @property
     def present(self) -> dict[str, np.ndarray]:
@@ -54,13 +63,19 @@ class OwnProblem(RehearsalTable):
         return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
     def notes(self) -> Sequence[str]:
-        """What the reader detected, what the desired region asks for, and what no action means."""
-        return (*super().notes(), *self._meaning())
+        """What the reader detected, what became of missing cells, what the desired region asks for, and what
+        no action means.
+        """
+        return (*super().notes(), *self.problem.gaps.doubts, *self._meaning())
 
     def card(self) -> Mapping[str, Any]:
-        """The card of the table, with what no action means."""
+        """The card of the table, with what became of missing cells and what no action means."""
         meaning = self._meaning()
-        return {**super().card(), **({"caution: no action": meaning[0]} if meaning else {})}
+        return {
+            **super().card(),
+            **self.problem.gaps.card(),
+            **({"caution: no action": meaning[0]} if meaning else {}),
+        }
 
     def _meaning(self) -> tuple[str, ...]:
         if not self.present:
@@ -76,6 +91,11 @@ class OwnProblem(RehearsalTable):
         case = super().case(index)
         if not self.problem.ranges:
             return case
-        place = index if self.problem.cases is not None else self._places[index]
+        place = index if self.problem.cases is not None else self._bounded(self._places[index])
         own = {name: ranges[place] for name, ranges in self.problem.ranges.items()}
         return replace(case, feasible={**case.feasible, **own})
+
+    def _bounded(self, place: int) -> int:
+        """The place of a row among those with bounds: all, or the complete ones where others are imputed."""
+        gaps = self.problem.gaps
+        return int(gaps.cells.complete[:place].sum()) if gaps.imputations else place
