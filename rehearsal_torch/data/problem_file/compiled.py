@@ -24,7 +24,7 @@ from rehearsal_torch.data.problem_file.actions import (
     settable,
     setting_faults,
 )
-from rehearsal_torch.data.problem_file.cases import case_rows, ranges_of
+from rehearsal_torch.data.problem_file.cases import case_rows, identity_faults, ranges_of
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
 from rehearsal_torch.data.problem_file.form import ROLES, DataForm, ProblemForm, VariableForm
 from rehearsal_torch.data.problem_file.gaps import Gaps, case_faults, without_gaps
@@ -55,7 +55,7 @@ class WrittenProblem:
         task: Graph, context, box, region, candidates and unit, as plain data.
         rows: The observations; without those that were left out for a missing cell.
         cases: The cases to decide for; None for held-out rows.
-        identity: The column that names the cases; None for their lines.
+        identity: The column that names the cases, or the held-out rows; None for their lines.
         ranges: For actions with bounds of their own in each case: (lower, upper) for each case, or, if there
             are no cases, for each row without a missing cell.
         variables: What the file says of each variable.
@@ -126,8 +126,8 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     gaps = None
     if rows is not None:
         _column_faults(variables, rows, found)
-        named = variables if graph is None else graph.names
-        used = [name for name in variables if name in named and name in rows.frame.columns]
+        there = variables if graph is None else graph.names
+        used = [name for name in variables if name in there and name in rows.frame.columns]
         rows, gaps = without_gaps(rows, variables, used, form.get("missing", "complete"), found)
     for part in ("graph", "desired"):
         if part in form and form[part] in (None, [], {}, ""):
@@ -152,8 +152,9 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     made = _task(task, found, complete=len(box) == len(of_role(variables, "action")))
     cases = case_rows(form.get("cases"), folder, found)
     identity = form.get("identity")
-    if identity is not None and "cases" in form and form["cases"] is None:
-        found.fault("identity", "names the cases of a file or a list; there are none: leave it out")
+    named = rows if form.get("cases") is None else cases
+    if identity is not None and named is not None:
+        identity_faults(identity, named, found)
     if cases is not None:
         case_faults(cases, of_role(variables, "context"), found)
     ranges: dict[str, list[tuple[float, float]]] = {}

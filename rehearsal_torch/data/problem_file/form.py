@@ -221,7 +221,9 @@ class ProblemForm(Schema):
     ] = Field(
         default=None, description="the cases to decide for: a file, or a list; held-out rows by default"
     )
-    identity: Name | None = Field(default=None, description="the column that names the cases")
+    identity: Name | None = Field(
+        default=None, description="the column that names the cases, or the held-out rows"
+    )
     bounds: dict[
         Name,
         Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])],
