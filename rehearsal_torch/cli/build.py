@@ -22,6 +22,17 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.training.descent import Descent
 
+_IMPUTED = {
+    "surrogate": "rehearsal_torch.surrogates.imputed.ImputedSurrogate",
+    "objective": "rehearsal_torch.objectives.imputed_success.ImputedSuccess",
+}
+# Objective and search of the methods that are fitted to imputed tables.
+_POOLED = (
+    ("StackedSuccess", "SampledRefinement"),
+    ("OutcomeSuccess", "SampledRefinement"),
+    ("GaussianSuccess", "ProjectionNewton"),
+    ("GaussianSuccess", "NoAction"),
+)
 # Decisions for each kind of problem, the most common first.
 USUAL: "dict[Kind, tuple[str, ...]]" = {
     "rehearse": ("cme_stack", "care", "none"),
@@ -155,12 +166,56 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
     same_kind(problem, _kind(config))
     if problem.kind == "look_back":
         _episode_roles(config, problem)
-    if "task" not in config.surrogate or config.surrogate.task is not None:
+    if "task" in config.surrogate and config.surrogate.task is None:
+        with open_dict(config):
+            for name, value in problem.surrogate_settings().items():
+                if name in config.surrogate and config.surrogate[name] is None:
+                    config.surrogate[name] = value
+    if problem.imputations():
+        _impute(config, problem.imputations())
+
+
+def _impute(config: DictConfig, count: int) -> None:
+    """Puts m surrogates of imputed tables, and the objective that pools them, in place of a method's own.
+
+    Raises:
+        UserError: if the method's estimates cannot be pooled, or would be replaced by claims that are not.
+    """
+    nodes = {group: _container(config[group]) for group in ("surrogate", "objective", "search")}
+    if nodes["surrogate"].get("_target_") == _IMPUTED["surrogate"]:
         return
+    found = tuple(str(nodes[group].get("_target_")).rpartition(".")[2] for group in ("objective", "search"))
+    if found not in _POOLED:
+        raise UserError(
+            "multiple imputation is for the methods whose estimates can be pooled, cme_stack, "
+            f"outcome_regression and care; this decision has {found[0]} and {found[1]}",
+            "missing: {impute: m}",
+            "Choose one of these decisions, or write missing: complete in the problem file",
+        )
+    if config.get("claims", "in_sample") != "in_sample":
+        raise UserError(
+            "folds of imputed tables have seen each other's rows through the imputation",
+            f"claims={config.claims}",
+            "Leave claims= out, or write missing: complete in the problem file",
+        )
     with open_dict(config):
-        for name, value in problem.surrogate_settings().items():
-            if name in config.surrogate and config.surrogate[name] is None:
-                config.surrogate[name] = value
+        member = {key: value for key, value in nodes["surrogate"].items() if key != "task"}
+        config.surrogate = {
+            "_target_": _IMPUTED["surrogate"],
+            "task": nodes["surrogate"]["task"],
+            "member": member | {"_partial_": True},
+            "count": count,
+        }
+        config.objective = {
+            "_target_": _IMPUTED["objective"],
+            "_partial_": True,
+            "member": nodes["objective"] | {"_partial_": True},
+        }
+        if found[1] == "ProjectionNewton":
+            # Newton steps need one closed form; the mean of m concave functions is ascended instead.
+            config.search = {
+                "_target_": "rehearsal_torch.search.alterations.projected_ascent.ProjectedAscent"
+            }
 
 
 def _episode_roles(config: DictConfig, problem: "Problem") -> None:

@@ -62,6 +62,12 @@ class Problem(ABC):
         """Surrogate settings that its configuration leaves open, name to plain data; empty by default."""
         return {}
 
+    def imputations(self) -> int:
+        """m, how often missing cells of the observations are imputed, each time into a table of its own; 0,
+        the default, where none is missing.
+        """
+        return 0
+
     def reward_settings(self) -> Mapping[str, Any]:
         """The reward of a step of its episodes, as the node of a configuration; empty by default, where the
         configuration's own reward counts.

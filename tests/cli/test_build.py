@@ -1,5 +1,7 @@
 """What the data set tells a surrogate of."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
@@ -7,7 +9,10 @@ from rehearsal_torch.cli.build import build, problem_of, surrogate_of, tasked
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.run import build as run_of
 from rehearsal_torch.cli.run import method_of
+from rehearsal_torch.objectives.imputed_success import ImputedSuccess
+from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.problems.episodes.machines import Machines
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
@@ -138,3 +143,68 @@ def test_a_search_that_needs_a_smooth_reward_says_so_before_the_fit():
         suits(run, run.surrogate())
     smooth = built_run(machines("decision=astar", "objective.reward.weights={wear: -1}"))
     suits(smooth, smooth.surrogate())
+
+
+@pytest.fixture
+def with_gaps(tmp_path):
+    """A problem file whose table has missing cells, to be imputed twice."""
+    random = np.random.default_rng(0)
+    x, a = random.normal(size=(2, 60))
+    rows = pd.DataFrame({"x": x, "a": a, "y": x + a + 0.2 * random.normal(size=60)})
+    rows.loc[[3, 9, 30], "y"] = np.nan
+    rows.to_csv(tmp_path / "table.csv", index=False)
+    text = """
+data: table.csv
+variables: {x: context, a: {role: action, range: [-1, 1]}, y: outcome}
+graph: [x -> a, "{x a} -> y"]
+desired: y >= 1
+cases: [{x: 0.1}, {x: 1.5}]
+missing: {impute: 2}
+"""
+    (tmp_path / "problem.yaml").write_text(text)
+    return tmp_path / "problem.yaml"
+
+
+def of_problem(path, *more):
+    typed = ["dataset=problem", f"path={path}", *more]
+    config, _ = composed(CONF, typed, multirun=False)
+    return config
+
+
+@pytest.mark.parametrize(
+    ("decision", "member", "search"),
+    [
+        ("cme_stack", "StackedRegression", "SampledRefinement"),
+        ("outcome_regression", "OutcomeRegression", "SampledRefinement"),
+        ("care", "LinearStructural", "ProjectedAscent"),
+        ("none", "LinearStructural", "NoAction"),
+    ],
+)
+def test_a_method_of_imputed_tables_has_a_model_for_each(with_gaps, decision, member, search):
+    run = run_of(of_problem(with_gaps, f"decision={decision}"))
+    surrogate = run.surrogate()
+    assert [type(each).__name__ for each in surrogate.each] == [member] * 2
+    assert class_of(run.objective) is ImputedSuccess
+    assert type(run.search).__name__ == search
+    assert run.config["surrogate"]["count"] == 2
+    assert "task" not in run.config["surrogate"]["member"]
+    again = run_of(of_problem(with_gaps, f"decision={decision}"))
+    tasked(OmegaConf.create(dict(again.config)), again.problem)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["decision=cme"], "cme_stack, outcome_regression and care; this decision has KernelValue"),
+        (["decision=micns"], "this decision has ChanceCost"),
+        (["decision=care", "claims=cross_fitted"], "claims=cross_fitted: folds of imputed tables"),
+    ],
+)
+def test_methods_that_are_not_pooled_are_refused_before_a_fit(with_gaps, more, words):
+    with pytest.raises(UserError, match=words):
+        run_of(of_problem(with_gaps, *more))
+
+
+def test_without_missing_cells_the_method_stays(with_gaps):
+    with_gaps.write_text(with_gaps.read_text().replace("{impute: 2}", "complete"))
+    assert type(run_of(of_problem(with_gaps, "decision=cme")).surrogate()).__name__ == "NestedRidge"

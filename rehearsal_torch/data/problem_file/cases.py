@@ -39,6 +39,34 @@ def case_rows(
     return ReadTable(frame.set_axis(range(-1, len(frame) - 1)), f"the list of cases in {found.source}")
 
 
+def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
+    """Faults of the column that names the cases.
+
+    Args:
+        name: The column.
+        rows: The cases, or the rows of which some are held out.
+        found: Collects faults.
+    """
+    if name not in rows.frame.columns:
+        found.fault(
+            "identity", f"no column {name!r} in {rows.where}; {meant(name, map(str, rows.frame.columns))}"
+        )
+        return
+    column = rows.frame[name]
+    if column.isna().any():
+        line = int(column.index[int(column.isna().to_numpy().argmax())]) + 2
+        found.fault(
+            "identity", f"column {name!r} of {rows.where} is empty in line {line}: every case needs a name"
+        )
+    elif (twice := column.astype(str).duplicated()).any():
+        place = int(twice.to_numpy().argmax())
+        found.fault(
+            "identity",
+            f"column {name!r} of {rows.where} has {str(column.iloc[place])[:60]!r} again in line "
+            f"{int(column.index[place]) + 2}: every case needs a name of its own, so name another column",
+        )
+
+
 def ranges_of(
     bounds: Mapping[str, Sequence[str]], box: Box, rows: ReadTable, found: Findings
 ) -> dict[str, list[tuple[float, float]]]:

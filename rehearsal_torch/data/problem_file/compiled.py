@@ -13,7 +13,7 @@ Source: Du et al. (2026), Sec. 2.1 and Eq. (2), for what a task consists of.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,13 @@ from rehearsal_torch.data.problem_file.actions import (
     settable,
     setting_faults,
 )
-from rehearsal_torch.data.problem_file.cases import CURRENT, case_rows, ranges_of
+from rehearsal_torch.data.problem_file.cases import CURRENT, case_rows, identity_faults, ranges_of
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
 from rehearsal_torch.data.problem_file.form import ROLES, DataForm, ProblemForm, VariableForm
+from rehearsal_torch.data.problem_file.gaps import Gaps, case_faults, without_gaps
 from rehearsal_torch.data.problem_file.rows import rows_of
-from rehearsal_torch.data.reading import ReadTable, number_faults
-from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
+from rehearsal_torch.data.reading import ReadTable
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError
 from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
 from rehearsal_torch.files.schema import meant, read
@@ -52,15 +53,16 @@ class WrittenProblem:
     Attributes:
         source: The file.
         task: Graph, context, box, region, candidates and unit, as plain data.
-        rows: The observations.
+        rows: The observations; without those that were left out for a missing cell.
         cases: The cases to decide for; None for held-out rows.
-        identity: The column that names the cases; None for their lines.
+        identity: The column that names the cases, or the held-out rows; None for their lines.
         ranges: For actions with bounds of their own in each case: (lower, upper) for each case, or, if there
-            are no cases, for each row.
+            are no cases, for each row without a missing cell.
         from_present: Actions whose bounds start from their present value, `current`.
         variables: What the file says of each variable.
         costs: The weights of changes, for actions that have one.
         findings: The file's lines, and warnings so far.
+        gaps: What became of missing cells.
         method: The method that the file names; None if it names none.
     """
 
@@ -74,6 +76,7 @@ class WrittenProblem:
     variables: Mapping[str, VariableForm]
     costs: Mapping[str, float]
     findings: Findings
+    gaps: Gaps
     method: str | None = None
 
 
@@ -122,14 +125,18 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
         rows = rows_of(form["data"], folder, "data", found)
     for name, about in variables.items():
         setting_faults(name, about, found)
+    written = _graph(form.get("graph"), folder, found)
+    graph = _built(written)
+    gaps = None
     if rows is not None:
         _column_faults(variables, rows, found)
+        there = variables if graph is None else graph.names
+        used = [name for name in variables if name in there and name in rows.frame.columns]
+        rows, gaps = without_gaps(rows, variables, used, form.get("missing", "complete"), found)
     for part in ("graph", "desired"):
         if part in form and form[part] in (None, [], {}, ""):
             expected = ProblemForm.model_fields[part].description
             found.fault(part, f"nothing is written there yet; expected {expected}")
-    written = _graph(form.get("graph"), folder, found)
-    graph = _built(written)
     _consistent(variables, graph, form.get("desired"), found)
     box: dict[str, Any] = {}
     for name in of_role(variables, "action"):
@@ -149,19 +156,21 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     made = _task(task, found, complete=len(box) == len(of_role(variables, "action")))
     cases = case_rows(form.get("cases"), folder, found)
     identity = form.get("identity")
-    if identity is not None and "cases" in form and form["cases"] is None:
-        found.fault("identity", "names the cases of a file or a list; there are none: leave it out")
+    named = rows if form.get("cases") is None else cases
+    if identity is not None and named is not None:
+        identity_faults(identity, named, found)
     if cases is not None:
-        wanted = of_role(variables, "context")
-        for each in number_faults(cases.frame, wanted):
-            found.fault("cases", f"{cases.where}: {each}")
+        case_faults(cases, of_role(variables, "context"), found)
     ranges: dict[str, list[tuple[float, float]]] = {}
-    bounded = rows if form.get("cases") is None else cases
+    bounded = cases
+    if form.get("cases") is None and rows is not None and gaps is not None:
+        complete = rows.frame[gaps.cells.complete] if gaps.imputations else rows.frame
+        bounded = replace(rows, frame=complete)
     if made is not None and bounded is not None:
         ranges = ranges_of(form.get("bounds", {}), made.box, bounded, found)
     relative = tuple(name for name in ranges if any(CURRENT in text for text in form["bounds"][name]))
     found.settle()
-    if made is None or rows is None:
+    if made is None or rows is None or gaps is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
     return WrittenProblem(
         found.source,
@@ -174,26 +183,19 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
         variables,
         costs(variables),
         found,
+        gaps,
         form.get("method"),
     )
 
 
 def _column_faults(variables: Mapping[str, VariableForm], rows: ReadTable, found: Findings) -> None:
-    """Faults of the columns: missing, not numbers, or not of their kind."""
+    """Faults of the columns: missing, or not of their kind."""
     columns = [str(name) for name in rows.frame.columns]
     for name in variables:
         if name not in columns:
             found.fault(key("variables", name), f"no column {name!r} in {rows.where}; {meant(name, columns)}")
-    there = [name for name in variables if name in columns]
-    for each in number_faults(rows.frame, there, MIN_ROWS, varying=True):
-        column = next((name for name in there if each.startswith(f"{name}: ")), None)
-        if column is None:
-            found.fault("data", f"{rows.where}: {each}")
         else:
-            words = each.removeprefix(f"{column}: ")
-            found.fault(key("variables", column), f"column {column!r} of {rows.where}: {words}")
-    for name in there:
-        kind_faults(name, variables[name], rows.frame[name], found)
+            kind_faults(name, variables[name], rows.frame[name], found)
 
 
 def _graph(written: Any, folder: Path, found: Findings) -> Any:

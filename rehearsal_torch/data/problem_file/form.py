@@ -8,6 +8,7 @@
     graph: ["age -> bmi", "{age bmi} -> progression"]
     desired: progression <= 140
     cases: cases.csv                  # optional
+    missing: complete                 # or refuse, or {impute: 20}
     bounds: {bmi: [current - 3, current]}
 
 The schema looks after the parts of a problem file itself; graph, desired region and candidate sets are read
@@ -23,6 +24,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from rehearsal_torch.data.missing.imputation import MOST as MOST_IMPUTATIONS
 from rehearsal_torch.files.schema import (
     Bounds,
     Name,
@@ -40,6 +42,8 @@ KINDS = ("continuous", "integer", "binary", "ordinal", "categorical")
 DATA = (
     "a file, or {file: ..., sheet: ..., separator: ..., decimal: ...}, or {sql: sqlite:///FILE, query: ...}"
 )
+MISSING = ("complete", "refuse")
+MISSING_AS = f"complete, refuse, or {{impute: m}} with 2 to {MOST_IMPUTATIONS} imputations"
 MOST = 100_000
 # The forms of `cases`. A fault of a form that was not meant would show what is there.
 SOURCE, LISTED, NOTHING = form("file", "sheet", "separator", "decimal", "sql", "query"), form(), form("none")
@@ -118,6 +122,17 @@ def _case(plain: Any) -> Any:
     if not isinstance(plain, dict) or not all(_limit(each) for each in plain.values()):
         raise fault("a case, {variable: number}", plain)
     return plain
+
+
+def _missing(plain: Any) -> Any:
+    if isinstance(plain, str):
+        if plain in MISSING:
+            return plain
+        raise fault(MISSING_AS, plain, meant(plain, MISSING))
+    count = plain.get("impute") if isinstance(plain, dict) and set(plain) == {"impute"} else None
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_IMPUTATIONS:
+        raise fault(MISSING_AS, plain)
+    return count
 
 
 def _cases(plain: Any) -> Any:
@@ -207,7 +222,9 @@ class ProblemForm(Schema):
     ] = Field(
         default=None, description="the cases to decide for: a file, or a list; held-out rows by default"
     )
-    identity: Name | None = Field(default=None, description="the column that names the cases")
+    identity: Name | None = Field(
+        default=None, description="the column that names the cases, or the held-out rows"
+    )
     bounds: dict[
         Name,
         Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])],
@@ -222,6 +239,25 @@ class ProblemForm(Schema):
     method: Name | None = Field(
         default=None, description="the method that decides: auto, or a name that decision= takes"
     )
+    missing: Annotated[
+        str | int,
+        BeforeValidator(_missing),
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"enum": list(MISSING)},
+                    {
+                        "type": "object",
+                        "properties": {
+                            "impute": {"type": "integer", "minimum": 2, "maximum": MOST_IMPUTATIONS}
+                        },
+                        "required": ["impute"],
+                        "additionalProperties": False,
+                    },
+                ]
+            }
+        ),
+    ] = Field(default="complete", description=f"rows with missing cells: {MISSING_AS}")
 
 
 def problem_schema() -> dict[str, Any]:

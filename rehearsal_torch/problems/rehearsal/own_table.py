@@ -11,7 +11,6 @@ row has no relative among the rows to learn from.
 Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,18 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
+from rehearsal_torch.data.missing.imputation import ImputedTable
 from rehearsal_torch.data.reading import (
     ReadTable,
     TableError,
     number_columns,
     number_faults,
+    numbers_of,
     read_table,
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.held_out_rows import held_out_rows
 from rehearsal_torch.data.tables.in_memory import data_frame
 from rehearsal_torch.data.tables.row_faults import set_faults, unit_faults
 from rehearsal_torch.data.task_file import TaskError
@@ -41,12 +43,10 @@ from rehearsal_torch.files.schema import listed
 from rehearsal_torch.problems.problem import RehearsalProblem
 from rehearsal_torch.problems.rehearsal.present_values import assumed_usual, present_in
 from rehearsal_torch.problems.rehearsal.region_check import one_sided
-from rehearsal_torch.seeding import world_generator
 
 CAUTION = (
     "observational data: recommendations rest on the given graph, and on no hidden confounding beyond it"
 )
-SHARE = 0.2
 RULES = ("random", "last")
 # Rows from a file, or in memory: a table, or a data frame of pandas, polars or pyarrow.
 Rows = str | Path | Table | ReadTable | IntoDataFrame
@@ -69,7 +69,9 @@ class RehearsalTable(RehearsalProblem):
         validation: Share of the rows that is held out, in [0, 1); None holds out a fifth, ten rows at least,
             or none if `contexts` has the cases.
         kept: Which rows are held out: "random", or the "last" of the file.
-        seed: Seed of the random choice.
+        seed: Seed of the random choice, and of imputations.
+        imputations: m, how often missing cells are imputed (`data.missing.imputation`); only rows without
+            missing cells are held out then. 0 refuses missing cells.
         present: Whether what `contexts` holds in the columns of actions are their present values, which they
             keep if nothing is done; an empty cell is an unknown one.
 
@@ -89,6 +91,7 @@ class RehearsalTable(RehearsalProblem):
         validation: float | None = None,
         kept: str = "random",
         seed: int = 0,
+        imputations: int = 0,
         present: bool = True,
     ) -> None:
         if kept not in RULES:
@@ -108,17 +111,45 @@ class RehearsalTable(RehearsalProblem):
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
         faults += [*unit_faults(frame, self.task.unit), *set_faults(frame, names)]
-        if faults := [*faults, *number_faults(frame, names, MIN_ROWS, varying=True)]:
+        if imputations:
+            faults += [
+                each
+                for name in names
+                for each in number_faults(
+                    frame.dropna(subset=frame.columns.intersection([name])), [name], MIN_ROWS, varying=True
+                )
+            ]
+        else:
+            faults += number_faults(frame, names, MIN_ROWS, varying=True)
+        if faults:
             raise TableError(listed(where, faults))
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
-        aside = _aside(len(frame), validation, kept, seed, contexts is not None, units)
-        past = sorted(set(range(len(frame))) - set(aside))
-        self._places = aside
+        whole = np.flatnonzero(frame[list(names)].notna().all(axis=1).to_numpy()).tolist()
+        known = None if units is None else [units[place] for place in whole]
+        aside = [
+            whole[each]
+            for each in held_out_rows(len(whole), validation, kept, seed, contexts is not None, known)
+        ]
+        # Of units that are held out, incomplete rows are not learnt from either.
+        away = set[str]() if units is None else {units[place] for place in aside}
+        held = set(aside)
+        past = [
+            place
+            for place in range(len(frame))
+            if place not in held and (units is None or units[place] not in away)
+        ]
+        self._places, self._order = aside, sorted((*past, *aside))
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
-        self.past = Table.observed(
-            names,
-            number_columns(frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past),
+        self.past: Table = (
+            ImputedTable.of(names, _with_gaps(frame.iloc[past], names), imputations, seed)
+            if imputations
+            else Table.observed(
+                names,
+                number_columns(
+                    frame, names, f"{where}, rows to learn from", MIN_ROWS, varying=True, keep=past
+                ),
+            )
         )
         _check_levels(self.task, self.past)
         self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())
@@ -144,6 +175,10 @@ class RehearsalTable(RehearsalProblem):
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
         return self.past
+
+    def imputations(self) -> int:
+        """How often missing cells are imputed."""
+        return self.past.count if isinstance(self.past, ImputedTable) else 0
 
     def units(self) -> Sequence[str] | None:
         """The unit of each row to learn from, from the column that the task names."""
@@ -185,9 +220,8 @@ class RehearsalTable(RehearsalProblem):
         """All rows, in the file's order: those to learn from, and those held out."""
         if self.aside is None:
             return self.past
-        values = self.past.values.new_empty(len(self.past) + len(self.aside), len(self.past.names))
-        held = torch.zeros(len(values), dtype=torch.bool)
-        held[self._places] = True
+        values = self.past.values.new_empty(len(self._order), len(self.past.names))
+        held = torch.tensor(np.isin(self._order, self._places))
         values[~held], values[held] = self.past.values, self.aside.values
         return Table.observed(self.past.names, values)
 
@@ -319,41 +353,9 @@ def rows_in(given: Rows | None, role: str, called: str, faults: list[str] | None
     return ReadTable(data_frame(given, called, faults), called)
 
 
-def _aside(
-    rows: int,
-    validation: float | None,
-    kept: str,
-    seed: int,
-    elsewhere: bool,
-    units: Sequence[str] | None,
-) -> list[int]:
-    """Positions of the held-out rows, in the file's order; units are held out as a whole, as few as make up
-    the share.
-    """
-    count = int((validation or 0.0) * rows)
-    if validation is None and not elsewhere:
-        count = max(int(SHARE * rows), MIN_ROWS)
-    if not count:
-        return []
-    order = np.arange(rows) if kept == "last" else world_generator(seed, rows).permutation(rows)
-    found = [int(place) for place in order[rows - count :]]
-    if units is not None:
-        # The units of the rows that would be held out, from the end, until there are enough.
-        size = Counter(units)
-        chosen: dict[str, None] = {}
-        for place in order[::-1]:
-            if sum(size[unit] for unit in chosen) >= count:
-                break
-            chosen[units[int(place)]] = None
-        found = [place for place, unit in enumerate(units) if unit in chosen]
-    if len(found) < MIN_ROWS or rows - len(found) < MIN_ROWS:
-        what = "" if units is None else f" in {len(set(units))} units, which are held out as a whole"
-        raise ValueError(
-            f"{rows} rows{what}: {len(found)} held out and {rows - len(found)} to learn from; expected at "
-            f"least {MIN_ROWS} of each: name the cases in a second file with dataset.contexts=FILE and "
-            "dataset.validation=0, or add rows"
-        )
-    return sorted(found)
+def _with_gaps(rows: pd.DataFrame, names: Sequence[str]) -> Tensor:
+    """The named columns as float64, (n, len(names)), NaN where a cell is missing."""
+    return torch.from_numpy(np.stack([numbers_of(rows[name]) for name in names], -1))
 
 
 def _check_levels(task: RehearsalTask, rows: Table) -> None:

@@ -7,8 +7,10 @@
 
     binary     two values;  integer    up to 20 whole numbers;  continuous    otherwise
 
-Columns of text, with missing values, with a single value, or that number the rows are left out, with the
-reason. Graph and desired region cannot be guessed: the file has a place for them, with an example.
+Columns of text, with a single value, or of which more than half is missing are left out, with the reason, and
+so are those that identify persons or rows (`data.tables.identifiers`); the first that has another value in
+every row is proposed to name the cases. Graph and desired region cannot be guessed: the file has a place for
+them, with an example.
 
 Source: ours.
 """
@@ -22,10 +24,13 @@ import pandas as pd
 import yaml
 
 from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of
+from rehearsal_torch.data.tables.identifiers import identifier
 
 OUTCOMES = "outcome|target|result|response|label|progression|success|yield|score|y"
 ACTIONS = "action|treatment|dose|dosage|drug|price|rate|budget|setting|temperature|intervention"
 WHOLE = 20
+# The share of missing cells above which a column is left out.
+GAPS = 0.5
 COLUMNS = 60
 MARK = "# <- fill in"
 SHARES = (0.05, 0.95)
@@ -34,13 +39,23 @@ SHARES = (0.05, 0.95)
 @dataclass(frozen=True)
 class _Column:
     name: str
-    numbers: np.ndarray
+    whole: np.ndarray
     kind: str
+
+    @property
+    def numbers(self) -> np.ndarray:
+        known: np.ndarray = self.whole[~np.isnan(self.whole)]
+        return known
+
+    @property
+    def gaps(self) -> int:
+        return int(np.isnan(self.whole).sum())
 
     @property
     def seen(self) -> str:
         values = len(np.unique(self.numbers))
-        return f"{self.numbers.min():.6g} to {self.numbers.max():.6g}, {values} values"
+        gaps = f", {self.gaps} missing" if self.gaps else ""
+        return f"{self.numbers.min():.6g} to {self.numbers.max():.6g}, {values} values{gaps}"
 
 
 def first_draft(table: ReadTable, file: str, written: str) -> str:
@@ -54,7 +69,7 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
     Raises:
         TableError: if fewer than two columns can be used.
     """
-    columns, left_out = _usable(table.frame)
+    columns, left_out, identity = _usable(table.frame)
     if len(columns) < 2:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out)
         raise TableError(
@@ -72,6 +87,8 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
         "",
         "# The table, relative to the folder of this file.",
         f"data: {_scalar(file)}",
+        *_gaps(columns),
+        *_identity(identity),
         "",
         "# Every variable, with its role (guessed): context is known before deciding, an action may be set,",
         "# an outcome should come out as desired, other is anything else. Kinds: continuous, integer,",
@@ -99,25 +116,61 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]]]:
-    """The columns that a problem can use, and the reasons why others cannot be used."""
+def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], str | None]:
+    """The columns that a problem can use, the reasons why others cannot be used, and the column that can name
+    the cases.
+    """
     columns, left_out = list[_Column](), list[tuple[str, str]]()
+    names = dict[str, bool]()
     for name in map(str, frame.columns):
-        faults = number_faults(frame, [name], varying=True)
+        share = float(frame[name].isna().mean())
+        known = frame[[name]].dropna() if share <= GAPS else frame
+        faults = number_faults(known, [name], varying=True)
         numbers = numbers_of(frame[name])
+        told = identifier(name, frame[name])
         if not name.strip() or len(name) > 200 or not name.isprintable() or "\n" in name:
             left_out.append((repr(name)[:40], "a name of 1 to 200 letters in one line is needed"))
         elif name.startswith("Unnamed: "):
             left_out.append((name, "the column has no name"))
+        elif _numbering(numbers) and (told is None or told.by_value):
+            left_out.append((name, "it numbers the rows"))
+        elif told is not None:
+            left_out.append((name, f"it looks like an identifier: {told.reason}"))
+            if told.unique:
+                names[name] = told.personal
         elif faults:
             left_out.append((name, faults[0].removeprefix(f"{name}: ")))
-        elif _numbering(numbers):
-            left_out.append((name, "it numbers the rows"))
         elif len(columns) >= COLUMNS:
             left_out.append((name, f"one of more than {COLUMNS} columns"))
         else:
-            columns.append(_Column(name, numbers, _kind(numbers)))
-    return columns, left_out
+            columns.append(_Column(name, numbers, _kind(numbers[~np.isnan(numbers)])))
+    # A number or a code rather than a person's name, and the first of these.
+    return columns, left_out, min(names, key=lambda name: names[name]) if names else None
+
+
+def _gaps(columns: Sequence[_Column]) -> list[str]:
+    """What happens to rows with missing cells, if there are some."""
+    some = [f"{each.name}: {each.gaps}" for each in columns if each.gaps]
+    if not some:
+        return []
+    return [
+        "",
+        f"# Missing cells, by column: {', '.join(some)}. Rows with one are left out (complete), refused, or",
+        "# completed by several imputations ({impute: 20}).",
+        "missing: complete",
+    ]
+
+
+def _identity(name: str | None) -> list[str]:
+    """The column that names the cases, if there is one."""
+    if name is None:
+        return []
+    return [
+        "",
+        "# The column that names the cases (guessed: it has another value in every row). The names stand in",
+        "# the files of a run and in its report; delete the line if these may not be shared.",
+        f"identity: {_scalar(name)}",
+    ]
 
 
 def _numbering(numbers: np.ndarray) -> bool:
@@ -142,8 +195,10 @@ def _named(columns: Sequence[_Column], words: str) -> _Column | None:
 
 def _relevance(column: _Column, outcome: _Column) -> tuple[bool, float]:
     """Whether a column has more than two values, and the rank correlation with the outcome, in size."""
-    one, other = (pd.Series(each.numbers).rank() for each in (column, outcome))
-    return column.kind != "binary", float(abs(np.corrcoef(one, other)[0, 1]))
+    both = ~np.isnan(column.whole) & ~np.isnan(outcome.whole)
+    one, other = (pd.Series(each.whole[both]).rank() for each in (column, outcome))
+    varies = len(one) > 1 and float(np.ptp(one)) > 0 < float(np.ptp(other))
+    return column.kind != "binary", float(abs(np.corrcoef(one, other)[0, 1])) if varies else 0.0
 
 
 def _line(column: _Column, role: str) -> str:

@@ -3,7 +3,7 @@
 Source: `data.problem_file` (the file); `problems.rehearsal.own_table` (the problem).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,16 @@ class OwnProblem(RehearsalTable):
     ) -> None:
         problem = path if isinstance(path, WrittenProblem) else written_problem(path)
         self.problem = problem
-        super().__init__(problem.rows, problem.task, problem.cases, problem.identity, validation, kept, seed)
+        super().__init__(
+            problem.rows,
+            problem.task,
+            problem.cases,
+            problem.identity,
+            validation,
+            kept,
+            seed,
+            problem.gaps.imputations,
+        )
         if problem.cases is None and problem.from_present:
             # Such bounds say that the value of a held-out row is a present one.
             every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
@@ -53,11 +62,26 @@ class OwnProblem(RehearsalTable):
         units = {name: about.unit for name, about in self.problem.variables.items() if about.unit}
         return {"units_of": units} if units else {}
 
+    def notes(self) -> Sequence[str]:
+        """What the reader detected, what became of missing cells, what the desired region asks for, and what
+        is assumed of present values.
+        """
+        return (*super().notes(), *self.problem.gaps.doubts)
+
+    def card(self) -> Mapping[str, Any]:
+        """The card of the table, with what became of missing cells."""
+        return {**super().card(), **self.problem.gaps.card()}
+
     def case(self, index: int) -> RehearsalCase:
         """Case number `index`, within its own bounds."""
         case = super().case(index)
         if not self.problem.ranges:
             return case
-        place = index if self.problem.cases is not None else self._places[index]
+        place = index if self.problem.cases is not None else self._bounded(self._places[index])
         own = {name: ranges[place] for name, ranges in self.problem.ranges.items()}
         return replace(case, feasible={**case.feasible, **own})
+
+    def _bounded(self, place: int) -> int:
+        """The place of a row among those with bounds: all, or the complete ones where others are imputed."""
+        gaps = self.problem.gaps
+        return int(gaps.cells.complete[:place].sum()) if gaps.imputations else place

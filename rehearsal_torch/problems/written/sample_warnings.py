@@ -2,7 +2,7 @@
 
     few rows                 fewer than 10 for each variable, or fewer than 50
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
-    like an identifier       whole numbers, each once, without gaps
+    like an identifier       by its name or its values (`data.tables.identifiers`); and the names of cases
     no path                  an action without a directed path to an outcome
     contradicted graph       an action that is said not to matter, and does in the rows
     desired already          more than 80% of the rows lie in the desired region
@@ -17,6 +17,7 @@ import torch
 
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.problem_file.findings import key
+from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 
@@ -43,13 +44,7 @@ def warned(problem: OwnProblem) -> list[str]:
                 f"{int(counts.max())} of {rows} rows have the value {float(values[counts.argmax()]):g}: it "
                 "hardly varies, so that little is learnt of its effect",
             )
-        whole = bool((column == column.round()).all())
-        if whole and len(values) == rows and float(values[-1] - values[0]) == rows - 1:
-            found.warn(
-                key("variables", name),
-                "every row has another whole number, without gaps: is it a row number or an identifier, and "
-                "no variable?",
-            )
+    _identifiers(problem)
     for name in task.box.names:
         if not reaches((task.graph,), (name,), task.outcomes):
             found.warn(
@@ -69,6 +64,30 @@ def warned(problem: OwnProblem) -> list[str]:
     _beyond(problem)
     _present(problem)
     return found.warnings
+
+
+def _identifiers(problem: OwnProblem) -> None:
+    """Warnings of variables that look like identifiers, and of names of cases that may be private."""
+    found, written = problem.problem.findings, problem.problem
+    for name in problem.task.graph.names:
+        told = identifier(name, written.rows.frame[name])
+        if told is not None:
+            found.warn(
+                key("variables", name),
+                f"{told.reason}: is it a row number or an identifier, and no variable? Nothing can be learnt "
+                f"from such a column: take it out, or let it name the cases by identity: {name}",
+            )
+    name = written.identity or ""
+    frame = (written.rows if written.cases is None else written.cases).frame
+    told = identifier(name, frame[name]) if name in frame.columns else None
+    if told is not None:
+        what = "a person's data" if told.personal else "an identifier"
+        found.warn(
+            "identity",
+            f"{name} names the cases, and looks like {what} ({told.reason}): its values stand in the files "
+            "of a run, in tables and in the report; share these as you would share the column, or leave "
+            "identity out",
+        )
 
 
 def _beyond(problem: OwnProblem) -> None:

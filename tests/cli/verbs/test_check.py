@@ -183,3 +183,47 @@ def test_the_example_of_the_page_decides_within_the_bounds_of_each_case(tmp_path
         if "bmi" in row["alteration"]:
             assert present - 3 <= row["alteration"]["bmi"] <= present
     assert any("bmi" in row["alteration"] for row in found)
+
+
+@pytest.mark.slow
+def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
+    name = file(missing={"impute": 3}, cases=[{"x": 0.1}, {"x": 1}])
+    rows = table()
+    rows.loc[rows["x"] > 0.8, "y"] = None
+    count = int(rows["y"].isna().sum())
+    rows.to_csv(tmp_path / "table.csv", index=False)
+    assert main([name]) == 0
+    assert f"Note: {count} of 120 rows have a missing cell; missing cells are imputed 3 times" in (
+        capsys.readouterr().out
+    )
+    typed = [name, "+experiment=own_problem", "decision=care", "out=run", "workers=1"]
+    assert program(["decide", *typed]) == 0
+    assert (
+        f"missing cells: {count} of 120 rows, imputed 3 times; by column: y: {count}"
+        in capsys.readouterr().out
+    )
+    lines = (tmp_path / "run" / "decisions.jsonl").read_text()
+    for each in map(json.loads, lines.splitlines()):
+        assert each["trace"]["imputation"]["imputations"] == 3
+    assert f"{count} of 120 rows, imputed 3 times" in (tmp_path / "run" / "report.html").read_text()
+    # What is resumed has the same models, from the checkpoint.
+    assert program(["decide", *typed]) == 0
+    assert (tmp_path / "run" / "decisions.jsonl").read_text() == lines
+
+
+@pytest.mark.slow
+def test_rows_that_were_left_out_are_told_everywhere(file, tmp_path, capsys):
+    name = file(cases=[{"x": 0.1}])
+    rows = table()
+    rows.loc[rows["x"] > 0.8, "y"] = None
+    rows.to_csv(tmp_path / "table.csv", index=False)
+    assert main([name]) == 0
+    out = capsys.readouterr().out
+    assert "rows have a missing cell and are left out (missing cells by column: y: " in out
+    assert "whether a row is complete depends on x" in out
+    assert program(["decide", name, "+experiment=own_problem", "decision=none", "out=run", "workers=1"]) == 0
+    told = capsys.readouterr().out
+    page = (tmp_path / "run" / "report.html").read_text()
+    for words in ("left out", "depends on x"):
+        assert words in told
+        assert words in page

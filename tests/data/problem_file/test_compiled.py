@@ -115,4 +115,9 @@ def test_bounds_costs_and_named_cases(written):
     assert problem.ranges == {"a": [(0.25, 0.5), (-1.0, -1.0)]}
     assert problem.costs == {"a": 2.5}
     assert problem.cases.frame["who"].tolist() == ["Ann", "Bo"]
-    assert "identity: names the cases" in faults_of(written(identity="who"))[0]
+    (told,) = faults_of(written(identity="who"))
+    assert "identity: no column 'who' in" in told
+    (told,) = faults_of(written(identity="name"))
+    assert "has 'n' again in line 3: every case needs a name of its own" in told
+    (told,) = faults_of(written(identity="who", cases=[{"x": 0, "who": "Ann"}, {"x": 1}]))
+    assert "is empty in line 2: every case needs a name" in told

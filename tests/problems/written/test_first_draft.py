@@ -89,3 +89,43 @@ def test_what_is_to_be_filled_in_is_asked_for_by_the_check(tmp_path):
 def test_a_table_without_two_columns_of_numbers_is_refused():
     with pytest.raises(TableError, match=r"at least two columns of numbers.* got 1 \(who: expected numbers"):
         drafted(pd.DataFrame({"a": [1, 2.5, 3], "who": ["x", "y", "z"]}))
+
+
+def test_identifiers_are_left_out_and_one_of_them_names_the_cases(tmp_path):
+    frame = rows(
+        email=[f"p{place}@example.org" for place in range(60)],
+        customer_id=[1000 + 3 * place for place in range(60)],
+        store_id=[place // 6 for place in range(60)],
+    )
+    text = drafted(frame)
+    plain = yaml.safe_load(text)
+    assert plain["identity"] == "customer_id"
+    assert set(plain["variables"]) == {"x", "sex", "dose", "result"}
+    for words in (
+        "# email: left out: it looks like an identifier: its name says that it holds a person's data (email)",
+        "# customer_id: left out: it looks like an identifier: its name ends in id",
+        "# store_id: left out: it looks like an identifier: its name ends in id",
+    ):
+        assert words in text, words
+    assert "identity" not in yaml.safe_load(drafted(rows()))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: result >= 1 #")
+    (tmp_path / "problem.yaml").write_text(filled)
+    problem = written_problem(tmp_path / "problem.yaml")
+    assert problem.identity == "customer_id"
+
+
+def test_columns_with_gaps_are_drafted_with_the_rule_for_them(tmp_path):
+    frame = rows()
+    frame.loc[[1, 2, 5], "x"] = np.nan
+    text = drafted(frame)
+    plain = yaml.safe_load(text)
+    assert plain["missing"] == "complete"
+    assert plain["variables"]["x"] == {"role": "context", "kind": "continuous"}
+    assert "# Missing cells, by column: x: 3. Rows with one are left out" in text
+    assert "values, 3 missing" not in drafted(rows())
+    assert "values, 3 missing" in text
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: result >= 1 #")
+    (tmp_path / "problem.yaml").write_text(filled)
+    assert len(written_problem(tmp_path / "problem.yaml").rows.frame) == 57

@@ -84,3 +84,55 @@ def test_faults_are_those_of_the_file(written):  # noqa: F811
     with pytest.raises(ValueError, match="validation: expected a share"):
         OwnProblem(written(), validation=2)
     assert yaml.safe_load(written().read_text())["data"] == "table.csv"
+
+
+def holes(file, rows=(3, 50, 77)):
+    frame = pd.read_csv(file.parent / "table.csv")
+    frame.loc[list(rows), "y"] = None
+    frame.to_csv(file.parent / "table.csv", index=False)
+    return file
+
+
+def test_rows_with_gaps_are_left_out_of_rows_and_cases(written):  # noqa: F811
+    problem = OwnProblem(holes(written()))
+    assert len(problem.every) == 117
+    assert problem.imputations() == 0
+    assert not {"5", "52", "79"} & set(problem.identities)
+    assert problem.card()["missing cells"] == "3 of 120 rows, left out; by column: y: 3"
+    assert "3 of 120 rows have a missing cell and are left out" in problem.notes()[0]
+    with pytest.raises(ProblemError, match="3 of 120 values are missing"):
+        OwnProblem(holes(written(missing="refuse")))
+
+
+def test_imputed_rows_are_learnt_from_and_complete_ones_held_out(written):  # noqa: F811
+    file = written(
+        missing={"impute": 3},
+        bounds={"a": ["current - 0.1", "current + 5"]},
+        variables=RIGHT["variables"] | {"a": {"role": "action", "range": [-9, 9]}},
+    )
+    problem = OwnProblem(holes(file))
+    assert problem.imputations() == 3
+    table = problem.observations()
+    assert len(table) == 120 - 23
+    assert int(table.missing.sum()) == 3
+    assert len(table.completed) == 3
+    assert not {"5", "52", "79"} & set(problem.identities)
+    rows = pd.read_csv(file.parent / "table.csv")
+    for place in range(problem.count()):
+        case = problem.case(place)
+        row = rows.loc[int(case.identity) - 2]
+        assert float(case.given["x"]) == pytest.approx(row["x"])
+        assert case.feasible["a"] == pytest.approx((row["a"] - 0.1, row["a"] + 5))
+    assert problem.every.fingerprint() != table.fingerprint()
+    assert len(problem.every) == 120
+
+
+def test_no_incomplete_row_of_a_held_out_unit_is_learnt_from(written):  # noqa: F811
+    file = written(missing={"impute": 2}, unit="name")
+    frame = pd.read_csv(file.parent / "table.csv").assign(name=[f"u{row // 10}" for row in range(120)])
+    frame.loc[[row for row in range(120) if row % 10 == 3], "y"] = None
+    frame.to_csv(file.parent / "table.csv", index=False)
+    problem = OwnProblem(file)
+    assert not set(problem.past_units) & set(problem.aside_units)
+    assert len(problem.past_units) == len(problem.observations()) == 90
+    assert len(problem.aside_units) == 27

@@ -72,3 +72,21 @@ def test_present_values_outside_of_what_is_offered_are_told(written):  # noqa: F
     (sentence,) = [each for each in said(written(cases=cases)) if "at present" in each]
     assert "variables.a.range: may be set from -1 to 1, and case 2 has -3 at present and 1 more" in sentence
     assert not [each for each in said(written(cases=cases[:1])) if "at present" in each]
+
+
+def test_identifiers_are_warned_of_as_variables_and_as_names(written):  # noqa: F811
+    rows = table().rename(columns={"x": "patient_id"}).assign(email=[f"p{row}@q.org" for row in range(120)])
+    variables = {("patient_id" if name == "x" else name): each for name, each in QUIET["variables"].items()}
+    graph = ["patient_id -> {a d y z}", "a -> {y z}", "d -> {y z}"]
+    file = written(variables=variables, graph=graph, desired="y - 2*z >= 0", identity="email")
+    first, second = said(file, rows)
+    assert "variables.patient_id: its name ends in id: is it a row number or an identifier" in first
+    assert "identity: email names the cases, and looks like a person's data" in second
+    assert "in tables and in the report" in second
+    named = OwnProblem(file)
+    assert all(each.endswith("@q.org") for each in named.identities)
+
+
+def test_harmless_names_of_cases_are_not_warned_of(written):  # noqa: F811
+    cases = [{"x": 0, "ward": "north"}, {"x": 1, "ward": "south"}, {"x": 2, "ward": "west"}]
+    assert said(written(**QUIET, desired="y - 2*z >= 0", cases=cases, identity="ward")) == []

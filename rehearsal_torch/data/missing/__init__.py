@@ -1,0 +1,1 @@
+"""Missing cells: counts of them, rows that are complete, and multiple imputation."""

@@ -1,0 +1,222 @@
+"""Multiple imputation: the m tables that missing cells may have come from.
+
+The columns, outcomes included, are taken to be jointly normal, v ~ N(mu, Sigma), with Jeffreys' prior. After
+EM has found the most likely parameters, a Markov chain alternates two draws (data augmentation),
+
+    missing cells    of each row jointly, from N(mu_m + R (v_o - mu_o), Sigma_mm - R Sigma_om),
+                     R = Sigma_mo Sigma_oo^-1, m the missing and o the observed cells of the row
+    parameters       Sigma ~ inverse Wishart(n - 1, S),  mu ~ N(mean, Sigma / n),
+                     S the scatter matrix of the completed rows
+
+and its last table is kept. m chains with seeds of their own give m complete tables. What is estimated is
+estimated in each of them; the variance between the m estimates is what is unknown because of the missing
+cells (`objectives.imputed_success`). It includes the parameters, since each chain draws its own.
+
+All is computed in units of the columns' standard deviations, so that neither unit nor offset changes a draw.
+In a column with at most twenty different values, such as yes/no or whole numbers, the nearest observed value
+is taken. Draws are right where missing cells depend on observed ones alone (missing at random) and
+dependences are about linear.
+
+Chained equations by scikit-learn's IterativeImputer were tried first. It draws every cell by itself, around
+regressions whose parameters are not drawn: on Lin-Syn1 (300 rows, 15 % of the cells missing, seeds 795 to
+798) its intervals at 95 % held the truth in 75 and 50 % of the decisions of `care`.
+
+Source: Schafer (1997), Sec. 5.3 (EM) and 5.4 (data augmentation); Tanner and Wong (1987); Rubin (1987), Ch. 4
+(proper imputation); Moons et al. (2006) (outcomes are predictors).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.seeding import generator, world_generator
+
+# Steps of EM, and of each chain.
+CLIMBS, STEPS = 200, 60
+CLOSE = 1e-6
+# Added to the scatter matrix for each row: columns may be functions of each other.
+RIDGE = 1e-8
+# The number of different values up to which a draw is moved to the nearest observed one.
+FEW_VALUES = 20
+# Distinguishes the seeds of imputations from the others of a table.
+PURPOSE = 1987
+MOST = 200
+# Rows whose conditional distributions are evaluated at once.
+AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class ImputedTable(Table):
+    """A table whose missing cells were drawn; its values are those of the first of m tables.
+
+    Attributes:
+        missing: (n, d), true where the cell was missing.
+        count: m.
+        seed: Determines all draws.
+    """
+
+    missing: Tensor
+    count: int
+    seed: int
+
+    @classmethod
+    def of(cls, names: Sequence[str], values: Tensor, count: int, seed: int = 0) -> "ImputedTable":
+        """The first of m tables; the others are drawn when they are asked for.
+
+        Args:
+            names: The d columns.
+            values: (n, d), NaN in missing cells; every column has an observed cell.
+            count: m, from 2 to 200.
+            seed: Determines all draws.
+
+        Raises:
+            ValueError: if the count is out of range, or a column has no observed cell.
+        """
+        if not 2 <= count <= MOST:
+            raise ValueError(f"expected 2 to {MOST} imputations; got {count}")
+        missing = values.isnan()
+        if empty := [name for name, column in zip(names, missing.T, strict=True) if bool(column.all())]:
+            raise ValueError(f"{', '.join(empty)}: every cell is missing, so that none can be imputed")
+        first = Imputation(values).drawn(seed, 0)
+        return cls(tuple(names), first, torch.zeros_like(missing), missing, count, seed)
+
+    @cached_property
+    def completed(self) -> tuple[Table, ...]:
+        """The m complete tables."""
+        whole = Imputation(self.values.masked_fill(self.missing, torch.nan))
+        others = [whole.drawn(self.seed, place) for place in range(1, self.count)]
+        return tuple(Table.observed(self.names, each) for each in (self.values, *others))
+
+    def fingerprint(self) -> str:
+        """That of the observed cells, with 0 in the others, which are marked."""
+        return self._observed().fingerprint()
+
+    def has_fingerprint(self, recorded: str) -> bool:
+        """Whether a recorded fingerprint is that of the observed cells."""
+        return self._observed().has_fingerprint(recorded)
+
+    def _observed(self) -> Table:
+        return Table(self.names, self.values.masked_fill(self.missing, 0.0), self.missing)
+
+
+class Imputation:
+    """The normal distribution of a table with missing cells, and draws of these.
+
+    Args:
+        values: (n, d), NaN in missing cells.
+    """
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
+        cells = values.detach().cpu().to(torch.float64)
+        self.known = ~cells.isnan()
+        count = self.known.sum(0)
+        self.middle = cells.nansum(0) / count
+        spread = ((cells - self.middle).square().nansum(0) / count).sqrt()
+        self.spread = torch.where(spread > 0, spread, torch.ones_like(spread))
+        self.cells = ((cells - self.middle) / self.spread).nan_to_num(0.0)
+        self.patterns, self.pattern_of = self.known.unique(dim=0, return_inverse=True)
+        self.rows, self.columns = cells.shape
+
+    def drawn(self, seed: int, place: int) -> Tensor:
+        """One complete table, (n, d), with observed cells unchanged.
+
+        Args:
+            seed: Determines all draws.
+            place: Which of the tables; each is drawn by itself.
+
+        Raises:
+            ValueError: if there are no more rows than columns.
+        """
+        if bool(self.known.all()):
+            return self.values.clone()
+        if self.rows <= self.columns:
+            raise ValueError(
+                f"expected more rows than columns to impute from; got {self.rows} rows and {self.columns} "
+                "columns: add rows, or take variables out"
+            )
+        stream = generator(int(world_generator(seed, PURPOSE, place).integers(2**62)))
+        mean, covariance = self.likely
+        for _ in range(STEPS):
+            filled = self._filled(mean, covariance, stream)
+            mean, covariance = self._parameters(filled, stream)
+        found = self.middle + self.spread * self._filled(mean, covariance, stream)
+        return torch.where(self.values.isnan(), self._among(found).to(self.values), self.values)
+
+    @cached_property
+    def likely(self) -> tuple[Tensor, Tensor]:
+        """The most likely mean (d,) and covariance (d, d) of the standardised columns, by EM."""
+        unit = torch.eye(self.columns, dtype=torch.float64)
+        mean, covariance = self.cells.new_zeros(self.columns), unit
+        weights = torch.bincount(self.pattern_of, minlength=len(self.patterns)).to(torch.float64)
+        for _ in range(CLIMBS):
+            left, means = self.conditionals(mean, covariance)
+            before, mean = covariance, means.mean(0)
+            inside = (weights[:, None, None] * left).sum(0)
+            covariance = ((means - mean).mT @ (means - mean) + inside) / self.rows + RIDGE * unit
+            if float((covariance - before).abs().max()) < CLOSE:
+                break
+        return mean, covariance
+
+    def conditionals(self, mean: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
+        """The conditional covariance of each pattern of observed cells, (p, d, d), and the conditional mean
+        of each row, (n, d), given its observed cells, which stay as they are and have no variance.
+        """
+        seen = self.patterns.to(torch.float64)
+        both = seen.unsqueeze(-1) * seen.unsqueeze(-2)
+        inner = torch.linalg.inv(both * covariance + torch.diag_embed(1 - seen)) * both
+        slopes = covariance @ inner
+        hidden = (1 - seen).unsqueeze(-1) * (1 - seen).unsqueeze(-2)
+        left = (covariance - slopes @ covariance) * hidden
+        parts = zip(
+            self.pattern_of.split(AT_ONCE), self.cells.split(AT_ONCE), self.known.split(AT_ONCE), strict=True
+        )
+        means = [
+            torch.where(known, cells, mean + (slopes[which] @ (cells - mean).unsqueeze(-1)).squeeze(-1))
+            for which, cells, known in parts
+        ]
+        return left, torch.cat(means)
+
+    def _filled(self, mean: Tensor, covariance: Tensor, stream: torch.Generator) -> Tensor:
+        """The standardised rows with missing cells drawn, (n, d)."""
+        left, means = self.conditionals(mean, covariance)
+        # Observed cells have no variance; a root by eigenvalues takes singular matrices.
+        values, vectors = torch.linalg.eigh(left)
+        roots = vectors * values.clamp_min(0).sqrt().unsqueeze(-2)
+        noise = torch.randn(self.rows, self.columns, dtype=torch.float64, generator=stream)
+        parts = zip(self.pattern_of.split(AT_ONCE), noise.split(AT_ONCE), strict=True)
+        moved = torch.cat([(roots[which] @ part.unsqueeze(-1)).squeeze(-1) for which, part in parts])
+        return torch.where(self.known, self.cells, means + moved)
+
+    def _parameters(self, filled: Tensor, stream: torch.Generator) -> tuple[Tensor, Tensor]:
+        """A draw of mean and covariance given complete rows."""
+        mean = filled.mean(0)
+        scatter = (filled - mean).mT @ (filled - mean)
+        scatter = scatter + RIDGE * self.rows * torch.eye(self.columns, dtype=torch.float64)
+        # Bartlett: W = A A' is Wishart of the identity, and L A'^-1 A^-1 L' is inverse Wishart of L L'.
+        degrees = torch.arange(self.rows - 1, self.rows - 1 - self.columns, -1, dtype=torch.float64)
+        squares = 2 * torch._standard_gamma(degrees / 2, generator=stream)
+        normal = torch.randn(self.columns, self.columns, dtype=torch.float64, generator=stream)
+        factor = normal.tril(-1) + torch.diag(squares.sqrt())
+        root = torch.linalg.cholesky(scatter)
+        inverse = torch.linalg.solve_triangular(
+            factor, torch.eye(self.columns, dtype=torch.float64), upper=False
+        )
+        half = root @ inverse.mT
+        covariance = half @ half.mT
+        shift = torch.randn(self.columns, dtype=torch.float64, generator=stream)
+        return mean + half @ shift / self.rows**0.5, covariance
+
+    def _among(self, found: Tensor) -> Tensor:
+        """Draws (n, d), in columns of few values the nearest observed ones."""
+        made = found.clone()
+        for place in range(self.columns):
+            known = self.known[:, place]
+            values = self.values[:, place].detach().cpu().to(torch.float64)[known].unique()
+            if len(values) <= FEW_VALUES:
+                made[:, place] = values[(made[:, place].unsqueeze(-1) - values).abs().argmin(-1)]
+        return made

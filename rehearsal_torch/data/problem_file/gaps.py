@@ -1,0 +1,159 @@
+"""Missing cells of the rows of a problem file, by its part `missing`.
+
+    complete        rows with a missing cell in a used column are left out, and counted; the default
+    refuse          a missing cell is a fault
+    {impute: m}     missing cells are imputed m times (`data.missing.imputation`), here only counted
+
+A column is used if its variable is in the graph. Cases to decide for need every variable of the context.
+
+Source: `data.missing.cells` (what is counted and tested).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from rehearsal_torch.data.missing.cells import MissingCells, doubts, left_out, missing_cells
+from rehearsal_torch.data.problem_file.findings import Findings, key
+from rehearsal_torch.data.problem_file.form import VariableForm
+from rehearsal_torch.data.reading import ReadTable, number_faults
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """What became of missing cells.
+
+    Attributes:
+        cells: Those of the used columns, of all rows.
+        rule: complete, refuse, or m, the number of imputations.
+        doubts: Why complete rows may mislead, one sentence each; empty for other rules.
+    """
+
+    cells: MissingCells
+    rule: str | int
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def imputations(self) -> int:
+        """m; 0 where nothing is imputed."""
+        return self.rule if isinstance(self.rule, int) and self.cells.incomplete else 0
+
+    def card(self) -> dict[str, str]:
+        """The entries of a data card; empty without missing cells."""
+        if not self.cells.incomplete:
+            return {}
+        cautions = {f"caution: missing cells {place}": each for place, each in enumerate(self.doubts, 1)}
+        done = f"imputed {self.imputations} times" if self.imputations else "left out"
+        found = (
+            f"{self.cells.incomplete} of {self.cells.rows} rows, {done}; by column: {self.cells.by_column()}"
+        )
+        return {"missing cells": found, **cautions}
+
+
+def without_gaps(
+    rows: ReadTable,
+    variables: Mapping[str, VariableForm],
+    used: Sequence[str],
+    rule: str | int,
+    found: Findings,
+) -> tuple[ReadTable, Gaps]:
+    """The rows that are used, with faults of their columns, and what became of missing cells.
+
+    Args:
+        rows: The rows.
+        variables: What the file says of each variable.
+        used: The columns that are used.
+        rule: complete, refuse, or the number of imputations.
+        found: Collects faults and warnings.
+    """
+    cells = missing_cells(rows.frame, used)
+    there = [name for name in variables if name in rows.frame.columns]
+    if rule == "refuse":
+        _told(rows.frame, there, rows.where, variables, found, MIN_ROWS)
+        return rows, Gaps(cells, rule)
+    told = len(found.faults)
+    _told(rows.frame, (), rows.where, variables, found, MIN_ROWS)
+    # Each column by its own cells: what is no number is a fault, whether or not its row is complete.
+    for name in there:
+        _told(rows.frame[[name]].dropna(), (name,), rows.where, variables, found)
+    for name in used:
+        known = cells.rows - cells.columns.get(name, 0)
+        if known < MIN_ROWS <= cells.rows:
+            found.fault(
+                key("variables", name),
+                f"column {name!r} of {rows.where}: {cells.columns[name]} of {cells.rows} cells are missing; "
+                f"expected at least {MIN_ROWS} values: take the variable out",
+            )
+    if rule != "complete" or not cells.incomplete:
+        gaps = Gaps(cells, rule)
+        return replace(rows, notes=(*rows.notes, _sentence(gaps))) if gaps.imputations else rows, gaps
+    unsure = [] if found.faults else doubts(cells, rows.frame, used)
+    for sentence in unsure:
+        found.warn("missing", sentence)
+    gaps = Gaps(cells, rule, tuple(unsure))
+    kept = rows.frame[cells.complete]
+    if len(kept) < MIN_ROWS <= cells.rows:
+        found.fault(
+            "missing",
+            f"{len(kept)} of {cells.rows} rows of {rows.where} are complete (missing cells by column: "
+            f"{cells.by_column()}); expected at least {MIN_ROWS}: write missing: {{impute: 20}}, or take "
+            "variables with many missing cells out",
+        )
+    elif len(found.faults) == told:
+        _told(kept, used, rows.where, variables, found)
+    return replace(rows, frame=kept, notes=(*rows.notes, _sentence(gaps))), gaps
+
+
+def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:
+    """Faults of the context of cases; a missing cell has a remedy of its own.
+
+    Args:
+        cases: The cases.
+        context: The variables of the context.
+        found: Collects faults.
+    """
+    for name in context:
+        column = cases.frame[name] if name in cases.frame.columns else pd.Series(dtype=float)
+        empty = column.isna().to_numpy(dtype=bool)
+        if empty.any():
+            first = int(column.index[int(empty.argmax())]) + 2
+            found.fault(
+                "cases",
+                f"{cases.where}: {name} is missing in {int(empty.sum())} of {len(empty)} cases, first in "
+                f"line {first}: a case needs every variable of its context; measure it, leave the case out, "
+                f"or write {name}: other",
+            )
+        rest = cases.frame[~empty] if len(column) else cases.frame
+        for each in number_faults(rest, [name]):
+            found.fault("cases", f"{cases.where}: {each}")
+
+
+def _sentence(gaps: Gaps) -> str:
+    """What became of missing cells, without a full stop."""
+    if not gaps.imputations:
+        return left_out(gaps.cells)
+    return (
+        f"{gaps.cells.incomplete} of {gaps.cells.rows} rows have a missing cell; missing cells are imputed "
+        f"{gaps.imputations} times, from the joint distribution of all used columns (missing cells by "
+        f"column: {gaps.cells.by_column()})"
+    )
+
+
+def _told(
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    where: str,
+    variables: Mapping[str, VariableForm],
+    found: Findings,
+    least: int = 0,
+) -> None:
+    """The faults of columns of numbers, at their variables."""
+    for each in number_faults(frame, names, least, varying=True):
+        column = next((name for name in variables if each.startswith(f"{name}: ")), None)
+        if column is None:
+            found.fault("data", f"{where}: {each}")
+        else:
+            words = each.removeprefix(f"{column}: ")
+            found.fault(key("variables", column), f"column {column!r} of {where}: {words}")

@@ -1,0 +1,119 @@
+"""Columns that identify persons or rows, by their names and their values.
+
+    by name      the last word is id, identifier, uuid, ...; or the words are those of a person's data: name,
+                 email, phone, address, zip, date of birth, social security number, ...
+    by value     texts that differ in every row; whole numbers that differ in every row and either have no
+                 gaps (row numbers) or five digits and more, equally many in all rows (customer numbers)
+
+Nothing can be learnt from such a column, and what it holds may be private. Columns with two values are never
+taken for identifiers: a column `phone` of 0 and 1 says who has one.
+
+Source: ours; Regulation (EU) 2016/679 (GDPR), Art. 4 (1), for what identifies a person.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.reading import numbers_of
+
+LAST = frozenset(("id", "ids", "identifier", "uuid", "guid"))
+PERSONAL = (
+    ("name",),
+    ("names",),
+    ("surname",),
+    ("firstname",),
+    ("lastname",),
+    ("fullname",),
+    ("username",),
+    ("email",),
+    ("e", "mail"),
+    ("mail",),
+    ("phone",),
+    ("telephone",),
+    ("mobile",),
+    ("fax",),
+    ("ssn",),
+    ("social", "security"),
+    ("passport",),
+    ("iban",),
+    ("address",),
+    ("street",),
+    ("zip",),
+    ("zipcode",),
+    ("postcode",),
+    ("postal", "code"),
+    ("birthdate",),
+    ("birthday",),
+    ("birth", "date"),
+    ("date", "of", "birth"),
+    ("dob",),
+)
+# Words that may follow them: phone number, zip code.
+AFTER = frozenset(("number", "nr", "no", "code"))
+# Fewer rows are too few to say that a value is another one in every row, and the digits of a number.
+ROWS, DIGITS = 20, 5
+
+
+@dataclass(frozen=True)
+class Identifier:
+    """Why a column is taken for an identifier.
+
+    Attributes:
+        reason: The reason, such as "its name says so".
+        unique: Whether every row has another value, so that it can name cases.
+        personal: Whether its name is that of a person's data.
+        by_value: Whether its values say it, not its name.
+    """
+
+    reason: str
+    unique: bool
+    personal: bool
+    by_value: bool = False
+
+
+def identifier(name: str, column: pd.Series) -> Identifier | None:
+    """Why a column looks like an identifier; None if it does not.
+
+    Args:
+        name: Its name.
+        column: Its cells.
+    """
+    cells = column.dropna()
+    distinct = cells.nunique()
+    if distinct <= 2:
+        return None
+    unique = len(cells) == len(column) == distinct
+    words = words_of(name)
+    personal = next((each for each in PERSONAL if _within(each, words)), None)
+    if personal is not None:
+        return Identifier(f"its name says that it holds a person's data ({' '.join(personal)})", unique, True)
+    if words and words[-1] in LAST:
+        return Identifier(f"its name ends in {words[-1]}", unique, False)
+    if not unique or len(cells) < ROWS:
+        return None
+    numbers = numbers_of(cells)
+    if np.isnan(numbers).all():
+        return Identifier("every row has another text", True, False, True)
+    if not np.isfinite(numbers).all() or (numbers != np.round(numbers)).any():
+        return None
+    if np.ptp(numbers) == len(numbers) - 1:
+        return Identifier("every row has another whole number, without gaps", True, False, True)
+    lengths = np.floor(np.log10(np.maximum(np.abs(numbers), 1))) + 1
+    if lengths.min() == lengths.max() >= DIGITS:
+        return Identifier(f"every row has another number of {int(lengths[0])} digits", True, False, True)
+    return None
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name such as customer_id, customerId or "Customer ID", in lower case."""
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    return [each for each in re.split(r"[\W_]+", parted.lower()) if each]
+
+
+def _within(wanted: tuple[str, ...], words: list[str]) -> bool:
+    """Whether some words stand side by side at the end of others, before a word such as number."""
+    ends = [words, words[:-1]] if len(words) > 1 and words[-1] in AFTER else [words]
+    return any(tuple(each[-len(wanted) :]) == wanted for each in ends)

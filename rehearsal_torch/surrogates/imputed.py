@@ -1,0 +1,83 @@
+"""Surrogates of imputed tables: one model for each of the m tables that missing cells may have come from.
+
+Every model is fitted to a complete table (`data.missing.imputation`), with the same seeds: they differ by
+what is unknown because of the missing cells, and by that alone. Objectives pool what they say
+(`objectives.imputed_success`).
+
+Source: Rubin (1987), Ch. 3 (the analysis of each completed data set).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from rehearsal_torch.data.missing.imputation import MOST, ImputedTable
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.question import Question
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+
+
+class ImputedSurrogate(RehearsalSurrogate):
+    """m surrogates of one method.
+
+    Args:
+        task: The roles of the variables; plain data or a RehearsalTask.
+        member: Factory of one of them, given the task.
+        count: m.
+
+    Raises:
+        ValueError: if there are fewer than 2 or more than 200.
+    """
+
+    def __init__(
+        self,
+        task: Mapping[str, Any] | RehearsalTask,
+        member: Callable[..., RehearsalSurrogate],
+        count: int = 20,
+    ) -> None:
+        super().__init__(task)
+        bounded("count", count, MOST, 2)
+        self.models = nn.ModuleList(member(task=self.task) for _ in range(count))
+        self.by_adjustment = self.each[0].by_adjustment
+
+    @property
+    def each(self) -> tuple[RehearsalSurrogate, ...]:
+        """The m surrogates."""
+        return tuple(model for model in self.models if isinstance(model, RehearsalSurrogate))
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The overlap diagnostics of the first table, then the parts of each surrogate on its own table; a
+        table without missing cells is that of all.
+
+        Raises:
+            ValueError: if the table was imputed another number of times.
+        """
+        tables = table.completed if isinstance(table, ImputedTable) else (table,) * len(self.models)
+        if len(tables) != len(self.models):
+            raise ValueError(
+                f"expected a table that was imputed {len(self.models)} times; got one of {len(tables)}"
+            )
+        self.task.check(tables[0])
+        yield self.overlap, self.overlap.examples(tables[0])
+        for model, own in zip(self.each, tables, strict=True):
+            yield from model.parts(own)
+
+    def used(self) -> tuple[str, ...]:
+        """The fields that the surrogates use."""
+        return self.each[0].used()
+
+    def faults(self) -> list[str]:
+        """The faults of all of them."""
+        own = super().faults()
+        return own or [
+            f"models.{place}.{fault}" for place, model in enumerate(self.each) for fault in model.faults()
+        ]
+
+    def _take(self, question: Question) -> None:
+        super()._take(question)
+        for model in self.each:
+            model._take(question)

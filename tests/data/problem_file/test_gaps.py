@@ -1,0 +1,125 @@
+"""Missing cells by the part `missing` of a problem file: left out and counted, refused, or imputed."""
+
+import numpy as np
+import pytest
+
+from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
+from tests.data.problem_file.conftest import RIGHT, table
+
+
+@pytest.fixture
+def gaps(written):
+    """Writes the problem, and the table with missing cells; `name` and `w` are not in the graph."""
+
+    def write(holes, frame=None, **changes):
+        file = written(**changes)
+        rows = (table() if frame is None else frame).assign(w=np.nan)
+        for name, places in holes.items():
+            rows.loc[places, name] = np.nan
+        rows.to_csv(file.parent / "table.csv", index=False)
+        return file
+
+    return write
+
+
+def faults_of(file):
+    with pytest.raises(ProblemError) as told:
+        written_problem(file)
+    return list(told.value.faults)
+
+
+def test_incomplete_rows_are_left_out_and_counted_by_default(gaps):
+    problem = written_problem(gaps({"x": [3, 4], "z": [4, 9, 20]}))
+    assert len(problem.rows.frame) == 116
+    assert not {3, 4, 9, 20} & set(problem.rows.frame.index)
+    assert problem.rows.notes == (
+        "4 of 120 rows have a missing cell and are left out (missing cells by column: z: 3, x: 2)",
+    )
+    assert problem.gaps.card() == {"missing cells": "4 of 120 rows, left out; by column: z: 3, x: 2"}
+    assert not [each for each in problem.findings.warnings if "missing" in each]
+    assert problem.gaps.imputations == 0
+
+
+def test_columns_that_are_not_used_may_have_gaps(gaps):
+    variables = RIGHT["variables"] | {"w": "other"}
+    problem = written_problem(gaps({}, variables=variables))
+    assert len(problem.rows.frame) == 120
+    assert problem.gaps.card() == {}
+    refused = faults_of(gaps({}, variables=variables, missing="refuse"))
+    assert len(refused) == 1
+    assert "variables.w: column 'w'" in refused[0]
+    assert "120 of 120 values are missing" in refused[0]
+
+
+def test_many_gaps_and_gaps_that_depend_on_what_was_seen_are_warned_of(gaps):
+    rows = table()
+    problem = written_problem(gaps({"y": rows.index[rows["x"] > 1]}))
+    many, depends = (each for each in problem.findings.warnings if "missing" in each)
+    assert many.startswith("missing: ")
+    assert "of the rows are left out because a cell is missing (y: " in many
+    assert "whether a row is complete depends on x (p = " in depends
+    card = problem.gaps.card()
+    assert list(card) == ["missing cells", "caution: missing cells 1", "caution: missing cells 2"]
+    assert card["caution: missing cells 2"] in depends
+
+
+def test_a_refused_gap_is_a_fault(gaps):
+    (told,) = faults_of(gaps({"x": [3, 4]}, missing="refuse"))
+    assert "variables.x: column 'x' of" in told
+    assert "2 of 120 values are missing or infinite in line 5" in told
+
+
+def test_what_is_no_number_is_a_fault_also_in_a_row_that_is_left_out(gaps):
+    rows = table().astype({"x": object})
+    rows.loc[7, "x"] = "?"
+    rows.loc[8, "y"] = np.inf
+    first, second = faults_of(gaps({"z": [7, 8]}, rows))
+    assert "expected numbers; got '?' in line 9" in first
+    assert "1 of 120 values are missing or infinite in line 10" in second
+
+
+def test_too_few_complete_rows_are_a_fault_with_its_counts(gaps):
+    holes = {"x": list(range(60)), "z": list(range(55, 115))}
+    (told,) = [each for each in faults_of(gaps(holes)) if "complete" in each]
+    assert "5 of 120 rows of" in told
+    assert (
+        "(missing cells by column: x: 60, z: 60); expected at least 10: write missing: {impute: 20}" in told
+    )
+    assert written_problem(gaps(holes, missing={"impute": 2})).gaps.imputations == 2
+    (told,) = faults_of(gaps({"x": list(range(115))}, missing={"impute": 2}))
+    assert "115 of 120 cells are missing; expected at least 10 values: take the variable out" in told
+
+
+def test_a_column_that_is_constant_in_complete_rows_is_a_fault(gaps):
+    rows = table()
+    rows["d"] = [1] * 100 + [2] * 20
+    (told, *_) = faults_of(gaps({"x": list(range(100, 120))}, rows))
+    assert "column 'd' of" in told
+    assert "all 100 values are 1: a constant carries no information" in told
+
+
+def test_imputed_rows_stay_and_are_counted(gaps):
+    problem = written_problem(gaps({"x": [3, 4], "z": [4, 9]}, missing={"impute": 7}))
+    assert len(problem.rows.frame) == 120
+    assert problem.gaps.imputations == 7
+    (note,) = problem.rows.notes
+    assert note.startswith("3 of 120 rows have a missing cell; missing cells are imputed 7 times")
+    assert problem.gaps.card()["missing cells"] == "3 of 120 rows, imputed 7 times; by column: x: 2, z: 2"
+    whole = written_problem(gaps({}, missing={"impute": 7}))
+    assert (whole.gaps.imputations, whole.rows.notes) == (0, ())
+
+
+@pytest.mark.parametrize(
+    "missing", ["drop", {"impute": 1}, {"impute": True}, {"fill": 3}, {"impute": 2.5}, 5]
+)
+def test_other_rules_are_refused(gaps, missing):
+    (told,) = faults_of(gaps({}, missing=missing))
+    assert "missing: expected complete, refuse, or {impute: m} with 2 to 200 imputations" in told
+
+
+def test_cases_need_their_context_alone(gaps):
+    cases = [{"x": 1.0}, {"y": 2.0}, {"y": 1.0}]
+    (told,) = faults_of(gaps({}, cases=cases))
+    assert "x is missing in 2 of 3 cases, first in line 2: a case needs every variable of its context" in told
+    assert "or write x: other" in told
+    assert len(written_problem(gaps({}, cases=[{"x": 1.0}, {"x": 2.0, "y": 3.0}])).cases.frame) == 2
