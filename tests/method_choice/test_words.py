@@ -41,7 +41,11 @@ def test_all_that_was_left_out_is_told_with_its_reason():
         f"3 methods were compared on {ROWS} of 900 rows, in 4 halves with 10 cases each. Choosing among them "
         "makes the value of care about 0.013 too large."
     )
-    assert told[2:] == ["qwz23_offline does not apply: a bow.", "Not compared, for the reasons in the table of the choice: micns.", MEANING]
+    assert told[2:] == [
+        "qwz23_offline does not apply: a bow.",
+        "Not compared, for the reasons in the table of the choice: micns.",
+        MEANING,
+    ]
 
 
 def test_the_table_has_a_row_for_each_method():
