@@ -11,6 +11,8 @@ its last bits matter, and differences can be shown as the elements of one side o
 Source: ours.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -65,6 +67,14 @@ def fields(question: Question) -> dict[str, frozenset[str]]:
         }
     limits = frozenset[str]() if question.limits is None else _faces(question.limits)
     return found | {"nodes": frozenset(question.nodes), "reward": _reward(question.reward), "limits": limits}
+
+
+def fingerprint(question: Question) -> str:
+    """SHA-256 over the fields of a question, with their names: equal for questions that differ only in the
+    order of their parts, in bounds, or in last bits.
+    """
+    found = {name: sorted(values) for name, values in fields(question).items()}
+    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
 def like(own: Question, given: object) -> Question:

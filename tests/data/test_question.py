@@ -3,9 +3,18 @@ import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.data.question import Columns, OtherQuestionError, differences, fields, like, taken
+from rehearsal_torch.data.question import (
+    Columns,
+    OtherQuestionError,
+    differences,
+    fields,
+    fingerprint,
+    like,
+    taken,
+)
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.spaces.polytope import Polytope
+from tests.toys.linear_truth import chain
 
 PLAIN = {
     "graph": {"parents": {"a": ["x"], "y": ["a", "x"], "z": ["a"]}},
@@ -105,3 +114,11 @@ def test_questions_of_another_kind_are_refused():
         like(Columns(("x",)), "x")
     assert like(Columns(("x",)), ["y"]) == Columns(("y",))
     assert differences(Columns(("x", "y")), Columns(("y", "z", "x")), ("columns",)) == []
+
+
+def test_fingerprints_of_questions_depend_on_what_a_fit_depends_on_alone():
+    one, other = Columns(("a", "b")), Columns(("b", "a"))
+    assert fingerprint(one) == fingerprint(other) != fingerprint(Columns(("a", "c")))
+    assert len(fingerprint(one)) == 64
+    task = chain().task
+    assert fingerprint(task) == fingerprint(chain(reach=3.0).task) != fingerprint(chain(lower=0.5).task)
