@@ -11,7 +11,6 @@ row has no relative among the rows to learn from.
 Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,13 +39,12 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.problems.problem import RehearsalProblem
+from rehearsal_torch.problems.rehearsal.held_out_rows import parted
 from rehearsal_torch.problems.rehearsal.region_check import one_sided
-from rehearsal_torch.seeding import world_generator
 
 CAUTION = (
     "observational data: recommendations rest on the given graph, and on no hidden confounding beyond it"
 )
-SHARE = 0.2
 RULES = ("random", "last")
 # Rows from a file, or in memory: a table, or a data frame of pandas, polars or pyarrow.
 Rows = str | Path | Table | ReadTable | IntoDataFrame
@@ -121,19 +119,8 @@ class RehearsalTable(RehearsalProblem):
         if faults:
             raise TableError(listed(where, faults))
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
-        whole = np.flatnonzero(frame[list(names)].notna().all(axis=1).to_numpy()).tolist()
-        known = None if units is None else [units[place] for place in whole]
-        aside = [
-            whole[each] for each in _aside(len(whole), validation, kept, seed, contexts is not None, known)
-        ]
-        # Of units that are held out, incomplete rows are not learnt from either.
-        away = set[str]() if units is None else {units[place] for place in aside}
-        held = set(aside)
-        past = [
-            place
-            for place in range(len(frame))
-            if place not in held and (units is None or units[place] not in away)
-        ]
+        complete = frame[list(names)].notna().all(axis=1).to_numpy()
+        past, aside = parted(complete, validation, kept, seed, contexts is not None, units)
         self._places, self._order = aside, sorted((*past, *aside))
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
@@ -374,43 +361,6 @@ def _unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:
     if (count := column.nunique()) < 2:
         return [f"unit: {unit!r} is the same in all rows; expected at least 2 units, got {count}"]
     return []
-
-
-def _aside(
-    rows: int,
-    validation: float | None,
-    kept: str,
-    seed: int,
-    elsewhere: bool,
-    units: Sequence[str] | None,
-) -> list[int]:
-    """Positions of the held-out rows, in the file's order; units are held out as a whole, as few as make up
-    the share.
-    """
-    count = int((validation or 0.0) * rows)
-    if validation is None and not elsewhere:
-        count = max(int(SHARE * rows), MIN_ROWS)
-    if not count:
-        return []
-    order = np.arange(rows) if kept == "last" else world_generator(seed, rows).permutation(rows)
-    found = [int(place) for place in order[rows - count :]]
-    if units is not None:
-        # The units of the rows that would be held out, from the end, until there are enough.
-        size = Counter(units)
-        chosen: dict[str, None] = {}
-        for place in order[::-1]:
-            if sum(size[unit] for unit in chosen) >= count:
-                break
-            chosen[units[int(place)]] = None
-        found = [place for place, unit in enumerate(units) if unit in chosen]
-    if len(found) < MIN_ROWS or rows - len(found) < MIN_ROWS:
-        what = "" if units is None else f" in {len(set(units))} units, which are held out as a whole"
-        raise ValueError(
-            f"{rows} rows{what}: {len(found)} held out and {rows - len(found)} to learn from; expected at "
-            f"least {MIN_ROWS} of each: name the cases in a second file with dataset.contexts=FILE and "
-            "dataset.validation=0, or add rows"
-        )
-    return sorted(found)
 
 
 def _check_levels(task: RehearsalTask, rows: Table) -> None:
