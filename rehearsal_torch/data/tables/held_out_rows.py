@@ -1,4 +1,9 @@
-"""Which rows of a table are held out: a share of them, whole units together.
+"""Rows of a table that are held out: a share of those without missing cells, by whole units.
+
+Rows that belong together (a patient, a store) are held out together, so that a held-out row has no relative
+among the rows to learn from. Only complete rows are held out, since what is predicted there is compared with
+what was recorded; where missing cells are imputed, the other rows are all learnt from, except those of units
+that are held out.
 
 Source: ours.
 """
@@ -14,7 +19,41 @@ from rehearsal_torch.seeding import world_generator
 SHARE = 0.2
 
 
-def held_out_rows(
+def parted(
+    complete: np.ndarray,
+    validation: float | None,
+    kept: str,
+    seed: int,
+    elsewhere: bool,
+    units: Sequence[str] | None,
+) -> tuple[list[int], list[int]]:
+    """Positions of the rows to learn from, and of the held-out rows, in the file's order.
+
+    Args:
+        complete: Which of the n rows have no missing cell, (n,) bool.
+        validation: The share that is held out; None for a fifth, ten rows at least, or none if the cases are
+            elsewhere.
+        kept: "random", or the "last" of the file.
+        seed: Seed of the random choice.
+        elsewhere: Whether the cases to decide for are others than held-out rows.
+        units: The unit of each row; None if every row stands alone.
+
+    Raises:
+        ValueError: if there are too few rows to hold some out.
+    """
+    whole = np.flatnonzero(complete).tolist()
+    known = None if units is None else [units[place] for place in whole]
+    held = [whole[each] for each in _held_out(len(whole), validation, kept, seed, elsewhere, known)]
+    away, aside = set[str]() if units is None else {units[place] for place in held}, set(held)
+    past = [
+        place
+        for place in range(len(complete))
+        if place not in aside and (units is None or units[place] not in away)
+    ]
+    return past, held
+
+
+def _held_out(
     rows: int,
     validation: float | None,
     kept: str,
@@ -24,18 +63,6 @@ def held_out_rows(
 ) -> list[int]:
     """Positions of the held-out rows, in the file's order; units are held out as a whole, as few as make up
     the share.
-
-    Args:
-        rows: The number of rows.
-        validation: Their share, in [0, 1); None takes a fifth, ten rows at least, or none if the cases are
-            elsewhere.
-        kept: "random", or the "last" of the file.
-        seed: Seed of the random choice.
-        elsewhere: Whether the cases to decide for are no rows of the table.
-        units: The unit of each row; None if every row is one of its own.
-
-    Raises:
-        ValueError: if there are too few rows to hold some out.
     """
     count = int((validation or 0.0) * rows)
     if validation is None and not elsewhere:

@@ -34,7 +34,7 @@ from rehearsal_torch.data.reading import (
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.held_out_rows import held_out_rows
+from rehearsal_torch.data.tables.held_out_rows import parted
 from rehearsal_torch.data.tables.in_memory import data_frame
 from rehearsal_torch.data.tables.row_faults import set_faults, unit_faults
 from rehearsal_torch.data.task_file import TaskError
@@ -124,20 +124,8 @@ class RehearsalTable(RehearsalProblem):
         if faults:
             raise TableError(listed(where, faults))
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
-        whole = np.flatnonzero(frame[list(names)].notna().all(axis=1).to_numpy()).tolist()
-        known = None if units is None else [units[place] for place in whole]
-        aside = [
-            whole[each]
-            for each in held_out_rows(len(whole), validation, kept, seed, contexts is not None, known)
-        ]
-        # Of units that are held out, incomplete rows are not learnt from either.
-        away = set[str]() if units is None else {units[place] for place in aside}
-        held = set(aside)
-        past = [
-            place
-            for place in range(len(frame))
-            if place not in held and (units is None or units[place] not in away)
-        ]
+        complete = frame[list(names)].notna().all(axis=1).to_numpy()
+        past, aside = parted(complete, validation, kept, seed, contexts is not None, units)
         self._places, self._order = aside, sorted((*past, *aside))
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
