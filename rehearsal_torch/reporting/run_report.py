@@ -16,7 +16,7 @@ from rehearsal_torch.evaluation.claimed_truth import counterpart
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.reporting import alteration_report as alteration_report
-from rehearsal_torch.reporting import console, observed_outcomes, trial_report
+from rehearsal_torch.reporting import console, method_choice, observed_outcomes, trial_report
 from rehearsal_torch.reporting.figures import (
     claimed_and_true,
     courses,
@@ -75,7 +75,9 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     page = write_page(run.path, ended=True)
     written += [] if page is None else [page]
     of = material(run.path)
-    parts = [console.answers(of), console.warnings(of, told), console.numbers(of)]
+    # Which method was taken; the others, and why, are in the table and on the page.
+    taken = method_choice.told(run)[:1]
+    parts = [console.answers(of), console.warnings(of, told), taken, console.numbers(of)]
     parts += [[long]] if tables and long else []
     parts.append(console.files(of, written))
     return "\n".join(line for part in parts for line in part)

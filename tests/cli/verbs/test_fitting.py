@@ -36,6 +36,9 @@ class Untouched:
     def reward_settings(self):
         return {}
 
+    def imputations(self):
+        return 0
+
     def observations(self):
         raise AssertionError("it went on to fit")
 
