@@ -46,6 +46,8 @@ class RehearsalCase:
         feasible: Variables that may be set, name to (lower, upper).
         unit: The unit (a patient, a store) of which the case is one row; None if none is known.
         levels: The only values of variables that may not be set to any value of their range, name to levels.
+        own: Those of the variables that may be set whose range belongs to this case alone: it is recorded
+            with the case, as no task says it.
 
     Raises:
         ValueError: if a given value is not finite, a variable has an empty range, or levels lie outside it.
@@ -56,6 +58,7 @@ class RehearsalCase:
     feasible: dict[str, tuple[float, float]]
     unit: str | None = None
     levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
@@ -115,13 +118,14 @@ class RehearsalCase:
                 )
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that identifies the case to readers: its identity, its unit if it has one, and the given
-        values.
+        """Plain data that identifies the case to readers: its identity, its unit if it has one, the given
+        values, and the ranges that are its own.
         """
         return {
             "identity": self.identity,
             **({} if self.unit is None else {"unit": self.unit}),
             "given": {name: value.tolist() for name, value in self.given.items()},
+            **({"bounds": {name: list(self.feasible[name]) for name in self.own}} if self.own else {}),
         }
 
 

@@ -1,6 +1,7 @@
 """Cases that come after a fit: contexts to decide for, without the rows of the fit."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
@@ -18,10 +19,17 @@ class NewCases(RehearsalProblem):
         task: The task.
         given: The contexts, (B, |X|), in the task's order.
         identities: The names of the B cases.
+        bounds: Bounds that take the place of the task's in every case, name to (lower, upper).
     """
 
-    def __init__(self, task: RehearsalTask, given: Tensor, identities: Sequence[str]) -> None:
-        self.task, self.given, self.identities = task, given, tuple(identities)
+    def __init__(
+        self,
+        task: RehearsalTask,
+        given: Tensor,
+        identities: Sequence[str],
+        bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    ) -> None:
+        self.task, self.given, self.identities, self.bounds = task, given, tuple(identities), bounds
 
     def observations(self) -> Table:
         """A table with the task's variables and no rows: the cases say nothing of outcomes."""
@@ -47,7 +55,7 @@ class NewCases(RehearsalProblem):
         return RehearsalCase(
             self.identities[index],
             dict(zip(self.task.context, self.given[index], strict=True)),
-            self.task.box.bounds(),
+            {**self.task.box.bounds(), **self.bounds},
             levels=self.task.box.levels,
         )
 

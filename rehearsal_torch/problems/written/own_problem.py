@@ -78,4 +78,4 @@ class OwnProblem(RehearsalTable):
             return case
         place = index if self.problem.cases is not None else self._places[index]
         own = {name: ranges[place] for name, ranges in self.problem.ranges.items()}
-        return replace(case, feasible={**case.feasible, **own})
+        return replace(case, feasible={**case.feasible, **own}, own=tuple(own))
