@@ -1,13 +1,14 @@
 """Seconds of an answer of `rehearsal explore`, in the server and in a browser, on the diabetes data.
 
-The model is that of docs/notebook.md (442 patients of scikit-learn, the default method). 50 settings are asked
-for, one after the other:
+The model is that of docs/notebook.md (442 patients of scikit-learn, the default method). 50 settings are
+asked for, one after the other:
 
     server     from the call of the session to its answer
     http       from sending the question to the server to having read its answer
     browser    in headless Chromium, from the change of a slider to the page that shows the new number
 
-Run: python benchmarks/explore.py [--count 50] [--out DIR] Prints medians and maxima, and writes DIR/explore.csv.
+Run: python benchmarks/explore.py [--count 50] [--out DIR] Prints medians and maxima, and writes
+DIR/explore.csv.
 """
 
 import argparse
@@ -85,10 +86,9 @@ def in_browser(port: int, count: int) -> list[float]:
         page = browser.new_page()
         page.goto(f"http://127.0.0.1:{port}/")
         page.wait_for_selector("#outcomes svg")
-        seconds = []
-        for place in range(count):
-            # Moves come one after the other, before curves are asked for.
-            seconds.append(float(page.evaluate(MOVED, 21 + 8 * (place + 0.5) / count)))
+        # Moves come one after the other, before curves are asked for.
+        moves = [21 + 8 * (place + 0.5) / count for place in range(count)]
+        seconds = [float(page.evaluate(MOVED, value)) for value in moves]
         browser.close()
     return seconds
 
