@@ -197,6 +197,12 @@ def _report(typed: list[str]) -> int:
     return report.main(typed)
 
 
+def _explore(typed: list[str]) -> int:
+    from rehearsal_torch.explorer import command
+
+    return command.main(typed)
+
+
 def _learn_graph(typed: list[str]) -> int:
     from rehearsal_torch.cli.verbs import learn_graph
 
@@ -255,6 +261,11 @@ VERBS = {
     "collect": Verb("Merges the shards of a sweep.", "runs/sepsis/FOLDER", _collect),
     "report": Verb(
         "Writes a page that can be handed on, of one run or of several.", "runs/auf/FOLDER", _report
+    ),
+    "explore": Verb(
+        "Serves a page on this machine, on which a fitted method is asked about cases and actions.",
+        "runs/own_problem/FOLDER",
+        _explore,
     ),
     "learn-graph": Verb(
         "Learns rehearsal graphs from a table.",

@@ -65,6 +65,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "index": WHOLE,
         "identity": "a string",
         "observed_outcomes": "a mapping of numbers",
+        "bounds": "a mapping",
         "kind": "a string",
         "status": "a string",
         "value": "a number or null",

@@ -48,6 +48,8 @@ class RehearsalCase:
         levels: The only values of variables that may not be set to any value of their range, name to levels.
         present: The present values of variables that may be set, which they keep if nothing is done, name to
             value; empty if unknown. They may lie outside `feasible` and `levels`.
+        own: Those of the variables that may be set whose range belongs to this case alone: it is recorded
+            with the case, as no task says it.
 
     Raises:
         ValueError: if a given or present value is not finite, a variable has an empty range, or levels lie
@@ -60,6 +62,7 @@ class RehearsalCase:
     unit: str | None = None
     levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     present: Mapping[str, float] = field(default_factory=dict)
+    own: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
@@ -124,14 +127,15 @@ class RehearsalCase:
                 )
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that identifies the case to readers: its identity, its unit if it has one, and the given
-        values.
+        """Plain data that identifies the case to readers: its identity, its unit if it has one, the given
+        values, and the ranges that are its own.
         """
         return {
             "identity": self.identity,
             **({} if self.unit is None else {"unit": self.unit}),
             "given": {name: value.tolist() for name, value in self.given.items()},
             **({"present": dict(self.present)} if self.present else {}),
+            **({"bounds": {name: list(self.feasible[name]) for name in self.own}} if self.own else {}),
         }
 
 

@@ -10,9 +10,12 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torch import Tensor
+
 from rehearsal_torch.data.question import Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.surrogates.outcome_draws import MODELS, OutcomeDraws, of_response
 from rehearsal_torch.surrogates.overlap import Overlap
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -74,6 +77,20 @@ class RehearsalSurrogate(Surrogate, ABC):
             ValueError: if a variable may not be altered.
         """
         return None
+
+    def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
+        """Draws of the outcomes that the model expects in one case.
+
+        Args:
+            altered: The variables of a candidate set, or none for no action.
+            given: The context, (|X|,), in units.
+            action: The values that are set, (k,), in units.
+
+        Returns:
+            The draws; by default those of `responses`. None if the model has none of the outcomes.
+        """
+        found = self.responses(altered, MODELS)
+        return None if found is None else of_response(found, given, action)
 
     def _take(self, question: Question) -> None:
         self.task = RehearsalTask.of(question)  # type: ignore[arg-type]

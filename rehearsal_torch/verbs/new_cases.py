@@ -1,6 +1,7 @@
 """Cases that come after a fit: contexts to decide for, without the rows of the fit."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from torch import Tensor
@@ -19,6 +20,7 @@ class NewCases(RehearsalProblem):
         given: The contexts, (B, |X|), in the task's order.
         identities: The names of the B cases.
         present: The present values of actions in each case.
+        bounds: Bounds that take the place of the task's in every case, name to (lower, upper).
     """
 
     def __init__(
@@ -27,8 +29,9 @@ class NewCases(RehearsalProblem):
         given: Tensor,
         identities: Sequence[str],
         present: Sequence[Mapping[str, float]],
+        bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
     ) -> None:
-        self.task, self.given, self.identities = task, given, tuple(identities)
+        self.task, self.given, self.identities, self.bounds = task, given, tuple(identities), bounds
         self.present = tuple(present)
 
     def observations(self) -> Table:
@@ -55,7 +58,7 @@ class NewCases(RehearsalProblem):
         return RehearsalCase(
             self.identities[index],
             dict(zip(self.task.context, self.given[index], strict=True)),
-            self.task.box.bounds(),
+            {**self.task.box.bounds(), **self.bounds},
             levels=self.task.box.levels,
             present=self.present[index],
         )

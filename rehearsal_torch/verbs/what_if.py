@@ -8,7 +8,7 @@ still be told apart.
 Source: ours.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
+from rehearsal_torch.objectives.guard import linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
 from rehearsal_torch.seeding import paired_seed
 from rehearsal_torch.spaces.box import Alteration
@@ -44,6 +45,7 @@ class WhatIf:
         distance: The distance to the 5th nearest observation, in standard deviations; None if it is unknown.
         warnings: What the reader must know, one sentence each.
         against: Why the method would not recommend it; empty if there is no reason.
+        refused: Why the method cannot answer, so that its estimate is none to rely on; empty if it can.
     """
 
     alteration: Mapping[str, float]
@@ -55,6 +57,7 @@ class WhatIf:
     against: str = ""
     unchanged: Estimate | None = None
     gain: Estimate | None = None
+    refused: str = ""
 
     def sentence(self) -> str:
         """The claim in words."""
@@ -101,10 +104,25 @@ class Comparison:
 
 def what_if(model: "RehearsalModel", case: "RehearsalCase", alteration: Mapping[str, float]) -> WhatIf:
     """See `RehearsalModel.what_if`."""
-    setting = _checked(model, case, alteration)
+    return what_ifs(model, case, [alteration])[0]
+
+
+def what_ifs(
+    model: "RehearsalModel", case: "RehearsalCase", alterations: Sequence[Mapping[str, float]]
+) -> list[WhatIf]:
+    """What `what_if` claims of each of several alterations in the same case, in one batch.
+
+    Args:
+        model: The fitted method.
+        case: The case.
+        alterations: Values for all variables of a candidate set each; the sets may differ.
+
+    Raises:
+        RequestError: if one of them may not be set, or the method has no interval.
+    """
+    settings = [_checked(model, case, each) for each in alterations]
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
-        objective = objective_in(model, case)
-        return _claimed(model, objective, setting)
+        return _claims(model, objectives_in(model, [case] * len(settings)), settings)
 
 
 def compare(
@@ -120,8 +138,8 @@ def compare(
             "is known; ask what_if of each"
         )
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
-        objective = objective_in(model, case)
-        claims = [_claimed(model, objective, each) for each in settings]
+        objective = objectives_in(model, [case])
+        claims = [_claims(model, objective, [each])[0] for each in settings]
         one = next(each for each in objective.whole if each.names == names)
         found = one.contrast(*(_rows(one, each.values) for each in settings))
     if found is None or found[0] is None:
@@ -161,50 +179,72 @@ def _checked(model: "RehearsalModel", case: "RehearsalCase", given: Mapping[str,
     return setting
 
 
-def objective_in(model: "RehearsalModel", case: "RehearsalCase") -> Candidates[AlterationObjective]:
-    """The method's objective in one case, as the loop of decisions builds it.
+def objectives_in(
+    model: "RehearsalModel", cases: "Sequence[RehearsalCase]"
+) -> Candidates[AlterationObjective]:
+    """The method's objective in B cases, as the loop of decisions builds it.
 
     Raises:
         RequestError: if it does not judge given alterations.
     """
     torch.manual_seed(paired_seed(model.seed, 0))
-    made = objective_for(model.method.objective, model.surrogate, [case])
+    made = objective_for(model.method.objective, model.surrogate, cases)
     if not isinstance(made, Candidates):
         raise RequestError(f"the method {model.name!r} does not judge alterations that it has not chosen")
     return made
 
 
-def _claimed(
-    model: "RehearsalModel", objective: Candidates[AlterationObjective], setting: Alteration
-) -> WhatIf:
-    """The claim of an alteration, with the warnings of a decision.
+def _claims(
+    model: "RehearsalModel", objective: Candidates[AlterationObjective], settings: Sequence[Alteration]
+) -> list[WhatIf]:
+    """The claim of the alteration of each of B cases, with the warnings of a decision.
 
     Raises:
         RequestError: if the method has no estimate with an interval.
     """
-    bare = Decision(setting, 0.0)
-    (found,) = appraisals(objective.whole, [bare])
-    estimate = None if found is None else found.estimate
-    if found is None or estimate is None or estimate.lower is None:
-        what = "no estimate" if estimate is None else "no interval"
-        raise RequestError(
-            f"the method {model.name!r} has {what} of the probability of a desired outcome: choose a method "
-            f"that has, such as {WITH_INTERVALS}"
+    found = appraisals(objective.whole, [Decision(setting, 0.0) for setting in settings])
+    whole = []
+    for setting, one in zip(settings, found, strict=True):
+        estimate = None if one is None else one.estimate
+        if one is None or estimate is None or estimate.lower is None:
+            what = "no estimate" if estimate is None else "no interval"
+            raise RequestError(
+                f"the method {model.name!r} has {what} of the probability of a desired outcome: choose a "
+                f"method that has, such as {WITH_INTERVALS}"
+            )
+        whole.append(
+            Decision(
+                setting,
+                0.0,
+                estimate=estimate,
+                baseline=one.baseline,
+                reason=one.refused or one.declined,
+                warnings=one.warnings,
+                trace=one.trace | {"refused": one.refused},
+            )
         )
-    whole = Decision(
-        setting, 0.0, estimate=estimate, baseline=found.baseline, warnings=found.warnings, trace=found.trace
-    )
-    (guarded,) = objective.guarded([whole], declines=False)
+    return [_claim(objective, each) for each in objective.guarded(whole, declines=False)]
+
+
+def _claim(objective: Candidates[AlterationObjective], guarded: Decision) -> WhatIf:
+    """What a decision says that has been through the rule of when to decline."""
+    setting, estimate = guarded.alteration, guarded.estimate
+    assert setting is not None
+    assert estimate is not None
+    pathless = "" if linked(objective, setting.names) else no_path(objective, setting.names)
+    refused = str(guarded.trace["refused"])
     return WhatIf(
         dict(zip(setting.names, setting.values.tolist(), strict=True)),
         estimate,
-        found.baseline,
+        guarded.baseline,
         number(guarded.trace.get("support")),
         number(guarded.trace.get("distance")),
         guarded.warnings,
-        found.refused or ("" if guarded.unchanged else found.declined),
+        # What is worse than usual may still be better than the present.
+        pathless or (refused if guarded.unchanged else guarded.reason),
         guarded.unchanged,
         guarded.gain,
+        pathless or refused,
     )
 
 

@@ -27,7 +27,7 @@ LAYERS = (
     {"reporting"},
     {"cli"},
     {"verbs", "optimiser"},
-    {"studies"},
+    {"studies", "explorer"},
     {"program", "__main__"},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

@@ -105,6 +105,7 @@ NOT_RUN = {
     "make": "prints the help; the test below looks at the targets",
     "make *": "sets an environment up and calls scripts, which are run under their own names",
     "benchmarks *": "takes minutes, and its figures mean nothing when it is shortened",
+    "explore *": "serves until it is interrupted; tests/scripts/test_explore.py types it",
     "report *": "needs finished runs; tests/cli/verbs/test_report.py types it",
     "prepare machines *": "tests/cli/verbs/test_prepare.py types it",
     "reproduce*": "takes minutes to hours; tests/studies runs each study with a few small jobs",

@@ -14,6 +14,8 @@ def test_cases_have_the_context_and_what_may_be_set():
     assert case.facts() == {"identity": "b", "given": {"X1": 0.3, "X2": 0.4}}
     assert case.feasible == {"A2": (0.0, 1.0)}
     assert (problem.case(0).present, case.present) == ({"A2": 0.5}, {})
+    narrow = NewCases(problem.task, given, ["a", "b"], [{}, {}], {"A2": (0.2, 0.3)}).case(0)
+    assert narrow.feasible == {"A2": (0.2, 0.3)}
     assert problem.score(case, None) == {}
     with pytest.raises(IndexError, match=r"expected a case in 0 ... 1; got 2"):
         problem.case(2)

@@ -7,7 +7,8 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.verbs.methods import RequestError
-from rehearsal_torch.verbs.what_if import Comparison, WhatIf
+from rehearsal_torch.verbs.new_cases import NewCases
+from rehearsal_torch.verbs.what_if import Comparison, WhatIf, what_ifs
 from tests.toys.linear_truth import chain
 from tests.verbs.test_rehearse import CASES, SMALL, TASK
 from tests.verbs.test_rehearsed import frame as loans  # noqa: F401  the fixture
@@ -102,6 +103,34 @@ def test_cases_far_from_the_data_and_refusals_are_said(models):
     found = models["cme_stack"].what_if({"X1": 9.0, "X2": 0.4}, {"A2": 0.3})
     assert any(text.startswith("range: X1 is 9") for text in found.warnings)
     assert found.against.startswith("no support: what is unknown of the outcomes' response")
+    assert found.refused == found.against
+    worse = models["cme_stack"].what_if(CASE, {"A2": 1.0})
+    assert worse.against.startswith("predicted worse than doing nothing")
+    assert worse.refused == ""
+
+
+def test_without_a_path_to_an_outcome_the_method_cannot_answer(loans):  # noqa: F811
+    parents = {"U1": ["X1", "X2"], "Y1": ["X1", "X2", "U1"]}
+    task = TASK | {"graph": {"parents": parents | {"A2": ["X1"]}}, "region": {"Y1": [None, 0.5]}}
+    found = rt.learn(loans, task, method="care").what_if(CASE, {"A2": 0.3})
+    assert found.refused.startswith("the graph has no directed path from A2 to Y1")
+    assert found.against == found.refused
+
+
+@pytest.mark.parametrize("method", ["care", "cme_stack"])
+def test_many_alterations_at_once_are_the_same_claims(models, method):
+    model, settings = models[method], [{"A2": value} for value in (0.05, 0.3, 0.3, 0.9)]
+    case = NewCases(model.task, torch.tensor([list(CASE.values())], dtype=torch.float64), ["1"]).case(0)
+    found, alone = what_ifs(model, case, settings), [model.what_if(CASE, each) for each in settings]
+    for one, other in zip(found, alone, strict=True):
+        assert one.estimate.to_dict() == pytest.approx(other.estimate.to_dict(), abs=1e-9)
+        assert one.baseline.point == pytest.approx(other.baseline.point, abs=1e-9)
+        assert (one.alteration, one.warnings, one.against) == (
+            other.alteration,
+            other.warnings,
+            other.against,
+        )
+    assert len({each.estimate.point for each in found}) == 3
 
 
 def test_the_case_may_be_a_row_of_a_frame(models):

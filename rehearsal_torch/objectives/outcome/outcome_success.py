@@ -38,11 +38,11 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
-from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome.outcome_regression import JUDGEMENT, OutcomeRegression
 from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts, SuccessOfMany
 from rehearsal_torch.surrogates.outcome.tabulated_success import TabulatedSuccess
 
-SEARCH, JUDGEMENT = 0, 1
+SEARCH = 0
 
 
 class OutcomeSuccess(AlterationObjective):

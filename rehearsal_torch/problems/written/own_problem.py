@@ -79,7 +79,7 @@ class OwnProblem(RehearsalTable):
             return case
         place = index if self.problem.cases is not None else self._bounded(self._places[index])
         own = {name: ranges[place] for name, ranges in self.problem.ranges.items()}
-        return replace(case, feasible={**case.feasible, **own})
+        return replace(case, feasible={**case.feasible, **own}, own=tuple(own))
 
     def _bounded(self, place: int) -> int:
         """The place of a row among those with bounds: all, or the complete ones where others are imputed."""

@@ -16,7 +16,8 @@ from rehearsal_torch.reporting.page.question import region, settable
 from rehearsal_torch.reporting.style import drawing
 
 DRAWN, LISTED = 40, 400
-_ALTERATIONS = (
+# What alterations of cases take for granted.
+ALTERATIONS = (
     "Chances are estimated from past rows. They hold for actions only if the graph is right and no hidden "
     "common cause of an action and an outcome is missing from it.",
     "An interval covers noise and small samples, not a wrong graph.",
@@ -41,7 +42,7 @@ _LEGEND = (
 
 def assumptions(of: Material) -> Markup:
     """The section's content."""
-    said = _ALTERATIONS if of.alterations else _TRIALS if of.trials else _SEQUENCES if of.sequences else ()
+    said = ALTERATIONS if of.alterations else _TRIALS if of.trials else _SEQUENCES if of.sequences else ()
     return joined([paragraphs(said), _graph(of)])
 
 

@@ -12,7 +12,7 @@ def question(of: Material) -> list[str]:
     if of.trials:
         return _trials(of.card)
     if of.alterations:
-        return _alterations(of.card, any(one.get("present") for one in of.run.decisions))
+        return of_alterations(of.card, any(one.get("present") for one in of.run.decisions))
     return _sequences(of.run.decisions, of.words) if of.sequences else []
 
 
@@ -43,7 +43,13 @@ def settable(card: dict[str, Any], key: str) -> list[str]:
     return found
 
 
-def _alterations(card: dict[str, Any], present: bool) -> list[str]:
+def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
+    """The question of a rehearsal task: what may be set, what is wanted, what is known before.
+
+    Args:
+        card: The data card.
+        present: Whether cases state the present values of what may be set.
+    """
     said, faces, may = [], region(card), settable(card, "box")
     if may:
         what = f"What should be set in each case? Candidates: {', '.join(may)}."
@@ -74,7 +80,7 @@ def _trials(card: dict[str, Any]) -> list[str]:
     said = [f"Which setting has the largest expected reward? Free to set: {', '.join(may)}."] if may else []
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
     if weights:
-        said.append(f"The reward is {_sum(weights)}.")
+        said.append(f"The reward is {weighted_sum(weights)}.")
     elif targets:
         near = ", ".join(f"{name} to {shown(value)}" for name, value in targets.items())
         said.append(f"The reward grows as outcomes come near their targets: {near}.")
@@ -108,10 +114,10 @@ def _face(weights: dict[str, float], bound: float) -> str:
     if len(used) == 1:
         ((name, weight),) = used.items()
         return f"{name} {'≤' if weight > 0 else '≥'} {shown(bound / weight)}"
-    return f"{_sum(used)} ≤ {shown(bound)}"
+    return f"{weighted_sum(used)} ≤ {shown(bound)}"
 
 
-def _sum(weights: dict[str, Any]) -> str:
+def weighted_sum(weights: dict[str, Any]) -> str:
     """A weighted sum in words; a weight of 1 is left out."""
     parts = [
         name if finite(weight) == 1 else f"{shown(weight)} times {name}" for name, weight in weights.items()

@@ -50,10 +50,13 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
     held_out,
     resampled,
 )
+from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 # 160 MB: the draws that choose, and those that judge, of several candidate sets.
 KEPT_CELLS = 20_000_000
+# The draws that judge what others have chosen.
+JUDGEMENT = 1
 
 
 class OutcomeRegression(RehearsalSurrogate):
@@ -237,11 +240,31 @@ class OutcomeRegression(RehearsalSurrogate):
 
     def success_without_action(self, contexts: Tensor, draws: int, points: int) -> Tensor:
         """p_d(x) without an alteration, (B, |X|) -> (B, D)."""
+        values = self._without_action(contexts, draws, points)
+        return self.faces.desired(values).to(torch.float64).mean(-1)
+
+    @torch.no_grad()
+    def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
+        """See `RehearsalSurrogate.outcome_draws`: the functions and residuals by which the default objective
+        judges; None where success itself is modelled.
+        """
+        if self.outcome_kind.of_success:
+            return None
+        contexts = self.contexts(given.unsqueeze(0))
+        if altered:
+            success = self.success(self.task.candidates.index(tuple(altered)), MODELS, EACH, JUDGEMENT)
+            shown = self.scaler.standardised(tuple(altered), action.unsqueeze(0))
+            values = success.values(contexts, shown) + success.noise
+        else:
+            values = self._without_action(contexts, MODELS, EACH)
+        return OutcomeDraws(values.reshape(-1, self.faces.count), self.faces.basis)
+
+    def _without_action(self, contexts: Tensor, draws: int, points: int) -> Tensor:
+        """The coordinates without an alteration, (B, |X|) -> (B, D, P, q)."""
         stream = generator(1000 * self.seed + 99)
         functions = self.no_action.draws(draws, stream)
         noise = resampled(self.no_action.residuals, draws, points, stream)
-        values = self.no_action.drawn(functions, contexts[:, None, None].expand(-1, draws, 1, -1)) + noise
-        return self.faces.desired(values).to(torch.float64).mean(-1)
+        return self.no_action.drawn(functions, contexts[:, None, None].expand(-1, draws, 1, -1)) + noise
 
     def support(self, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
         """The effective number of observations like a decision, with the covariates at their means, (B, |X|),

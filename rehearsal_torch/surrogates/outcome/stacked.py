@@ -33,7 +33,8 @@ Source: Wolpert (1992) and Breiman (1996b) (stacked regressions); Gneiting and R
 score); Smith and Wallis (2009) (equal weights are hard to beat); the shrinkage and the threshold are ours.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -47,6 +48,7 @@ from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 
@@ -184,6 +186,11 @@ class StackedRegression(RehearsalSurrogate):
     def used(self) -> tuple[str, ...]:
         """All fields, as for both."""
         return self.outcome.used()
+
+    def outcome_draws(self, altered: Sequence[str], given: Tensor, action: Tensor) -> OutcomeDraws | None:
+        """See `RehearsalSurrogate.outcome_draws`: those of the outcome regression, with its weight."""
+        found = self.outcome.outcome_draws(altered, given, action)
+        return None if found is None else replace(found, weight=1 - self.weight)
 
     def faults(self) -> list[str]:
         """The parts' faults, and those of both."""

@@ -42,7 +42,7 @@ from rehearsal_torch.verbs.explaining.explanation import (
     WithoutEdge,
 )
 from rehearsal_torch.verbs.methods import RequestError
-from rehearsal_torch.verbs.what_if import number, objective_in
+from rehearsal_torch.verbs.what_if import number, objectives_in
 
 if TYPE_CHECKING:
     from rehearsal_torch.verbs.explaining.fitted_rows import FittedRows
@@ -83,7 +83,7 @@ def explain(
     if near is None:
         notes.append("There are too few rows to say which are near.")
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
-        others = _runners_up(model, objective_in(model, case), action)
+        others = _runners_up(model, objectives_in(model, [case]), action)
         edges: tuple[WithoutEdge, ...] = ()
         if len(model.surrogate.overlap.graphs) > 1:
             notes.append("Single edges were not taken out: the method weighs several graphs itself.")

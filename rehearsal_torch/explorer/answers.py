@@ -1,0 +1,106 @@
+"""What the page shows of a claim: its numbers and its sentence, or the reason for which there are none.
+
+    outside the data    a context variable or an action lies outside the range of the observations
+                        (``range:``), or few of them are near (``support:``): the number is withheld, and the
+                        warning stands in its place
+    refused             the method cannot answer: the reason stands in its place
+    otherwise           the claim with its interval, beside that of no action, and, where the case states the
+                        present values of what is set, of leaving these
+
+A number that is withheld does not leave the server.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.reporting.page.material import shown
+from rehearsal_torch.reporting.page.probability_sentences import chances, headline, settings
+from rehearsal_torch.verbs.what_if import WhatIf
+
+OUTSIDE = ("range: ", "support: ")
+
+
+def outside(warnings: Sequence[str]) -> tuple[str, list[str]]:
+    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
+
+    What lies outside its range comes first.
+    """
+    found = sorted(
+        (text for text in warnings if text.startswith(OUTSIDE)), key=lambda text: text.startswith(OUTSIDE[1])
+    )
+    ranges = sum(text.startswith(OUTSIDE[0]) for text in found) or 1
+    said = [text.partition(": ")[2] for text in found]
+    return (f"outside the data: {'; '.join(said[:ranges])}" if said else ""), said[ranges:]
+
+
+def answer(found: WhatIf, unknown: Sequence[str], present: Mapping[str, float]) -> dict[str, Any]:
+    """What the page shows of a claim.
+
+    Args:
+        found: The claim.
+        unknown: Why the context lies outside the data, so that no action has no number either; empty if it
+            does not.
+        present: The present values of actions in the case.
+    """
+    beyond, more = outside(found.warnings)
+    withheld = f"refused: {found.refused}" if found.refused else beyond
+    baseline = None if unknown else _numbers(found.baseline)
+    others = [text for text in found.warnings if not text.startswith((*OUTSIDE, "predicted no better"))]
+    if withheld:
+        others = [text for text in others if not text.startswith("gain: ")]
+    return {
+        "setting": dict(found.alteration),
+        "withheld": withheld,
+        "also": beyond if found.refused else "",
+        "estimate": None if withheld else _numbers(found.estimate),
+        "baseline": baseline,
+        "sentence": withheld or _sentence(found, baseline, present),
+        "warnings": list(dict.fromkeys([*more, *others])),
+        "against": "" if withheld or not found.against else f"The method would not set this: {found.against}",
+        "near": None if withheld or found.distance is None else round(found.distance, 2),
+    }
+
+
+def decision_answer(decision: Decision, present: Mapping[str, float]) -> dict[str, Any]:
+    """What the page shows of a decision of the method: headline and sentences, in the words of a report.
+
+    Args:
+        decision: The decision.
+        present: The present values of actions in the case.
+    """
+    plain = decision.to_dict() | {"present": dict(present)}
+    beyond, more = outside(decision.warnings)
+    said = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(plain)
+    if decision.alteration is None and decision.reason:
+        said.append(f"Why: {decision.reason}.")
+    others = [*more, *(text for text in decision.warnings if not text.startswith(OUTSIDE))]
+    overturned = None if beyond or decision.sensitivity is None else decision.sensitivity.sentence()
+    if overturned:
+        said.append(f"{overturned[0].upper()}{overturned[1:]}.")
+    return {
+        "status": decision.status,
+        "headline": headline(plain),
+        "said": said,
+        "warnings": others,
+        "setting": plain["alteration"],
+        "outside": bool(beyond),
+    }
+
+
+def _numbers(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate.to_dict()
+
+
+def _sentence(found: WhatIf, baseline: Mapping[str, Any] | None, present: Mapping[str, float]) -> str:
+    """The claim in a sentence, with that of the present values and of no action if there is one."""
+    one = found.estimate
+    before = "" if baseline is None else f", {baseline['point']:.3f} with no action"
+    if found.unchanged is not None:
+        left = " and ".join(f"{name} left at {shown(present[name])}" for name in found.alteration)
+        usual = "" if baseline is None else f"; what is usual in such a case has {baseline['point']:.3f}"
+        before = f", {found.unchanged.point:.3f} with {left}{usual}"
+    return (
+        f"With {settings(found.alteration, 'at')}, the estimated {one.of} is {one.point:.3f} "
+        f"({100 * float(one.level or 0):g}% interval {one.lower:.3f} to {one.upper:.3f}){before}."
+    )

@@ -1,0 +1,154 @@
+"""The verb explore: serves the page of a run on this machine, until Ctrl-C.
+
+Needs FastAPI and uvicorn (``pip install 'rehearsal-torch[app]'``), as nothing else in the package does.
+"""
+
+import webbrowser
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rehearsal_torch.cli.errors import UserError, exit_code
+from rehearsal_torch.cli.signals import Stopped
+from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.cli.subcommand import Option, Verb
+
+if TYPE_CHECKING:
+    import socket
+
+    from rehearsal_torch.explorer.server import Session
+
+NEEDED = ("fastapi", "uvicorn")
+OPTIONS = (
+    Option("port", "the port; 0 takes a free one", "0"),
+    Option("host", "the loopback address to listen on", "127.0.0.1"),
+    Option("open", "whether a browser is opened", "false", ("true", "false")),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the command.
+
+    Args:
+        arguments: The folder, as RUN or run=RUN, and the options.
+
+    Returns:
+        The exit code: 0 after Ctrl-C; 2 for an error in the arguments or the folder.
+    """
+    if not arguments or any(text in ("-h", "--help") for text in arguments):
+        print(_help())
+        return 0 if arguments else 2
+    return exit_code(lambda: _run(arguments), "Interrupted.")
+
+
+def read(arguments: Sequence[str]) -> tuple[Path, dict[str, str], int]:
+    """The folder, the options, and the port.
+
+    Raises:
+        UserError: for an error in the arguments.
+    """
+    verb = Verb("explore", "", OPTIONS, lambda _: 0, "explore")
+    keys = {option.key for option in OPTIONS}
+    folders, options = list[Path](), list[str]()
+    for text in arguments:
+        key = text.partition("=")[0]
+        if key in keys or ("=" in text and key != "run" and not Path(text).exists()):
+            options.append(text)
+        elif text.startswith("-"):
+            raise UserError("expected a run folder or key=value", text, f"See {spoken('explore')} --help")
+        else:
+            folders.append(Path(text.removeprefix("run=")))
+    given = verb.read(options)
+    if len(folders) != 1:
+        raise UserError(
+            f"expected one run folder; got {len(folders)}",
+            "",
+            f"For example: {spoken('explore')} runs/own_problem/FOLDER",
+        )
+    if not (given["port"].isascii() and given["port"].isdecimal()) or int(given["port"]) > 65535:
+        raise UserError("expected a whole number from 0 to 65535", f"port={given['port']}")
+    return folders[0], given, int(given["port"])
+
+
+def _run(arguments: Sequence[str]) -> int:
+    folder, given, port = read(arguments)
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise UserError(
+            f"the page needs {' and '.join(missing)}; not installed",
+            "",
+            "Type pip install 'rehearsal-torch[app]'",
+        )
+    from rehearsal_torch.explorer.loopback import listening
+
+    listener = listening(given["host"], port)
+    try:
+        return _served(_session(folder), listener, given)
+    finally:
+        listener.close()
+
+
+def _session(folder: Path) -> "Session":
+    """What answers for a folder.
+
+    Raises:
+        UserError: if the folder cannot be explored.
+    """
+    from rehearsal_torch.explorer.recorded_model import opened
+    from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
+
+    try:
+        session = RehearsalSession(opened(folder))
+        session.first_answer()
+    except ValueError as error:
+        raise UserError(str(error).rstrip("."), str(folder)) from error
+    return session
+
+
+def _served(session: "Session", listener: "socket.socket", given: Mapping[str, str]) -> int:
+    """Serves until Ctrl-C."""
+    import uvicorn
+
+    from rehearsal_torch.explorer.server import server
+
+    port = int(listener.getsockname()[1])
+    address = f"http://{'[::1]' if given['host'] == '::1' else given['host']}:{port}/"
+    config = uvicorn.Config(
+        server(session, port),
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=2,
+        limit_concurrency=64,
+        server_header=False,
+    )
+
+    class Announced(uvicorn.Server):
+        """Says where it is once it answers, and can be ended."""
+
+        async def startup(self, sockets: "list[socket.socket] | None" = None) -> None:
+            await super().startup(sockets)
+            print(f"The page is at {address}\nIt answers this machine alone; Ctrl-C ends it.", flush=True)
+            if given["open"] == "true" and not webbrowser.open(address):
+                print("No browser was found: open the address yourself.", flush=True)
+
+    try:
+        Announced(config).run(sockets=[listener])
+    except KeyboardInterrupt as error:
+        # Ctrl-C is how the page is meant to end; a termination signal keeps its exit code.
+        if isinstance(error, Stopped) and str(error) != "SIGINT":
+            raise
+    print("Ended.", flush=True)
+    return 0
+
+
+def _help() -> str:
+    about = (
+        "Serves a page on this machine, on which the fitted method of a run is asked about cases and\n"
+        "actions: a run of rehearsal decide for a table of cases, or a model that was saved. Needs\n"
+        "pip install 'rehearsal-torch[app]'."
+    )
+    options = Verb("explore", "", OPTIONS, lambda _: 0, "explore").help().splitlines()[4:]
+    return "\n".join([about, "", f"Usage: {spoken('explore')} RUN [key=value ...]", "", *options])

@@ -1,0 +1,275 @@
+"""The page of `rehearsal explore` in a browser: every control, bad input, and how the command ends.
+
+The command is started as somebody types it, on a run that `rehearsal decide` wrote; the tests drive headless
+Chromium at the width of a desktop and of a phone.
+"""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from rehearsal_torch.explorer.recorded_model import opened
+from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
+from tests.scripts.typing_in import called, command, surroundings
+from tests.toys.explored import rows
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSER = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+)
+needs_browser = pytest.mark.skipif(
+    BROWSER is None, reason=f"the page is tested in a browser; none of {', '.join(BROWSERS)} is installed"
+)
+PROBLEM = """
+data: table.csv
+variables:
+  x: context
+  a: {role: action, range: [-4, 4]}
+  m: {role: action, kind: ordinal, range: [-1, 1]}
+  y: outcome
+graph: [x -> a, x -> y, a -> m -> y]
+desired: 1 <= y <= 2
+candidates: [[a], [m], [a, m]]
+cases: [{x: 0.1, a: 0.0}, {x: -0.4, a: 0.5}]
+bounds: {a: [current - 0.5, current + 0.5]}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of two cases with bounds of their own."""
+    folder = tmp_path_factory.mktemp("explored")
+    rows().to_csv(folder / "table.csv", index=False)
+    (folder / "problem.yaml").write_text(PROBLEM)
+    asked = ["+experiment=own_problem", "path=problem.yaml", "decision=care", "workers=1", "out=run"]
+    answer = called(folder, "decide", *asked)
+    assert answer.code == 0, answer.err
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def session(run):
+    """What the page should say."""
+    return RehearsalSession(opened(run))
+
+
+def started(run):
+    """The process, and the address that it printed."""
+    process = subprocess.Popen(
+        command("explore", run), env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    line = process.stdout.readline()
+    assert line.startswith("The page is at http://127.0.0.1:"), process.stderr.read()
+    return process, line.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def address(run):
+    process, found = started(run)
+    yield found
+    process.terminate()
+    process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=BROWSER, args=list(FLAGS))
+        yield found
+        found.close()
+
+
+@pytest.fixture(params=[1200, 390], ids=["desktop", "phone"])
+def page(browser, address, request):
+    """The page once it has drawn everything; in the end it must have asked nobody else, and had no fault."""
+    context = browser.new_context(viewport={"width": request.param, "height": 844})
+    found = context.new_page()
+    found.set_default_timeout(60_000)
+    faults, outside = [], []
+    found.on("pageerror", lambda error: faults.append(str(error)))
+    found.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    found.on(
+        "request", lambda sent: None if sent.url.startswith((address, "data:")) else outside.append(sent.url)
+    )
+    found.goto(address)
+    found.wait_for_selector("#outcomes svg")
+    yield found
+    assert (faults, outside) == ([], [])
+    context.close()
+
+
+def settled(page):
+    """Waits until the answer and the curves are those of what is set."""
+    expect(page.locator("#answer")).not_to_have_class(re.compile("waiting"), timeout=60_000)
+    expect(page.locator("#curves")).not_to_have_class(re.compile("waiting"), timeout=60_000)
+
+
+def shown(page):
+    """The number of the answer, its interval, and its sentence."""
+    settled(page)
+    return page.inner_text("#point"), page.inner_text("#between"), page.inner_text("#sentence")
+
+
+def expected(session, case, x, setting):
+    found = session.what_if(case, {"x": x}, setting)
+    one = found["estimate"]
+    between = f"95% interval {one['lower']:.3f} to {one['upper']:.3f}"
+    return f"{one['point']:.3f}", between, found["sentence"]
+
+
+def decided(run, place):
+    return json.loads((run / "decisions.jsonl").read_text().splitlines()[place])
+
+
+@needs_browser
+def test_it_begins_with_what_the_run_decided(page, run, session):
+    line = decided(run, 0)
+    assert shown(page) == expected(session, 0, 0.1, line["alteration"])
+    assert page.input_value("#case") == "0"
+    assert page.inner_text("#use").startswith("Decision support for cases like the rows of the data")
+    assert "Wanted: an outcome with" in page.inner_text("#question")
+    assert "no action" in page.inner_text("#interval")
+
+
+@needs_browser
+def test_sliders_and_numbers_set_the_action(page, session):
+    page.select_option("#set", label="a and m")
+    page.locator("#settings input[type=number]").fill("0.25")
+    page.locator("#set-1").focus()
+    for key, level in (("Home", -1.0), ("ArrowRight", 0.0), ("End", 1.0)):
+        page.keyboard.press(key)
+        expect(page.locator("#sentence")).to_contain_text(f"m at {level:g},", timeout=60_000)
+        assert page.inner_text("#settings output") == f"{level:g}"
+        assert shown(page) == expected(session, 0, 0.1, {"a": 0.25, "m": level})
+    page.locator("#set-0").focus()
+    page.keyboard.press("End")
+    expect(page.locator("#sentence")).to_contain_text("a at 0.5 ", timeout=60_000)
+    assert page.locator("#settings input[type=number]").input_value() == "0.5"
+    assert shown(page) == expected(session, 0, 0.1, {"a": 0.5, "m": 1.0})
+    assert page.locator("#curves svg[role=img]").count() == 2
+
+
+@needs_browser
+def test_a_picked_case_brings_its_context_and_its_bounds(page, session):
+    page.select_option("#set", label="a")
+    page.select_option("#case", index=1)
+    settled(page)
+    assert page.input_value("#given-0") == "-0.4"
+    page.select_option("#set", label="a")
+    assert page.inner_text("#set-0-hint") == "from 0 to 1"
+    assert page.inner_text("#bounds-note") == "The bounds of a are those of this case."
+    page.locator("#settings input[type=number]").fill("0.75")
+    expect(page.locator("#sentence")).to_contain_text("a at 0.75", timeout=60_000)
+    assert shown(page) == expected(session, 1, -0.4, {"a": 0.75})
+
+
+@needs_browser
+def test_a_changed_case_is_one_of_your_own_within_the_bounds_of_the_task(page, session):
+    page.select_option("#set", label="a")
+    page.fill("#given-0", "0.3")
+    assert page.input_value("#case") == "own"
+    assert page.inner_text("#set-0-hint") == "from -4 to 4"
+    assert page.inner_text("#bounds-note") == "The bounds are those of the task."
+    page.locator("#settings input[type=number]").fill("1.5")
+    expect(page.locator("#sentence")).to_contain_text("a at 1.5", timeout=60_000)
+    assert shown(page) == expected(session, None, 0.3, {"a": 1.5})
+
+
+@needs_browser
+def test_outside_the_data_a_sentence_replaces_the_number(page):
+    page.fill("#given-0", "50")
+    sentence = page.locator("#sentence")
+    expect(sentence).to_have_text(re.compile("^Outside the data: x is 50; the observations"), timeout=60_000)
+    settled(page)
+    assert not page.is_visible("#point")
+    assert page.locator("#interval svg").count() == page.locator("#outcomes svg").count() == 0
+    assert "outside the data" in page.locator("#curves svg[role=img]").first.inner_html()
+    assert page.locator("#curves svg[role=img] .line").count() == 0
+    assert page.inner_text("#outcomes-note") == "No outcomes are drawn outside the data."
+    page.fill("#given-0", "0.1")
+    expect(page.locator("#point")).to_be_visible(timeout=60_000)
+
+
+@needs_browser
+def test_bad_input_has_a_message_and_no_number(page):
+    page.select_option("#set", label="a")
+    page.locator("#settings input[type=number]").fill("0.75")
+    message = page.locator("#message")
+    expect(message).to_have_text("a: expected a number from -0.5 to 0.5.")
+    assert not page.is_visible("#answer")
+    assert page.locator("#settings input[type=number]").get_attribute("aria-invalid") == "true"
+    assert page.locator("#curves svg[role=img]").count() == 0
+    page.locator("#settings input[type=number]").fill("")
+    expect(message).to_have_text("a: expected a number from -0.5 to 0.5.")
+    page.fill("#given-0", "")
+    expect(message).to_contain_text("x: expected a number.")
+    page.fill("#given-0", "0.1")
+    page.locator("#settings input[type=number]").fill("0.5")
+    expect(page.locator("#answer")).to_be_visible(timeout=60_000)
+    expect(message).to_be_hidden()
+
+
+@needs_browser
+def test_what_the_method_recommends_is_shown_and_can_be_set(page, session):
+    page.select_option("#set", label="a")
+    page.click("#recommend")
+    expect(page.locator("#recommended")).to_be_visible(timeout=60_000)
+    found = session.recommend(0, {"x": 0.1})
+    assert page.inner_text("#recommended-head") == found["headline"]
+    assert page.inner_text("#recommended-said").split("\n\n") == found["said"]
+    page.click("#take")
+    expect(page.locator("#sentence")).to_contain_text("With ", timeout=60_000)
+    assert shown(page) == expected(session, 0, 0.1, found["setting"])
+
+
+@needs_browser
+def test_nothing_is_cut_off(page):
+    settled(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('svg text')].filter((text) => {
+            const own = text.getBoundingClientRect(), all = text.ownerSVGElement.getBoundingClientRect();
+            return own.left < all.left - 1 || own.right > all.right + 1 || own.bottom > all.bottom + 1
+              || own.top < all.top - 1;
+        }).map((text) => text.textContent)"""
+    )
+    assert cut == []
+    assert page.locator("#curves svg text").count() > 8
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll('input, select')].filter(
+            (one) => !one.labels.length && !one.getAttribute('aria-label')).length"""
+    )
+    assert unnamed == 0
+
+
+@needs_browser
+def test_when_the_command_has_ended_the_page_says_so(run, browser):
+    process, address = started(run)
+    page = browser.new_context().new_page()
+    page.goto(address)
+    page.wait_for_selector("#outcomes svg", timeout=60_000)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    page.fill("#given-0", "0.2")
+    expect(page.locator("#message")).to_contain_text(
+        "the command that serves this page has ended", timeout=60_000
+    )
+    assert not page.is_visible("#answer")
+
+
+def test_ctrl_c_is_the_way_to_end_it(run):
+    process, _ = started(run)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out.splitlines()[-1], err) == (0, "Ended.", "")
