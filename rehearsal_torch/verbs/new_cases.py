@@ -19,7 +19,7 @@ class NewCases(RehearsalProblem):
         task: The task.
         given: The contexts, (B, |X|), in the task's order.
         identities: The names of the B cases.
-        present: The present values of actions in each case.
+        present: The present values of actions in each case; empty if none are known.
         bounds: Bounds that take the place of the task's in every case, name to (lower, upper).
     """
 
@@ -28,11 +28,11 @@ class NewCases(RehearsalProblem):
         task: RehearsalTask,
         given: Tensor,
         identities: Sequence[str],
-        present: Sequence[Mapping[str, float]],
+        present: Sequence[Mapping[str, float]] = (),
         bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
     ) -> None:
         self.task, self.given, self.identities, self.bounds = task, given, tuple(identities), bounds
-        self.present = tuple(present)
+        self.present = tuple(present) or ({},) * len(given)
 
     def observations(self) -> Table:
         """A table with the task's variables and no rows: the cases say nothing of outcomes."""

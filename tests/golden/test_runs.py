@@ -10,7 +10,7 @@ from tests.places import CONF
 # The table of mimic comes from a hospital's database; outcome regressions, BoTorch's acquisition functions
 # and worlds of yes/no variables, counts and classes did not exist when the old code was recorded. The own
 # method of an experiment counts as taken: every run of it types another.
-TOLD = {"check", "init", "report"}
+TOLD = {"check", "explore", "init", "report"}
 ELSEWHERE = {
     "dataset": {"mimic", "yes_no", "visits", "classes", "problem", "episodes", "machines"},
     "experiment": {"mimic", "own_problem", "own_episodes"},
@@ -47,7 +47,7 @@ def test_every_option_is_taken(group):
 
 def test_every_script_with_results_is_run():
     # prepare.py reads files from elsewhere; collect.py does what ends the sweep over shards; reproduce.py
-    # does what reproduce_*.py do; check.py, init.py and report.py write sentences and pages.
+    # does what reproduce_*.py do; check.py, explore.py, init.py and report.py write sentences and pages.
     scripts = {path.stem for path in (CONF.parent / "scripts").glob("*.py")}
     assert scripts - {run.script for run in RUNS} == {"prepare", "collect", "reproduce", *TOLD}
 

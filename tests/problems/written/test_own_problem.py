@@ -33,6 +33,7 @@ def test_each_case_has_its_own_bounds(written):  # noqa: F811
     assert problem.case(1).facts() == {
         "identity": "2",
         "given": {"x": 1.0},
+        "present": {"a": -0.8},
         "bounds": {"a": pytest.approx([-1.0, -0.55])},
     }
     assert [problem.case(place).identity for place in range(2)] == ["1", "2"]
