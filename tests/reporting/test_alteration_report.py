@@ -62,7 +62,7 @@ def read(path):
 
 @pytest.mark.slow
 def test_the_terminal_shows_what_to_set_and_from_which_chance_to_which(tmp_path):
-    shown = report(run(tmp_path))
+    shown = report(run(tmp_path), tables=True)
     first, _, third = (
         next(text for text in shown.splitlines() if text.startswith(f"│ {case} ")) for case in "012"
     )
