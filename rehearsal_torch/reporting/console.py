@@ -114,7 +114,7 @@ def _answer(one: Decided, of: Material) -> str:
         title, headline, _ = said_of_episode(one, of.words)
         said = [headline, *answer_of(one, of.words)]
     else:
-        title, headline = f"Case {name_of(one)}", probability_sentences.headline(one)
+        title, headline = f"Case {name_of(one)}", probability_sentences.headline(one, of.units)
         said = [headline, *(probability_sentences.chances(one) if of.alterations else _value(one))]
     if one.get("alteration") is None and one.get("reason"):
         said.append(f"Why: {one['reason']}.")

@@ -21,6 +21,13 @@ def test_a_case_is_one_sentence_which_the_page_has_too(tmp_path):
     assert "Case bob: " in said
 
 
+def test_units_of_the_data_set_stand_beside_what_is_set(tmp_path):
+    record = recorded_runs.RECORD | {"words": {"units_of": {"rate": "%"}}}
+    lines = [recorded_runs.recommended() | {"present": {"rate": 0.5}}]
+    of = material(recorded_runs.alterations(tmp_path, lines, record=record))
+    assert joined(console.answers(of)).startswith("Case ann: Lower rate from 0.5 to 0.3 %. ")
+
+
 def test_ten_cases_are_told_and_the_rest_are_counted(tmp_path):
     lines = [recorded_runs.recommended() | {"index": place, "identity": f"c{place}"} for place in range(13)]
     of = material(recorded_runs.alterations(tmp_path, lines))
