@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from rehearsal_torch.checkpoint import card, save
     from rehearsal_torch.credible_bound import CredibleBound
     from rehearsal_torch.data.causal_task import CausalTask
-    from rehearsal_torch.data.decision import Decision, EpisodeCase, Estimate, RehearsalCase
+    from rehearsal_torch.data.decision import Decision, EpisodeCase, RehearsalCase
     from rehearsal_torch.data.episode import Episode, transitions
+    from rehearsal_torch.data.estimates.estimate import Estimate
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.data.trials.trial import Trial
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.verbs.decisions import Decisions
     from rehearsal_torch.verbs.explaining.explanation import Explanation
     from rehearsal_torch.verbs.learn import learn
+    from rehearsal_torch.verbs.learn_episodes import EpisodeModel, learn_episodes
     from rehearsal_torch.verbs.look_back import look_back
     from rehearsal_torch.verbs.looked_back import LookedBack
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
@@ -67,7 +69,7 @@ _HOME = {
     "save": "checkpoint",
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
-    "Estimate": "data.decision",
+    "Estimate": "data.estimates.estimate",
     "RehearsalCase": "data.decision",
     "EpisodeCase": "data.decision",
     "Episode": "data.episode",
@@ -115,6 +117,8 @@ _HOME = {
     "WhatIf": "verbs.what_if",
     "RehearsalModel": "verbs.rehearsal_model",
     "learn": "verbs.learn",
+    "EpisodeModel": "verbs.learn_episodes",
+    "learn_episodes": "verbs.learn_episodes",
     "look_back": "verbs.look_back",
     "LookedBack": "verbs.looked_back",
     "rehearse": "verbs.rehearse",
@@ -136,6 +140,7 @@ __all__ = [
     "Decisions",
     "Episode",
     "EpisodeCase",
+    "EpisodeModel",
     "Estimate",
     "ExogenousModel",
     "ExperimentTable",
@@ -171,6 +176,7 @@ __all__ = [
     "counterfactual",
     "fit",
     "learn",
+    "learn_episodes",
     "load",
     "look_back",
     "pac_bound",

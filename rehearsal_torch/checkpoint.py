@@ -1,7 +1,8 @@
 """Checkpoints: a fitted surrogate saved as a folder of configuration, weights and model card.
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
-    weights.safetensors   every tensor of its state (the format holds nothing else)
+    weights.safetensors   the tensors of its state, and labels: format, version, class, fingerprints of
+                          question and data, seed, commit (`described`)
     card.yaml             for readers: data, command, seed, commit, versions, held-out metrics; the SHA-256 of
                           the weights
 
@@ -13,6 +14,13 @@ Weights are read without unpickling. The built surrogate may hold no more number
 A checkpoint with a damaged state (non-finite numbers, inconsistent sizes) is refused both on writing and on
 reading. The weights are written first and the card, with their SHA-256, last, so that a partly written folder
 is refused as well.
+
+The labels say what a weights file is where it is found alone. They are compared with what the configuration
+builds: another class, another question, or a format of a later version is refused. Weights without labels
+have none, and are read as before.
+
+Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.derived_state`):
+factors of kernel matrices, above all. Those that a file has are taken from it.
 
 A checkpoint is valid for the question that it was fitted for: `load(folder, task=...)` compares them
 (`Surrogate.adopt`).
@@ -31,18 +39,27 @@ from safetensors.torch import save as write_tensors
 from torch import Tensor
 from torch.random import fork_rng
 
-from rehearsal_torch.data.part import Part
+from rehearsal_torch.data.part import Part, non_finite
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.files.renamed_fields import RENAMED_CARD, current_fields, renamed_state
+from rehearsal_torch.files.renamed_fields import RENAMED_CARD, current_fields, current_state
 from rehearsal_torch.files.renamed_keys import current_arguments
+from rehearsal_torch.files.tensor_labels import labelled, labels_in, labels_of
 from rehearsal_torch.files.writing import write_bytes, write_text
+from rehearsal_torch.surrogates.derived_state import (
+    DerivationError,
+    compute_derived,
+    source_names,
+    with_absent,
+    without_derived,
+)
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.weight_labels import odd_label, weight_labels
 
 PACKAGE = "rehearsal_torch"
-# Bytes of weights.safetensors.
+# Bytes of weights.safetensors, together with the tensors that it leaves out.
 LARGEST = 4 * 2**30
 
 
@@ -77,13 +94,19 @@ def save(
     _sound(
         surrogate, f"this {type(surrogate).__name__}", "Fit it to finite, complete data; nothing was written"
     )
-    weights = write_tensors(state)
-    if len(weights) > LARGEST:
+    built = _savable(config, surrogate)
+    _fill(built, state, "the surrogate")
+    size = sum(tensor.nbytes for tensor in state.values())
+    if size > LARGEST:
         remedy = "fit to fewer rows, or choose a method that keeps fewer, such as decision=cme_nystrom"
         raise CheckpointError(
-            f"expected weights of at most {LARGEST // 2**30} GiB; got {len(weights) / 2**30:.1f}: {remedy}"
+            f"expected weights of at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: {remedy}"
         )
-    _fill(_savable(config, surrogate), state, "the surrogate")
+    written = without_derived(built, state, LARGEST)
+    sources = any(name in written for name in source_names(built))
+    weights = labelled(
+        write_tensors(written), weight_labels(built, card or {}, sources or written.keys() != state.keys())
+    )
     plain = dict(card or {}) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
     # The card last: until it is there, the old card's SHA-256 refuses the new weights.
     write_bytes(folder / "weights.safetensors", weights)
@@ -134,7 +157,7 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
         raise CheckpointError(
             f"{folder} holds no {' and no '.join(missing)}: expected a checkpoint or a run folder"
         )
-    state = _weights(folder)
+    state, labels = _weights(folder)
     with allowance(sum(tensor.numel() for tensor in state.values())):
         surrogate = _build(_plain(folder / "config.yaml"), str(folder / "config.yaml"), trusted)
     if not isinstance(surrogate, Surrogate):
@@ -143,11 +166,16 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
         )
     where = str(folder / "weights.safetensors")
     _fill(surrogate, state, where)
-    _sound(
-        surrogate,
-        where,
-        "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again",
-    )
+    odd = odd_label(surrogate, labels)
+    if odd:
+        raise CheckpointError(f"{where}: {odd}")
+    remedy = "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again"
+    _usable(non_finite(surrogate), where, remedy)
+    try:
+        compute_derived(surrogate, LARGEST - sum(tensor.nbytes for tensor in state.values()))
+    except DerivationError as error:
+        _usable([str(error)], where, remedy)
+    _sound(surrogate, where, remedy)
     if task is not None:
         try:
             surrogate.adopt(task)
@@ -173,6 +201,21 @@ def card(folder: str | Path) -> dict[str, Any]:
             "rehearsal train or rehearsal decide wrote"
         )
     return _card(folder if (folder / "card.yaml").exists() else folder / "checkpoint")
+
+
+def described(path: str | Path) -> dict[str, str]:
+    """What a weights file says of itself (`rehearsal_torch.files.tensor_labels`), read without its numbers.
+
+    Args:
+        path: A ``weights.safetensors`` file.
+
+    Returns:
+        Label to text (`surrogates.weight_labels`); empty for a file from before there were labels.
+
+    Raises:
+        PlainFileError: if it is not a safetensors file.
+    """
+    return labels_of(path)
 
 
 def configuration(folder: str | Path) -> dict[str, Any]:
@@ -228,8 +271,8 @@ def _plain(path: Path) -> Any:
         ) from error
 
 
-def _weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder, if their SHA-256 is that of the card."""
+def _weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and labels of a folder, if their SHA-256 is that of the card."""
     path, expected = folder / "weights.safetensors", _card(folder).get("weights_sha256")
     size = path.stat().st_size
     if size > LARGEST:
@@ -252,7 +295,7 @@ def _weights(folder: Path) -> dict[str, Tensor]:
             f"{path} is not the file that card.yaml was written for: fetch the checkpoint again"
         )
     try:
-        return read_tensors(weights)
+        return read_tensors(weights), labels_in(weights)
     except SafetensorError as error:
         raise CheckpointError(
             f"{path} holds no tensors in the safetensors format ({error}); nothing was read from it"
@@ -275,7 +318,10 @@ def _savable(config: Mapping[str, Any], surrogate: Surrogate) -> Surrogate:
 
 
 def _sound(surrogate: Surrogate, where: str, remedy: str) -> None:
-    found = surrogate.faults()
+    _usable(surrogate.faults(), where, remedy)
+
+
+def _usable(found: list[str], where: str, remedy: str) -> None:
     if found:
         more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
         raise CheckpointError(f"{where} cannot be used: {'; '.join(found[:5])}{more}. {remedy}")
@@ -283,24 +329,11 @@ def _sound(surrogate: Surrogate, where: str, remedy: str) -> None:
 
 def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
     try:
-        surrogate.load_state_dict(_current_state(surrogate, state))
+        surrogate.load_state_dict(with_absent(surrogate, current_state(surrogate, state)))
     except RuntimeError as error:
         raise CheckpointError(
             f"{where} does not fit the configuration: {' '.join(str(error).split())}"
         ) from error
-
-
-def _current_state(surrogate: Surrogate, state: Mapping[str, Any]) -> dict[str, Any]:
-    """The tensors under their current names; those that the surrogate knows stay as they are."""
-    known, found = surrogate.state_dict(), dict(state)
-    for path, part in surrogate.named_modules():
-        begin = f"{path}." if path else ""
-        for old, new in renamed_state(type(part)).items():
-            for name in [name for name in found if name not in known]:
-                current = begin + new + name.removeprefix(begin + old)
-                if f"{name}.".startswith(f"{begin}{old}.") and current not in found:
-                    found[current] = found.pop(name)
-    return found
 
 
 def foreign_modules(config: Mapping[str, Any]) -> list[str]:

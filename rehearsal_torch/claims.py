@@ -26,6 +26,11 @@ and the interval is normal, within [0, 1]. What remains is a bias that all fits 
 or the model is wrong in the same way for every part of the rows, a claim from other rows is wrong as well.
 The actions are those of the model of all rows.
 
+The gain over changing nothing, c(a) - c(o), gets an interval by the same models: o are the present values of
+what is set, or no action where they are unknown. In the formulas each c(a) becomes c(a) - c(o), so that what
+a model says too high of both cancels. The optimism, an error of the chosen action alone, is taken off as
+above; the counting errors of both add up.
+
 As a by-product each row is predicted, under no action, by a model that has not seen it: a held-out score of
 the untouched rows.
 
@@ -37,7 +42,7 @@ worlds.
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -47,40 +52,23 @@ from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.candidates import estimates
-from rehearsal_torch.objectives.objective import normal_quantile
-from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases
+from rehearsal_torch.objectives.candidates import appraisals, estimates
+from rehearsal_torch.objectives.objective import difference, normal_quantile
+from rehearsal_torch.objectives.present_values import kept
+from rehearsal_torch.row_cases import (
+    Untouched,
+    alterations_for,
+    in_batches,
+    part_of,
+    row_cases,
+    untouched_rows,
+)
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.folds import Fold, folds_of
 
 LEVEL = 0.95
-AT_ONCE = 256
-
-
-@dataclass(frozen=True)
-class Untouched:
-    """The rows under no action, each predicted by a model that has not seen it.
-
-    Attributes:
-        rows: Number of each row in the observations, (n,).
-        desired: Whether its outcome is desired, (n,), 0 or 1.
-        predicted: Predicted probability of a desired outcome, (n,).
-        constant: The share of desired rows among those that the model has seen, (n,).
-    """
-
-    rows: Tensor
-    desired: Tensor
-    predicted: Tensor
-    constant: Tensor
-
-    def brier(self) -> tuple[float, float]:
-        """Mean squared difference of prediction and outcome, and that of the constant."""
-        own, constant = (
-            float((each - self.desired).square().mean()) for each in (self.predicted, self.constant)
-        )
-        return own, constant
 
 
 class CrossFittedClaims:
@@ -115,19 +103,23 @@ class CrossFittedClaims:
 
     def __call__(self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) -> list[Decision]:
         """The decisions with cross-fitted estimates; where nothing is altered, or the method has no estimate,
-        the estimate stays.
+        the estimate stays. Their gain over changing nothing is cross-fitted as well.
 
         Trace: ``claimed_in_sample``, the estimate that is replaced, and ``optimism``; ``brier``, the held-out
         score of the untouched rows, and ``brier_constant``, that of the constant. A claim that is not
         above the one for no action gets a warning; the action stays.
         """
-        errors = self._errors(cases, decisions)
         found = []
-        for each, error in zip(decisions, errors, strict=True):
+        for each, error, doubt in zip(decisions, *self._errors(cases, decisions), strict=True):
             if each.estimate is None or error is None:
                 found.append(replace(each, trace=each.trace | self.score))
                 continue
-            found.append(self._replaced(each, self._point(each.estimate), normal_quantile(LEVEL) * error))
+            point = round(self._point(each.estimate), 6)
+            gain = None
+            if each.before is not None and doubt is not None:
+                apart_by, half = point - each.before.point, normal_quantile(LEVEL) * doubt
+                gain = difference(apart_by, apart_by - half, apart_by + half, LEVEL)
+            found.append(self._replaced(each, point, normal_quantile(LEVEL) * error, gain))
         return found
 
     def intervals(
@@ -141,7 +133,7 @@ class CrossFittedClaims:
             levels: Coverage probabilities, in (0, 1).
         """
         found: list[dict[float, tuple[float, float]]] = []
-        for each, error in zip(decisions, self._errors(cases, decisions), strict=True):
+        for each, error in zip(decisions, self._errors(cases, decisions)[0], strict=True):
             if each.estimate is None or error is None:
                 found.append({})
                 continue
@@ -152,32 +144,55 @@ class CrossFittedClaims:
     def _point(self, estimate: Estimate) -> float:
         return max(estimate.point - self.optimism, 0.0)
 
-    def _errors(self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) -> list[float | None]:
-        """The standard error of each claim; None where nothing is altered or the method has no estimate."""
-        (complements, _), (folds, draws) = (
+    def _errors(
+        self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]
+    ) -> tuple[list[float | None], list[float | None]]:
+        """The standard error of each claim, and of its gain over changing nothing; None where nothing is
+        altered, or the method has no estimate.
+        """
+        (most, idle, _), (few, few_idle, draws) = (
             self._estimates(models, cases, decisions) for models in (self.complements, self.folds)
         )
+        points = [math.nan if each.estimate is None else self._point(each.estimate) for each in decisions]
+        counting = [_counting(point, count) for point, count in zip(points, draws, strict=True)]
+        own = self._spread(most, few, points, counting)
+        present = [_left(case, each) for case, each in zip(cases, decisions, strict=True)]
+        if any(each.alteration is not None for each in present):
+            known = torch.tensor([each.alteration is not None for each in present])
+            idle, few_idle = (
+                torch.where(known, self._estimates(models, cases, present)[0], without)
+                for models, without in ((self.complements, idle), (self.folds, few_idle))
+            )
+        before = [math.nan if each.before is None else each.before.point for each in decisions]
+        gains = [point - less for point, less in zip(points, before, strict=True)]
+        both = [
+            one + _counting(less, count) for one, less, count in zip(counting, before, draws, strict=True)
+        ]
+        return own, self._spread(most - idle, few - few_idle, gains, both)
+
+    def _spread(
+        self, complements: Tensor, folds: Tensor, points: Sequence[float], counting: Sequence[float]
+    ) -> list[float | None]:
+        """The standard errors of claims; None where one is not finite.
+
+        Args:
+            complements: What the models of all other rows say, (K, B).
+            folds: What the models of the folds say, (K, B).
+            points: The claims.
+            counting: The variances of counting.
+        """
         count = len(self.folds)
-        judged = folds.mean(0)
         varying = (
             (complements - complements.mean(0)).square().sum(0) * (count - 1) / count
             + folds.var(0) / count
             + self.error**2
+            + (torch.tensor(points, dtype=torch.float64) - folds.mean(0)).square()
+            + torch.tensor(counting, dtype=torch.float64)
         )
-        found: list[float | None] = []
-        for index, each in enumerate(decisions):
-            if each.alteration is None or each.estimate is None or not bool(varying[index].isfinite()):
-                found.append(None)
-                continue
-            point = self._point(each.estimate)
-            counting = 0.0 if draws[index] is None else point * (1 - point) / max(int(draws[index] or 1), 1)
-            changed = (point - float(judged[index])) ** 2
-            found.append(math.sqrt(float(varying[index]) + changed + counting))
-        return found
+        return [math.sqrt(each) if math.isfinite(each) else None for each in varying.tolist()]
 
-    def _replaced(self, decision: Decision, point: float, half: float) -> Decision:
+    def _replaced(self, decision: Decision, point: float, half: float, gain: Estimate | None) -> Decision:
         assert decision.estimate is not None
-        point = round(point, 6)
         estimate = Estimate(point, decision.estimate.of, *_ends(point, half), LEVEL)
         trace = decision.trace | {
             "claimed_in_sample": decision.estimate.point,
@@ -185,28 +200,47 @@ class CrossFittedClaims:
             **self.score,
         }
         warnings = decision.warnings
-        before = decision.unchanged or decision.baseline
-        if before is not None and point <= before.point:
+        before = decision.before
+        paid = (decision.cost or 0.0) / decision.worth if decision.worth else 0.0
+        if before is not None and point <= before.point + paid:
             what = "leaving the present values" if decision.unchanged else "no action"
+            price = f", and {paid:.3f} for the cost" if paid else ""
             warnings = (
                 *warnings,
                 f"claim: estimated from rows that did not choose it, no better than {what} ({point:.3f} "
-                f"against {before.point:.3f})",
+                f"against {before.point:.3f}{price})",
             )
-        # The interval of the gain is the method's own, of a claim that is replaced.
-        return replace(decision, estimate=estimate, gain=None, trace=trace, warnings=warnings)
+        # The method's own interval of the gain is that of a claim that is replaced.
+        return replace(decision, estimate=estimate, gain=gain, trace=trace, warnings=warnings)
 
     def _estimates(
         self, models: Sequence[Surrogate], cases: Sequence[RehearsalCase], decisions: Sequence[Decision]
-    ) -> tuple[Tensor, list[int | None]]:
-        """What models say of the decisions, (K, B), and the number of draws of each estimate."""
-        found: list[Tensor] = []
-        draws: list[int | None] = []
-        for model in models:
+    ) -> tuple[Tensor, Tensor, list[int | None]]:
+        """What models say of the decisions, and of no action, (K, B) each, and the number of draws of each
+        estimate.
+        """
+        found = torch.full((2, len(models), len(decisions)), math.nan, dtype=torch.float64)
+        draws: list[int | None] = [None] * len(decisions)
+        for row, model in enumerate(models):
             made = alterations_for(self.objective, model, cases)
-            points, draws = estimates(made, decisions)
-            found.append(points)
-        return torch.stack(found), draws
+            for index, each in enumerate(appraisals(made.whole, decisions)):
+                if each is not None and each.estimate is not None:
+                    found[0, row, index], draws[index] = each.estimate.point, each.draws
+                if each is not None and each.baseline is not None:
+                    found[1, row, index] = each.baseline.point
+        return found[0], found[1], draws
+
+
+def _counting(point: float, draws: int | None) -> float:
+    """The variance of a share of some draws; 0 for an estimate that is none."""
+    return 0.0 if draws is None else point * (1 - point) / max(draws, 1)
+
+
+def _left(case: RehearsalCase, decision: Decision) -> Decision:
+    """The present values of what a decision sets, as a decision; none where it is not compared with them."""
+    names = () if decision.alteration is None or decision.unchanged is None else decision.alteration.names
+    now = kept(case, names)
+    return Decision(now, 0.0, status="no_action" if now is None else "recommended")
 
 
 def _ends(point: float, half: float) -> tuple[float, float]:
@@ -328,32 +362,3 @@ def _untouched(
     desired = task.region.contains(table.columns(task.outcomes)[fold.train]).to(torch.float64)
     found = untouched_rows(model, objective, part_of(table, fold.held_out), task, float(desired.mean()))
     return fold.held_out, found.desired, found.predicted, found.constant
-
-
-def untouched_rows(
-    model: Surrogate, objective: Callable[..., Any], table: Table, task: RehearsalTask, constant: float
-) -> Untouched:
-    """Rows that a model has not seen, each predicted under no action; NaN where the method has no estimate.
-
-    Args:
-        model: The fitted model.
-        objective: Builds its objective (`objectives.objective.objective_for`).
-        table: The rows, in which nothing was altered.
-        task: The roles of the variables.
-        constant: The share of desired rows among those that the model has seen.
-
-    Raises:
-        TypeError: if the objective cannot appraise a given action.
-    """
-    predicted: list[float] = []
-    rows = torch.arange(len(table))
-    for batch in in_batches(row_cases(table, task, rows), AT_ONCE):
-        one = alterations_for(objective, model, batch).whole[0]
-        baselines = [each.baseline for each in one.appraise(one.starts(1)[0])]
-        predicted += [math.nan if each is None else each.point for each in baselines]
-    return Untouched(
-        rows,
-        task.region.contains(table.columns(task.outcomes)).to(torch.float64),
-        torch.tensor(predicted, dtype=torch.float64),
-        torch.full((len(table),), constant, dtype=torch.float64),
-    )

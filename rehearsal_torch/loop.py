@@ -13,7 +13,8 @@ and in an online (sequential) run, where the world responds and the surrogate is
 An interrupted online run resumes from the recorded responses: no decision is made twice, and the world is
 not queried twice.
 
-Offline rounds are independent of each other, so several processes may share them. All random draws of a round
+Offline rounds are independent of each other, so several processes may share them: those of this machine, or
+the workers of a Dask cluster that joblib's context names (`cluster.sharing`). All random draws of a round
 depend on (seed, index) alone, so that the rounds do not depend on the process that computes them or on their
 order.
 
@@ -34,6 +35,7 @@ from uuid import uuid4
 
 import torch
 
+from rehearsal_torch.cluster.sharing import named_cluster, shared_rounds
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
@@ -41,6 +43,7 @@ from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.sequences.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
+from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import paired_seed
 from rehearsal_torch.surrogates.overturning import Overturning, for_question
@@ -74,7 +77,7 @@ class _Method:
             torch.manual_seed(paired_seed(self.seed, indices[0]))
             if isinstance(self.search, BatchSearch):
                 objective = objective_for(self.objective, self.surrogate, cases)
-                decisions = self.search.batch_search(objective)
+                decisions = decided(self.search, objective)
             else:
                 objective = objective_for(self.objective, self.surrogate, cases, batch=False)
                 decisions = [self.search(objective)]
@@ -150,7 +153,9 @@ def rounds(
         claims: Replaces the claims of the decisions for some cases, and no action (`claims`); None keeps the
             method's own.
         seed: Determines all random draws, together with the case's index.
-        workers: Processes that share the rounds, each with one thread.
+        workers: Processes that share the rounds, each with one thread; 1 computes them in this process.
+            Within ``joblib.parallel_config(backend="dask")`` and above 1, the workers of that cluster share
+            them, this many groups of cases at a time.
         begin: The number of leading `indices` to skip, which an earlier run has decided. The batches stay
             the same, so that the remaining decisions are those of an uninterrupted run.
         answers: For an online run, the world's responses in the skipped rounds, in order. The surrogate is
@@ -166,6 +171,8 @@ def rounds(
         TypeError: if the run is online and the problem is not a `World`.
         ValueError: if an online run has several workers or no response for each skipped round, or `workers`
             is below 1.
+        ClusterError: if joblib's context names a backend that cannot share rounds, or a cluster that cannot
+            compute them.
     """
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
@@ -197,7 +204,11 @@ def rounds(
     groups = method.batches(chosen)
     while groups and len(groups[0]) <= begin:
         begin -= len(groups.pop(0))
-    if min(workers, len(groups)) > 1:
+    made: Iterator[Round]
+    cluster = named_cluster() if workers > 1 else None
+    if cluster is not None:
+        made = shared_rounds(cluster, method, groups, workers)
+    elif min(workers, len(groups)) > 1:
         made = _shared(method, groups, min(workers, len(groups)))
     else:
         made = (each for group in groups for each in method.rounds(group))

@@ -28,6 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.written import expanded
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.graph_class import GraphClass
@@ -35,6 +36,7 @@ from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
+from rehearsal_torch.objectives.net_value import paid
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.present_values import with_unchanged
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -145,6 +147,8 @@ def member_graphs(
             "surrogate.hypotheses"
         )
     task = own.task
+    # The graphs name a variable of classes, and the task its indicators.
+    graphs = replace(graphs, graphs=tuple(expanded(graph, task.coded) for graph in graphs.graphs))
     if odd := sorted(set(graphs.graphs[0].names) ^ set(task.graph.names)):
         raise ValueError(f"{odd} are not both in these graphs and in the task's: expected the same variables")
     faults = [fault(task, graph) for graph in graphs.graphs]
@@ -185,7 +189,7 @@ def gains(
     decisions: Sequence[Decision],
 ) -> Tensor:
     """The estimate of each decision's action minus that of the present values, or, where these are unknown,
-    of no action, (B,); NaN where there is none.
+    of no action, (B,); NaN where there is none. Where costs count, less the cost in units of the worth.
 
     Args:
         objective: Builds the objective of the decisions (`objectives.objective.objective_for`).
@@ -204,9 +208,8 @@ def gains(
         for each, appraised in zip(decisions, appraisals(made.whole, decisions), strict=True)
     ]
     for index, one in enumerate(with_unchanged(made, claimed)):
-        before = one.unchanged or one.baseline
-        if one.alteration is not None and one.estimate is not None and before is not None:
-            found[index] = one.estimate.point - before.point
+        if one.alteration is not None and one.estimate is not None and one.before is not None:
+            found[index] = one.estimate.point - one.before.point - paid(cases[index], one)
     return found
 
 

@@ -46,7 +46,7 @@ from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, f
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.problems.causal.own_experiments import FRAME, causal_task, experiments_in
+from rehearsal_torch.problems.causal.own_experiments import FRAME, experiments_in
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.pending import aware_of_pending
@@ -60,7 +60,7 @@ from rehearsal_torch.search.trials.recommendation import recommend, sureness
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.kept_fit import KeptFit
-from rehearsal_torch.verbs.trial_method import METHOD, ObjectiveFactory, SurrogateFactory, trial_method
+from rehearsal_torch.verbs.trial_method import ObjectiveFactory, SurrogateFactory, trials_of
 
 Action = dict[str, float]
 # Fixed actions, each with its value as its only level.
@@ -75,7 +75,8 @@ class CausalOptimiser(TrialView):
 
     Args:
         task: The causal graph, the actions with their bounds or levels, and the reward; plain data, a YAML
-            file or a CausalTask. None takes that of `file`.
+            file or a CausalTask; or a problem file with ``question: trials``, whose experiments are read as
+            well. None takes that of `file`.
         surrogate: Returns an unfitted causal model for a task; None takes that of `method`.
         objective: Returns the objective for (model, case); None takes that of `method`.
         search: Finds the action; None takes that of `method`.
@@ -85,8 +86,8 @@ class CausalOptimiser(TrialView):
         file: Where the trials are stored: each call reads what other processes have added, and writes its own
             changes before it returns. An existing file is continued; `task`, if given as well, replaces the
             file's task, and the trials stay unchanged.
-        method: The name of a file in ``conf/decision``, such as "excbo", "ucb" or "mcbo": it supplies the
-            surrogate, objective and search that are not given. `seed` is also the search's.
+        method: The name of a file in ``conf/decision``, such as "excbo" (the default), "ucb" or "mcbo": it
+            supplies the surrogate, objective and search that are not given. `seed` is also the search's.
         trainer: Trains a surrogate that is trained by gradients, such as ``ExogenousModel(fitting="train")``;
             others are solved, and need none.
 
@@ -107,12 +108,15 @@ class CausalOptimiser(TrialView):
         seed: int | None = None,
         file: str | Path | None = None,
         *,
-        method: str = METHOD,
+        method: str | None = None,
         trainer: Descent | None = None,
     ) -> None:
-        make_surrogate, make_objective, make_search = trial_method(method)
-        task = causal_task(task) if isinstance(task, str | Path) else task
+        task, written, parts = trials_of(task, method)
+        make_surrogate, make_objective, make_search = parts
         self._store = TrialStore(task, seed, initial, file)
+        if written is not None:
+            with self._store.changing() as log:
+                self._store.keep(log.complete_rows(experiments_in(written.rows, written.task))[0])
         self.task, self.seed, self.initial = self._store.task, self._store.seed, self._store.initial
         self.surrogate: SurrogateFactory = make_surrogate if surrogate is None else surrogate
         self.objective: ObjectiveFactory = make_objective if objective is None else objective
@@ -128,7 +132,7 @@ class CausalOptimiser(TrialView):
         objective: ObjectiveFactory | None = None,
         search: Search[Any] | None = None,
         *,
-        method: str = METHOD,
+        method: str | None = None,
         trainer: Descent | None = None,
     ) -> "CausalOptimiser":
         """Continues a file of trials, and keeps writing to it.

@@ -16,13 +16,11 @@ from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
+from rehearsal_torch.cli.choice.asked import EXPERIMENTS, YAML, is_plain, problem_content
 from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.spelling import PROGRAM, quoted_file
 
 _HELP = ("-h", "--help", "help")
-_YAML = (".yaml", ".yml")
-# The experiment whose data file is a problem file.
-OWN_PROBLEM = "own_problem"
 # 128 + the number of SIGPIPE.
 _PIPE = 141
 
@@ -100,7 +98,7 @@ def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
         key: The key that the file is short for.
 
     Raises:
-        UserError: for two files, a file beside its key, or a YAML file.
+        UserError: for two files, a file beside its key, or a YAML file that is no problem file.
     """
     if not typed or not _bare(typed[0]):
         return list(typed)
@@ -117,19 +115,27 @@ def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
             f"{PROGRAM} {verb}",
             "Leave one of the two out",
         )
-    named = [text.partition("=")[2] for text in rest if text.startswith("+experiment=")]
-    # A name that is nearly that one is answered where experiments are looked up.
-    whole = key == "problem" or any(get_close_matches(each, [OWN_PROBLEM], 1, 0.85) for each in named)
-    if Path(file).suffix.lower() in _YAML and not whole:
-        remedy = (
-            f"A problem file is decided by {PROGRAM} {verb} {file} +experiment={OWN_PROBLEM}; name a task as "
-            f"dataset.task={file}, a configuration of the project as +experiment=NAME, and a run folder as "
-            "resume=FOLDER"
-        )
-        raise UserError(
-            f"expected a data file, such as table.csv; {file} is a YAML file", f"{PROGRAM} {verb}", remedy
-        )
+    if Path(file).suffix.lower() in YAML and key == "path":
+        _problem_file(verb, file, rest)
     return [f"{key}={quoted_file(file)}" if key == "path" else f"{key}={file}", *rest]
+
+
+def _problem_file(verb: str, file: str, rest: Sequence[str]) -> None:
+    """Refuses YAML files that are no problem files, where a table is expected."""
+    named = [text.partition("=")[2] for text in rest if text.startswith("+experiment=")]
+    # A name that is nearly one of them is answered where experiments are looked up, and a file that cannot be
+    # read is told by its reader.
+    if named and any(get_close_matches(each, EXPERIMENTS.values(), 1, 0.85) for each in named):
+        return
+    if not named and (problem_content(file) is not None or not is_plain(file)):
+        return
+    raise UserError(
+        f"expected a data file, such as table.csv; {file} is a YAML file",
+        f"{PROGRAM} {verb}",
+        f"A problem file is decided by {PROGRAM} {verb} {file}, without +experiment=; name a task as "
+        f"dataset.task={file}, a configuration of the project as +experiment=NAME, and a run folder as "
+        "resume=FOLDER",
+    )
 
 
 def _bare(text: str) -> bool:
@@ -236,7 +242,7 @@ VERBS = {
     ),
     "decide": Verb(
         "Decides for every case: rows of a table, experiments, or patients.",
-        "table.csv +experiment=own_table dataset.task=task.yaml",
+        "problem.yaml",
         _decide,
         "path",
     ),

@@ -109,6 +109,8 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
         baseline=estimate("baseline"),
         unchanged=estimate("unchanged"),
         gain=estimate("gain"),
+        cost=line.get("cost"),
+        worth=line.get("worth"),
         recommendation=alteration("recommendation"),
         doses={name: tuple(doses) for name, doses in line.get("doses", {}).items()},
         warnings=tuple(line["warnings"]),

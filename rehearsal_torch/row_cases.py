@@ -6,17 +6,23 @@ for, and predict, others.
 Source: ours.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from rehearsal_torch.data.costs.action_cost import CaseCosts
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
 from rehearsal_torch.surrogates.surrogate import Surrogate
+
+AT_ONCE = 256
 
 
 def part_of(table: Table, rows: Tensor) -> Table:
@@ -29,14 +35,16 @@ def part_of(table: Table, rows: Tensor) -> Table:
     return Table(table.names, table.values[rows], table.altered[rows])
 
 
-def row_cases(table: Table, task: RehearsalTask, rows: Tensor) -> list[RehearsalCase]:
+def row_cases(table: Table, task: RehearsalTask, rows: Tensor, priced: bool = False) -> list[RehearsalCase]:
     """Rows as cases: their contexts, and the actions of the task.
 
     Args:
         table: n rows.
         task: The roles of the variables.
         rows: The numbers of the rows, (m,) long.
+        priced: Whether the cases have the costs of the task, from the usual values (`weighed`).
     """
+    costs = CaseCosts.of(task.costs, task.worth, {}, {}) if priced else None
     contexts = table.columns(task.context)[rows]
     return [
         RehearsalCase(
@@ -44,9 +52,22 @@ def row_cases(table: Table, task: RehearsalTask, rows: Tensor) -> list[Rehearsal
             dict(zip(task.context, context.unbind(), strict=True)),
             task.box.bounds(),
             levels=task.box.levels,
+            codings=task.codings,
+            costs=costs,
         )
         for row, context in zip(rows.tolist(), contexts, strict=True)
     ]
+
+
+def weighed(task: RehearsalTask) -> bool:
+    """Whether rows can be decided for by net value: what costs are weighed against is known, and no cost is
+    stated by each case, which rows do not.
+    """
+    return (
+        task.worth is not None
+        and not all(each.free for each in task.costs.values())
+        and all(each.column is None and each.usual is not None for each in task.costs.values())
+    )
 
 
 def alterations_for(
@@ -74,3 +95,56 @@ def alterations_for(
 def in_batches(cases: Sequence[RehearsalCase], size: int) -> Iterator[Sequence[RehearsalCase]]:
     """The cases, at most `size` at a time, in order."""
     return (cases[start : start + size] for start in range(0, len(cases), size))
+
+
+@dataclass(frozen=True)
+class Untouched:
+    """The rows under no action, each predicted by a model that has not seen it.
+
+    Attributes:
+        rows: Number of each row in the observations, (n,).
+        desired: Whether its outcome is desired, (n,), 0 or 1.
+        predicted: Predicted probability of a desired outcome, (n,).
+        constant: The share of desired rows among those that the model has seen, (n,).
+    """
+
+    rows: Tensor
+    desired: Tensor
+    predicted: Tensor
+    constant: Tensor
+
+    def brier(self) -> tuple[float, float]:
+        """Mean squared difference of prediction and outcome, and that of the constant."""
+        own, constant = (
+            float((each - self.desired).square().mean()) for each in (self.predicted, self.constant)
+        )
+        return own, constant
+
+
+def untouched_rows(
+    model: Surrogate, objective: Callable[..., Any], table: Table, task: RehearsalTask, constant: float
+) -> Untouched:
+    """Rows that a model has not seen, each predicted under no action; NaN where the method has no estimate.
+
+    Args:
+        model: The fitted model.
+        objective: Builds its objective (`objectives.objective.objective_for`).
+        table: The rows, in which nothing was altered.
+        task: The roles of the variables.
+        constant: The share of desired rows among those that the model has seen.
+
+    Raises:
+        TypeError: if the objective cannot appraise a given action.
+    """
+    predicted: list[float] = []
+    rows = torch.arange(len(table))
+    for batch in in_batches(row_cases(table, task, rows), AT_ONCE):
+        one = alterations_for(objective, model, batch).whole[0]
+        baselines = [each.baseline for each in one.appraise(one.starts(1)[0])]
+        predicted += [math.nan if each is None else each.point for each in baselines]
+    return Untouched(
+        rows,
+        task.region.contains(table.columns(task.outcomes)).to(torch.float64),
+        torch.tensor(predicted, dtype=torch.float64),
+        torch.full((len(table),), constant, dtype=torch.float64),
+    )

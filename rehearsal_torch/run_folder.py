@@ -10,6 +10,7 @@
     method_choice.csv, method_choice.json    with decision=auto: the methods compared, and the one taken
     truth.csv         the comparison with a known truth
     surrogate.csv     of trials: the learnt surrogate as curves
+    claims.csv        of cases of a table: the claims over each action, for a few decisions
     checkpoint/       the fitted surrogate
     table.csv, figures/*.png, figures/*.svg    the report
     report.html       the same as one page that can be handed on
@@ -29,7 +30,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,7 +40,7 @@ from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, sho
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
 from rehearsal_torch.files.renamed_fields import RENAMED_FIELDS, current_fields
-from rehearsal_torch.files.writing import make_folder, write_text
+from rehearsal_torch.files.writing import appending, make_folder, remove_unfinished, write_text
 from rehearsal_torch.round_line import Round, nulls_for_nan
 
 SECONDS = "decision/seconds"
@@ -113,14 +114,22 @@ class RunFolder:
         """Whether a run has been started in this folder."""
         return (self.path / "config.yaml").is_file() and (self.path / "run.json").is_file()
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Locks the folder against other processes; see `files.lock.locked`.
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Locks the folder against other processes, and removes what a killed one left half written; see
+        `files.lock.locked`.
+
+        Yields:
+            Nothing; the lock is held until the block ends.
 
         Raises:
             InUseError: if another process holds the lock.
         """
         make_folder(self.path)
-        return locked(self.path)
+        with locked(self.path):
+            for name in ("checkpoint", "figures"):
+                remove_unfinished(self.path / name)
+            yield
 
     def write(self, name: str, text: str) -> None:
         """Replaces a file atomically, so that no reader ever sees half of it."""
@@ -227,16 +236,13 @@ class RunFolder:
         """Writes each round as soon as it is made, and yields it."""
         if not (self.path / "metrics.csv").is_file():
             self.write_metrics([])
-        decisions, metrics = self.path / "decisions.jsonl", self.path / "metrics.csv"
         with (
-            decisions.open("a", encoding="utf-8", newline="\n") as lines,
-            metrics.open("a", encoding="utf-8", newline="\n") as rows,
+            appending(self.path / "decisions.jsonl") as to_decisions,
+            appending(self.path / "metrics.csv") as to_metrics,
         ):
             for each in rounds:
-                rows.write(f"{each.index},{SECONDS},{float(each.decision.seconds)!r}\n")
-                rows.flush()
-                lines.write(each.line() + "\n")
-                lines.flush()
+                to_metrics(f"{each.index},{SECONDS},{float(each.decision.seconds)!r}\n")
+                to_decisions(each.line() + "\n")
                 yield each
 
     def decided(self) -> list[tuple[str, dict[str, Any]]]:

@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
+
+# How long an input takes says nothing of the code on a machine that does other work beside it.
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
 
 # Every test below the folder has the marker; elsewhere a test or a file says for itself that it is slow.
 LANES = {"fuzz": "fuzz", "papers": "papers", "scripts": "slow"}
@@ -20,13 +25,22 @@ TRUTH = (
 OBSERVED = (-50.0, -60.0, -40.0, -80.0, -20.0)
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--device",
+        choices=("second", "cuda"),
+        default="second",
+        help="where tests/contracts/test_devices.py moves models to: a stand-in in memory, or a GPU",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             folder = item.path.relative_to(here).parts[0]
-            if folder in LANES:
+            if folder in LANES and item.get_closest_marker("nightly") is None:
                 item.add_marker(LANES[folder])
 
 

@@ -153,3 +153,11 @@ def test_several_situations_at_once_are_refused():
             ),
             Decision(None, 0.0, status="no_action"),
         )
+
+
+def test_a_surrogate_without_scenarios_is_named_before_anything_is_fitted():
+    with pytest.raises(
+        ValueError, match=r"draws scenarios; got Linear: choose surrogate=structural_posterior"
+    ):
+        PacBound().check(torch.nn.Linear(1, 1))
+    assert PacBound().check(Toy()) is None

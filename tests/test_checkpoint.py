@@ -5,6 +5,7 @@ import pickle
 import time
 from collections.abc import Iterator
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,18 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.checkpoint import CheckpointError, annotate, card, configuration, load, savable, save
+from rehearsal_torch.checkpoint import (
+    CheckpointError,
+    annotate,
+    card,
+    configuration,
+    described,
+    load,
+    savable,
+    save,
+)
 from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
 from tests.places import PUBLISHED_SEPSIS, ROOT
@@ -144,6 +155,72 @@ def test_notes_are_added_to_a_card_and_the_weights_stay_named(folder: Path, tmp_
     assert not (tmp_path / "card.yaml").exists()
 
 
+def relabelled(folder: Path, labels: dict[str, str] | None) -> None:
+    """Writes other labels into the weights, or none as version 0.2.0 did, and a card that names them."""
+    path = folder / "weights.safetensors"
+    state = safetensors.torch.load(path.read_bytes())
+    path.write_bytes(safetensors.torch.save(state, metadata=labels))
+    known = yaml.safe_load((folder / "card.yaml").read_text())
+    known["weights_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "card.yaml").write_text(yaml.safe_dump(known))
+
+
+def test_a_weights_file_alone_says_what_it_is(model: TransitionModel, tmp_path: Path) -> None:
+    facts = {"seed": 4, "commit": "0a1b", "data_fingerprint": "ff", "command": "train"}
+    save(model, CONFIG, tmp_path / "model", facts)
+    alone = (tmp_path / "model/weights.safetensors").rename(tmp_path / "alone.safetensors")
+    question = model.question()
+    assert question is not None
+    assert described(alone) == {
+        "checkpoint_format": "1",
+        "class": "rehearsal_torch.surrogates.transition.TransitionModel",
+        "commit": "0a1b",
+        "data_fingerprint": "ff",
+        "format": "pt",
+        "library": "rehearsal_torch",
+        "question_fingerprint": fingerprint(question),
+        "seed": "4",
+        "version": version("rehearsal-torch"),
+    }
+
+
+def test_weights_of_the_first_release_have_no_labels_and_load(
+    model: TransitionModel, folder: Path, episode: Episode
+) -> None:
+    relabelled(folder, None)
+    assert described(folder / "weights.safetensors") == {}
+    again = load(folder)
+    assert isinstance(again, TransitionModel)
+    assert torch.equal(again.trajectory(episode).noise, model.trajectory(episode).noise)
+    assert described(ROOT / "checkpoints/loan/weights.safetensors") == {}, "as it was published"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"checkpoint_format": "3", "version": "1.5"}, r"got format '3', of version 1\.5 .* a later version"),
+        ({"class": "rehearsal_torch.surrogates.transition.Other"}, "its label says .*Other: the two files"),
+        ({"question_fingerprint": "0"}, "expected the question_fingerprint that config.yaml builds"),
+    ],
+)
+def test_weights_that_say_they_are_something_else_are_refused(folder: Path, changed, said) -> None:
+    relabelled(folder, described(folder / "weights.safetensors") | changed)
+    with pytest.raises(CheckpointError, match=said):
+        load(folder)
+
+
+def test_a_configuration_of_another_question_is_refused_though_its_sizes_fit(folder: Path) -> None:
+    edit(folder, varying=["x", "z"])
+    with pytest.raises(CheckpointError, match=r"question_fingerprint .*config\.yaml was changed"):
+        load(folder)
+
+
+def test_numbers_for_names_are_another_question(folder: Path) -> None:
+    edit(folder, varying=[10**19, "y"])
+    with pytest.raises(CheckpointError, match="expected the question_fingerprint that"):
+        load(folder)
+
+
 def test_a_run_folder_is_loaded_by_its_checkpoint(model: TransitionModel, tmp_path: Path) -> None:
     save(model, CONFIG, tmp_path / "run" / "checkpoint")
     (tmp_path / "run" / "config.yaml").write_text("dataset: {}\n")
@@ -206,9 +283,9 @@ def test_yaml_that_runs_code_is_refused(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
-def test_interpolations_stay_texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interpolations_stay_texts(model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "x")
-    edit(folder, varying=["${oc.env:SECRET}", "y"])
+    folder = save(model, CONFIG | {"varying": ["${oc.env:SECRET}", "y"]}, tmp_path / "model")
     assert load_names(folder) == ("${oc.env:SECRET}", "y")
 
 

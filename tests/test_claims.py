@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.claims import CrossFittedClaims, Untouched, cross_fitted
+from rehearsal_torch.claims import CrossFittedClaims, cross_fitted
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.row_cases import Untouched
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import BatchSearch, chosen
 from rehearsal_torch.spaces.box import Alteration, Box
@@ -102,7 +103,7 @@ def cases(count=3):
 @pytest.mark.slow
 def test_the_optimism_of_a_choice_among_equals_is_taken_off():
     # Every action succeeds with probability .5: whatever exceeds it is chance.
-    own, corrected, held = [], [], []
+    own, corrected, held, nothing = [], [], [], []
     for seed in range(40):
         table = rows(400, seed)
         objective = Share.for_cases(fitted(table), cases(1))
@@ -117,9 +118,14 @@ def test_the_optimism_of_a_choice_among_equals_is_taken_off():
         own.append(decisions[0].estimate.point - 0.5)
         corrected.append(found.estimate.point - 0.5)
         held.append(found.estimate.lower <= 0.5 <= found.estimate.upper)
+        assert found.gain is not None
+        assert found.gain.point == pytest.approx(found.estimate.point - found.baseline.point, abs=2e-6)
+        nothing.append(found.gain.lower <= 0 <= found.gain.upper)
     assert sum(own) / 40 > 0.09
     assert abs(sum(corrected) / 40) < 0.03
     assert sum(held) >= 37
+    # No action gains anything over doing nothing.
+    assert sum(nothing) >= 37
 
 
 def test_a_claim_that_is_gone_is_told_and_the_action_stays():
@@ -146,9 +152,128 @@ def test_a_claim_that_is_gone_is_told_and_the_action_stays():
     assert found.status == "recommended"
     present = replace(decision, unchanged=Estimate(0.3, "chance"), gain=Estimate(0.3, "difference"))
     (beside,) = made(cases(1), [present])
-    assert (beside.warnings, beside.unchanged, beside.gain) == ((), present.unchanged, None)
+    assert (beside.warnings, beside.unchanged) == ((), present.unchanged)
     (told,) = made(cases(1), [replace(present, unchanged=Estimate(0.45, "chance"))])
     assert told.warnings[0].endswith("no better than leaving the present values (0.400 against 0.450)")
+
+
+def judging(*shares):
+    """Models that say these shares of the third action."""
+    made = []
+    for share in shares:
+        made.append(fitted(rows(200, 0)))
+        made[-1].shares[3] = share
+    return made
+
+
+@pytest.mark.parametrize("draws", [None, 50])
+def test_the_variance_of_a_claim_is_the_sum_of_its_parts(draws):
+    excess = torch.tensor([0.10, 0.30, 0.26], dtype=torch.float64)
+    made = CrossFittedClaims(
+        judging(0.50, 0.62, 0.59),
+        judging(0.40, 0.52, 0.49),
+        lambda surrogate, some: Share.for_cases(surrogate, some, draws=draws),
+        excess,
+    )
+    scale = math.sqrt(1.5) + math.sqrt(3)
+    optimism = 0.22 / scale
+    assert made.optimism == pytest.approx(optimism)
+    action = Alteration(("a",), torch.tensor([3.0], dtype=torch.float64))
+    decision = Decision(action, 0.7, estimate=Estimate(0.7, "chance"))
+    (found,) = made(cases(1), [decision])
+    point = 0.7 - optimism
+    variance = (
+        2 / 3 * (0.07**2 + 0.05**2 + 0.02**2)
+        + (0.07**2 + 0.05**2 + 0.02**2) / 2 / 3
+        + (0.12**2 + 0.08**2 + 0.04**2) / 2 / 3 / scale**2
+        + (point - 0.47) ** 2
+        + (0 if draws is None else point * (1 - point) / draws)
+    )
+    half = 1.959964 * math.sqrt(variance)
+    assert found.estimate.point == pytest.approx(point, abs=1e-6)
+    assert found.estimate.lower == pytest.approx(point - half, abs=2e-6)
+    assert found.estimate.upper == pytest.approx(min(point + half, 1.0), abs=2e-6)
+    (wide,) = made.intervals(cases(1), [decision], (0.5, 0.95))
+    assert wide[0.95] == (found.estimate.lower, found.estimate.upper)
+    assert wide[0.5] == pytest.approx((point - half * 0.344134, point + half * 0.344134), abs=2e-6)
+    written = [found.estimate.point, found.estimate.lower, found.trace["optimism"], *wide[0.5]]
+    assert written == [round(each, 6) for each in written], "six digits are written"
+    none = Decision(None, 0.7, estimate=Estimate(0.7, "chance"), status="no_action")
+    assert made.intervals(cases(1), [none], (0.5,)) == [{}]
+    assert made(cases(1), [none])[0].estimate == none.estimate
+
+
+def test_a_claim_is_weighed_against_what_the_action_costs():
+    model = fitted(rows(200, 0))
+    made = CrossFittedClaims([model, model], [model, model], Share, torch.zeros(2, dtype=torch.float64))
+    action = Alteration(("a",), torch.tensor([3.0], dtype=torch.float64))
+    free = Decision(
+        action, 0.4, estimate=Estimate(0.4, "chance"), baseline=Estimate(0.3, "chance"), worth=100.0
+    )
+    for cost, told in ((None, False), (0.0, False), (9.0, False), (12.0, True)):
+        (found,) = made(cases(1), [replace(free, cost=cost)])
+        assert bool(found.warnings) == told
+    assert found.warnings[0].endswith("no action (0.400 against 0.300, and 0.120 for the cost)")
+
+
+def test_the_optimism_is_what_each_half_claims_beyond_what_the_other_says():
+    made = claims(rows(200, 5), count=4)
+    excess = []
+    for most, few in zip(made.complements, made.folds, strict=True):
+        both = [(one.shares, other.shares) for one, other in ((most, few), (few, most))]
+        excess.append(sum(float(own.max() - other[own.argmax()]) for own, other in both))
+    rates = torch.tensor(excess, dtype=torch.float64) / (math.sqrt(4 / 3) + 2)
+    assert min(excess) > 0
+    assert made.optimism == pytest.approx(float(rates.mean()))
+    assert made.error == pytest.approx(float(rates.std()) / 2)
+
+
+def test_the_models_of_the_folds_choose_whatever_they_think_of_it():
+    seen = []
+
+    class Watched(Best):
+        def batch_search(self, objective):
+            seen.append(self.declines)
+            return super().batch_search(objective)
+
+    search = Watched()
+    cross_fitted(rows(100, 0), None, TASK, fitted, Share, search)
+    assert search.declines
+    assert set(seen) == {False}
+
+
+def test_the_gain_has_the_errors_of_the_difference():
+    one, other = fitted(rows(200, 0)), fitted(rows(200, 1))
+    made = CrossFittedClaims([one, other], [other, one], Share, torch.zeros(2, dtype=torch.float64))
+    a, o = 3, 5
+    decision = Decision(
+        Alteration(("a",), torch.tensor([float(a)], dtype=torch.float64)),
+        0.6,
+        estimate=Estimate(0.6, "chance"),
+        baseline=Estimate(0.5, "chance"),
+    )
+    apart = torch.stack([each.shares[a] - each.shares[o] for each in (one, other)])
+    without = torch.stack([each.shares[a] - each.whole for each in (one, other)])
+    (case,) = cases(1)
+    at_present = replace(case, present={"a": float(o)})
+    told = replace(decision, unchanged=Estimate(0.45, "chance"))
+    for given, asked, differences, gain in (
+        (case, decision, without, 0.1),
+        (at_present, told, apart, 0.15),
+    ):
+        (found,) = made([given], [asked])
+        # K = 2: half the squared distances of the complements, half the variance of the folds.
+        spread = 0.5 * (differences - differences.mean()).square().sum() + differences.var() / 2
+        error = float(spread + (gain - differences.mean()).square()) ** 0.5
+        assert found.gain.point == pytest.approx(gain)
+        assert found.gain.upper == pytest.approx(gain + 1.959964 * error, abs=1e-5)
+        assert found.gain.lower == pytest.approx(gain - 1.959964 * error, abs=1e-5)
+    # What both models say too high of everything cancels in the difference, and not in the estimate.
+    for each in (one, other):
+        each.shares = each.shares + 0.2
+    (again,) = made([at_present], [told])
+    assert again.gain == found.gain
+    assert again.estimate != found.estimate
 
 
 def test_an_estimate_that_is_a_share_of_draws_has_its_counting_error():

@@ -1,11 +1,13 @@
 """One loop for all: a world in foresight that is learnt from, and episodes in hindsight that are not."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
+from rehearsal_torch import loop
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
@@ -165,6 +167,84 @@ def test_rounds_depend_on_seed_and_index_alone():
     assert lines(range(6), seed=1) != whole
     surrogate.response.weights += 1  # processes that are still there must not go on with what they had
     assert lines(range(6), workers=2) == lines(range(6)) != whole
+
+
+def test_a_search_that_leaves_a_case_out_is_named():
+    class Lazy(GridTogether):
+        def batch_search(self, objective):
+            return super().batch_search(objective)[1:]
+
+    market = Market()
+    with pytest.raises(ValueError, match="Lazy gave 3 decisions: expected one for each of 4 cases"):
+        list(rounds(market, fitted(market), near_ones(), Lazy(4), range(4)))
+
+
+class Marked:
+    """Stands in for what says what would overturn a decision: it leaves a mark."""
+
+    def with_sensitivity(self, decision, certificate):
+        return replace(decision, reason="weighed")
+
+    def with_hidden_cause(self, objective, decision):
+        return replace(decision, reason="weighed")
+
+
+@pytest.mark.parametrize("kind", ["rehearse", "look_back", "optimise"])
+@pytest.mark.parametrize("learn", [False, True])
+def test_hidden_causes_are_weighed_offline_by_the_rule_of_the_kind(kind, learn, monkeypatch):
+    class Asked(Market):
+        pass
+
+    Asked.kind = kind
+    made = []
+    monkeypatch.setattr(loop, "SequenceOverturning", lambda *given: made.append(given) or Marked())
+    market = Asked()
+    (found,) = rounds(market, fitted(market), near_one(), Grid(), [0], learn=learn, overturning=Marked())
+    assert (found.decision.reason == "weighed") == (not learn and kind in ("rehearse", "look_back"))
+    assert len(made) == (not learn and kind == "look_back")
+
+
+@pytest.mark.parametrize(
+    ("workers", "cases", "shared"), [(1, 4, 0), (2, 1, 0), (2, 2, 2), (2, 4, 2), (8, 3, 3)]
+)
+def test_rounds_are_shared_by_no_more_processes_than_groups(workers, cases, shared, monkeypatch):
+    asked = []
+
+    def noted(method, groups, count):
+        asked.append(count)
+        return (each for group in groups for each in method.rounds(group))
+
+    monkeypatch.setattr(loop, "_shared", noted)
+    market = Market()
+    made = list(rounds(market, fitted(market), near_one(), Grid(), range(cases), workers=workers))
+    assert [each.index for each in made] == list(range(cases))
+    assert asked == [shared] * (shared > 0)
+
+
+@pytest.mark.parametrize("learn", [False, True])
+def test_only_an_online_run_acts_against_the_evidence(learn):
+    seen = []
+
+    class Watched(Grid):
+        def __call__(self, objective):
+            seen.append(self.declines)
+            return super().__call__(objective)
+
+    market, search = Market(), Watched()
+    list(rounds(market, fitted(market), near_one(), search, range(2), learn=learn))
+    assert seen == [not learn] * 2
+    assert search.declines, "what was passed stays as it was"
+
+
+def test_one_worker_asks_for_no_cluster(monkeypatch):
+    def named():
+        raise AssertionError("no cluster was asked for")
+
+    monkeypatch.setattr(loop, "named_cluster", named)
+    market = Market()
+    assert len(list(rounds(market, fitted(market), near_one(), Grid(), range(2), workers=1))) == 2
+    with pytest.raises(AssertionError, match="no cluster"):
+        list(rounds(market, fitted(market), near_one(), Grid(), range(2), workers=2))
 
 
 def test_rounds_leave_the_global_stream_alone():

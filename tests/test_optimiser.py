@@ -83,6 +83,7 @@ def model_rows(made, count):
     return type(table)(table.names, table.values[:count], table.altered[:count])
 
 
+@pytest.mark.slow
 def test_a_trainer_trains_what_is_trained_by_gradients():
     trained = partial(PLAIN, fitting="train")
     trainer = Descent(max_epochs=300, learning_rate=0.05, precision="64-true", progress=False)
@@ -153,6 +154,7 @@ TOLD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TOLD)
 def test_a_batch_is_spread_out_by_pending_points(name, monkeypatch):
     given, kind = [], TOLD[name].func
@@ -214,6 +216,7 @@ def test_a_known_reward_is_not_learnt():
     [
         ({"a": 1.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, r"a may be set within \[0, 1\]; got 1.5"),
         ({"a": 0.5, "b": 0.5}, {"X": float("nan"), "Y": 0.0}, "X: expected a finite number; got nan"),
+        ({"a": 0.5, "b": 0.5}, {"X": 1e308, "Y": 0.0}, r"X: expected a number of at most 1e\+150 in size"),
         ({"a": 0.5, "b": 0.5}, {"X": 0.0}, "Y: no value for this node"),
         ({"a": 0.5}, {"X": 0.0, "Y": 0.0}, "b: no value for this action"),
     ],
@@ -863,6 +866,7 @@ def test_what_another_session_told_is_in_every_copy(tmp_path):
 MIXED = {**TASK, "actions": {"a": {"values": [0, 0.2, 0.6, 1]}, "b": [0, 2]}}
 
 
+@pytest.mark.slow
 def test_levels_are_asked_recommended_and_learnt_from_in_any_case(tmp_path):
     file = tmp_path / "trials.json"
     made = optimiser(MIXED, file=file)
@@ -901,6 +905,7 @@ def test_a_task_of_levels_alone_is_asked_to_its_end():
     assert len(made.table) == 7
 
 
+@pytest.mark.slow
 def test_fixed_actions_keep_their_value_and_the_others_are_the_best_with_it():
     made = optimiser(objective=partial(ConfidenceBound, beta=1.0))
     begun = made.ask(2, fixed={"b": 0.3})

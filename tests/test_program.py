@@ -97,9 +97,7 @@ def test_the_version(capsys):
         (["decide", "a.csv", "path=b.csv"], "a.csv is short for path=a.csv, which is given as well"),
         (
             ["decide", "run.yaml"],
-            "expected a data file, such as table.csv; run.yaml is a YAML file. A problem file "
-            "is decided by rehearsal decide run.yaml +experiment=own_problem; name a task as "
-            "dataset.task=run.yaml",
+            "path=run.yaml: there is no such file or folder",
         ),
         (
             ["decide", "nowhere.csv", "+experiment=own_table"],
@@ -190,6 +188,15 @@ def test_a_problem_file_is_the_file_of_its_experiment_and_of_the_check():
     ]
     with pytest.raises(UserError, match=r"A problem file is decided by rehearsal decide problem\.yaml"):
         with_file("decide", ["problem.yaml", "+experiment=own_table"], "path")
+
+
+def test_a_yaml_file_that_is_no_problem_file_is_refused(tmp_path):
+    task = tmp_path / "task.yaml"
+    task.write_text("graph: [a -> b]\nbox: {a: [0, 1]}\n")
+    with pytest.raises(UserError, match=r"is a YAML file\. A problem file is decided by rehearsal decide"):
+        with_file("decide", [str(task)], "path")
+    task.write_text("question: trials\nvariables: {a: action}\n")
+    assert with_file("decide", [str(task)], "path") == [f"path={task}"]
 
 
 def test_a_learnt_graph_reads_its_own_key():

@@ -135,3 +135,12 @@ def test_folders_are_replaced_whole(tmp_path):
         "kept/inner/file",
     ]
     assert (tmp_path / "kept/inner/file").read_text() == "new"
+
+
+def test_who_takes_the_lock_removes_what_a_killed_process_left(tmp_path):
+    run, left = RunFolder(tmp_path), (".report.html.41.part", "figures/.a.png.41.part")
+    for name in (*left, "checkpoint/.card.yaml.41.part", "figures/a.png"):
+        run.write(name, "half")
+    with run.lock():
+        assert not list(tmp_path.rglob("*.part"))
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*")] == ["figures/a.png"]

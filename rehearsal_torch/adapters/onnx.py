@@ -13,12 +13,8 @@ The metadata of a file hold the names of its columns, the version of this packag
 question; `described` reads them. A surface is the estimate of a decision, without its interval and without
 the rules by which a method declines (`objectives.guard`), so that whoever acts on it sees no warning.
 
-Surfaces exist for linear Gaussian models with one outcome (``care``), where with R draws of the parameters
-
-    P = (1/R) sum_r Phi((u - m_r(x, a)) / s_r) - Phi((l - m_r(x, a)) / s_r)
-
-for the region [l, u]. Everything is computed in double precision, except Phi: runtimes have it in single
-precision, which leaves an error of about 1e-7.
+Surfaces exist for linear Gaussian models with one outcome (``care``) and for outcome regressions
+(``outcome_regression``); `adapters.onnx_modules` has their formulas.
 
 Needs ``pip install 'rehearsal-torch[onnx]'``.
 
@@ -27,7 +23,6 @@ Source: ours; the format is that of the ONNX project (onnx.ai), operator set 18.
 
 import json
 import logging
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -40,138 +35,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rehearsal_torch.adapters.onnx_modules import LinearSurface, OnnxError, RegressionSurface, Transition
 from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 
 OPERATORS = 18
 MISSING = "ONNX files need further packages, which are not installed: pip install 'rehearsal-torch[onnx]'"
-KINDS = "a linear Gaussian model with one outcome (method care)"
-
-
-class OnnxError(ValueError):
-    """A model that cannot be exported, or a file that this package did not write; the message says why."""
-
-
-class Transition(nn.Module):
-    """The step of a transition model, with its scaling.
-
-    Args:
-        model: A fitted model.
-    """
-
-    inner: Tensor
-    bias: Tensor
-    outer: Tensor
-    shift: Tensor
-    lower: Tensor
-    span: Tensor
-    matrices: Tensor
-    shifts: Tensor
-    logged: Tensor
-    powers: Tensor
-
-    def __init__(self, model: TransitionModel) -> None:
-        super().__init__()
-        model.require_fitted()
-        mechanism = model.mechanism
-        networks = mechanism.networks.exact()
-        inner, outer, root = networks.weights()
-        self.width, self.count, self.drugs = len(model.varying), model.levels.count, len(model.levels.names)
-        rescale = model.rescale
-        shares = model.levels.encoded(torch.arange(model.levels.actions)) + 0.5
-        matrices = shares.new_zeros(len(shares), self.width, self.width)
-        shifts = shares.new_zeros(len(shares), self.width)
-        self.blind = isinstance(mechanism, SparseEffects)
-        if isinstance(mechanism, SparseEffects):
-            matrices, shifts = mechanism.effects.maps(shares)
-            self.floor = mechanism.blind.floor
-        else:
-            self.floor = mechanism.floor
-        parts = {
-            "inner": torch.cat([inner, networks.action], -1) * root,
-            "bias": networks.bias * root[..., 0],
-            "outer": outer * root,
-            "shift": networks.shift * root[..., 0],
-            "lower": rescale.lower,
-            "span": rescale.width,
-            "matrices": matrices,
-            "shifts": shifts,
-        }
-        for name, value in parts.items():
-            self.register_buffer(name, value.detach().to(torch.float64).clone())
-        self.register_buffer("logged", rescale.logged.to(torch.float64))
-        self.register_buffer("powers", self.count ** torch.arange(self.drugs - 1, -1, -1))
-
-    def forward(self, features: Tensor, action: Tensor, noise: Tensor) -> Tensor:
-        """(n, D + S + C), (n,) long, (n, D) -> (n, D)."""
-        shown = features + self.logged * (
-            torch.log(features.clamp_min(-1 + 1e-12) * self.logged + 1) - features
-        )
-        boxed = (shown - self.lower) / self.span - 0.5
-        levels = torch.remainder(
-            torch.div(action.unsqueeze(-1), self.powers, rounding_mode="floor"), self.count
-        )
-        doses = levels.to(torch.float64) / (self.count - 1) - 0.5
-        parents = boxed if self.blind else torch.cat([boxed, doses], -1)
-        location, raw = (
-            torch.tanh(parents @ self.inner[one].mT + self.bias[one]) @ self.outer[one].mT + self.shift[one]
-            for one in (0, 1)
-        )
-        scale = raw.clamp_min(0) + torch.log(1 + torch.exp(-raw.abs())) + self.floor
-        moved = (self.matrices[action] @ boxed[:, : self.width].unsqueeze(-1)).squeeze(-1)
-        after = location + moved + self.shifts[action] + scale * noise
-        values = (after + 0.5) * self.span[: self.width] + self.lower[: self.width]
-        logged = self.logged[: self.width]
-        return values + logged * (torch.exp(values * logged) - 1 - values)
-
-
-class LinearSurface(nn.Module):
-    """P(Y in S | x, a) under the draws of a linear Gaussian model with one outcome.
-
-    Args:
-        surrogate: A fitted model.
-        names: The altered variables.
-    """
-
-    context: Tensor
-    action: Tensor
-    constant: Tensor
-    upper: Tensor
-    lower: Tensor
-
-    def __init__(self, surrogate: LinearSurrogate, names: tuple[str, ...]) -> None:
-        super().__init__()
-        task = surrogate.task
-        if len(task.outcomes) != 1:
-            raise OnnxError(
-                f"expected one outcome; the task has {list(task.outcomes)}, whose joint probability has no "
-                "operator in ONNX: name one outcome in the region"
-            )
-        surrogate.require_fitted()
-        models = surrogate.linear_models(names)
-        found = surrogate.response(names) if models is None else models.response(task.context, task.outcomes)
-        ends = task.region.offsets.to(torch.float64) / task.region.normals[:, 0].to(torch.float64)
-        above, below = task.region.normals[:, 0] > 0, task.region.normals[:, 0] < 0
-        scale = (found.covariance * (1 + 1e-9)).reshape(-1, 1).sqrt()
-        self.register_buffer("context", found.context.reshape(-1, len(task.context)) / scale)
-        self.register_buffer("action", found.action.reshape(-1, len(names)) / scale)
-        self.register_buffer("constant", found.constant.reshape(-1) / scale[:, 0])
-        infinite = ends.new_tensor(1e30)
-        upper = ends[above].amin() if bool(above.any()) else infinite
-        lower = ends[below].amax() if bool(below.any()) else -infinite
-        # Beyond 40 standard deviations nothing changes, in double precision.
-        self.register_buffer("upper", upper / scale[:, 0])
-        self.register_buffer("lower", lower / scale[:, 0])
-
-    def forward(self, context: Tensor, action: Tensor) -> Tensor:
-        """(n, |X|), (n, k) -> (n,)."""
-        mean = context @ self.context.mT + action @ self.action.mT + self.constant
-        ends = [((end - mean).clamp(-40.0, 40.0) / math.sqrt(2)).float() for end in (self.upper, self.lower)]
-        return 0.5 * (torch.erf(ends[0]).double() - torch.erf(ends[1]).double()).mean(-1)
+KINDS = "a linear Gaussian model with one outcome (method care) or an outcome regression (outcome_regression)"
 
 
 def export_transition(model: Surrogate, path: str | Path) -> Path:
@@ -205,28 +79,42 @@ def export_transition(model: Surrogate, path: str | Path) -> Path:
     return _written(module, rows, ("features", "action", "noise"), "next", columns, facts, model, path)
 
 
-def export_surface(surrogate: Surrogate, path: str | Path, altered: Sequence[str] | None = None) -> Path:
+def export_surface(
+    surrogate: Surrogate,
+    path: str | Path,
+    altered: Sequence[str] | None = None,
+    draws: int = 64,
+    points: int = 128,
+) -> Path:
     """Writes the probability of a desired outcome as a function of context and action as an ONNX file.
 
     Args:
         surrogate: A fitted model (`RehearsalModel.surrogate`).
         path: The file.
         altered: The candidate set; None takes the only one.
+        draws: D, the number of posterior functions of an outcome regression; the default, as that of
+            `points`, is that of the method, which gives its estimates.
+        points: P, the number of residuals per function.
 
     Returns:
         The file.
 
     Raises:
-        OnnxError: if there is no such set or several, the model has no surface, or the packages are missing.
+        OnnxError: if there is no such set or several, the model has no surface, the file would be larger than
+            1 GiB, or the packages are missing.
     """
-    if not isinstance(surrogate, LinearSurrogate):
+    if not isinstance(surrogate, LinearSurrogate | OutcomeRegression):
         raise OnnxError(f"expected {KINDS}; got a {type(surrogate).__name__}")
     task = surrogate.task
     names = tuple(task.candidates[0] if altered is None and len(task.candidates) == 1 else altered or ())
     if names not in task.candidates:
         offered = ", ".join("{" + ", ".join(each) + "}" for each in task.candidates)
         raise OnnxError(f"altered: expected one of the candidate sets {offered}; got {list(names)}")
-    module = LinearSurface(surrogate, names)
+    module: nn.Module
+    if isinstance(surrogate, OutcomeRegression):
+        module = RegressionSurface(surrogate, names, draws, points)
+    else:
+        module = LinearSurface(surrogate, names)
     rows = (torch.zeros(3, len(task.context)).double(), torch.zeros(3, len(names)).double())
     columns = {"context": list(task.context), "action": list(names), "probability": list(task.outcomes)}
     facts = {"bounds": {name: list(task.box.bounds()[name]) for name in names}}
@@ -279,18 +167,24 @@ def _written(
     count = torch.export.Dim("rows", min=1)
     with TemporaryDirectory(prefix="rehearsal-") as folder, _quiet():
         draft = Path(folder) / "model.onnx"
-        torch.onnx.export(
-            module.eval(),
-            rows,
-            str(draft),
-            input_names=list(names),
-            output_names=[output],
-            dynamic_shapes=tuple({0: count} for _ in rows),
-            opset_version=OPERATORS,
-            dynamo=True,
-            external_data=False,
-            verbose=False,
-        )
+        try:
+            torch.onnx.export(
+                module.eval(),
+                rows,
+                str(draft),
+                input_names=list(names),
+                output_names=[output],
+                dynamic_shapes=tuple({0: count} for _ in rows),
+                opset_version=OPERATORS,
+                dynamo=True,
+                external_data=False,
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:
+            raise OnnxError(
+                f"the exporter of torch {torch.__version__} cannot write this {type(surrogate).__name__} as "
+                f"an ONNX file ({str(error.__cause__ or error).splitlines()[0]}): please report it"
+            ) from error
         made = onnx.load(str(draft))
     question = surrogate.question()
     told = {

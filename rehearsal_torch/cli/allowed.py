@@ -4,7 +4,8 @@ A configuration given on the command line, or in files named there, is built as 
 included. A folder to be resumed may have been written by somebody else. A target that it names is built only
 if it is
 
-    a class that this package defines for that group of the configuration, or
+    a class that this package defines for that group of the configuration, or the function that makes the
+    reward of a task of episodes from plain data, or
     a target of a module that is trusted on this command line (``trusted=[my_lab]``), or one that a file in
     the folder of ``--config-dir`` names.
 
@@ -29,8 +30,23 @@ ROOMS = {
     "objective": ("objectives",),
     "search": ("search",),
     "certificate": ("certificate", "credible_bound"),
-    "trainer": ("training.descent", "training.callbacks"),
+    "trainer": (
+        "training.descent",
+        "training.callbacks",
+        "training.wandb_logger",
+        "training.mlflow_logger",
+    ),
 }
+# Logger factories, which are passed the training's own folder, and the settings (a type, or the only value)
+# under which they write there and nowhere else.
+LOGGERS: dict[str, dict[str, object]] = {
+    "training.callbacks.csv": {},
+    "training.callbacks.tensorboard": {},
+    "training.wandb_logger.wandb": {"project": str, "offline": True},
+    "training.mlflow_logger.mlflow": {"uri": None, "experiment": str},
+}
+# The functions among the targets of ``conf``, by their groups; each makes an object from plain data alone.
+_MAKERS = {"objective": (f"{PACKAGE}.objectives.episode_reward.episode_reward",)}
 _INSTRUCTIONS = ("_target_", "_partial_", "_convert_", "_recursive_")
 
 
@@ -57,6 +73,13 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
         target = each.get("_target_")
         if "_target_" in each and not _named(target, trusted) and not _ours(target, group, each):
             home = str(target).partition(".")[0]
+            if group == "trainer" and LOGGERS.get(_own(target)) and each.get("_partial_") is True:
+                raise UserError(
+                    f"the folder asks {target} for more than to keep losses in the run folder; nothing was "
+                    "built",
+                    where,
+                    f"If they are to go where it says, allow that on this command line: trusted=[{target}]",
+                )
             what = (
                 f"the folder asks to build {target!r}, which is not a {group} of {PACKAGE}; nothing was built"
             )
@@ -137,14 +160,29 @@ def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
     if found is None:
         return False
     if not isinstance(found, type):
-        # Logger factories are passed the training's own folder, and nothing else.
+        if f"{found.__module__}.{found.__qualname__}" in _MAKERS.get(group, ()):
+            return True
+        kept = LOGGERS.get(_own(f"{found.__module__}.{found.__name__}"))
         return (
             group == "trainer"
-            and found.__module__ == f"{PACKAGE}.training.callbacks"
-            and set(node) == {"_target_", "_partial_"}
-            and node["_partial_"] is True
+            and kept is not None
+            and node.get("_partial_") is True
+            and all(
+                key in ("_target_", "_partial_") or (key in kept and _within(value, kept[key]))
+                for key, value in node.items()
+            )
         )
     return issubclass(found, _kinds(group))
+
+
+def _own(target: Any) -> str:
+    """A dotted path without the name of this package."""
+    return str(target).removeprefix(f"{PACKAGE}.")
+
+
+def _within(value: object, kept: object) -> bool:
+    """Whether a setting has the type, or is the value, that is allowed."""
+    return isinstance(value, kept) if isinstance(kept, type) else value is kept
 
 
 @cache

@@ -1,14 +1,16 @@
 """Decisions for all cases of a run: shards, processes, resumption and progress lines.
 
-Case i belongs to shard i mod N. An interrupted run is resumed after its last complete line. The lines depend
-neither on the number of processes, nor on shards, nor on interruptions. An online run (learn=true) uses one
-process and one shard; when it is resumed, the surrogate is first refitted to the recorded responses. The
-progress is one line, for trials with what came of the last one.
+The processes are those of this machine, or the workers of a Dask cluster. Case i belongs to shard i mod N. An
+interrupted run is resumed after its last complete line. The lines depend neither on the processes, nor on
+shards, nor on interruptions. An online run (learn=true) uses one process and one shard; when it is resumed,
+the surrogate is first refitted to the recorded responses. The progress is one line, for trials with what came
+of the last one.
 """
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -38,9 +40,13 @@ __all__ = [
     "method_of",
     "played",
     "processes",
+    "sharing",
     "suits",
     "watched",
 ]
+
+
+Told = Callable[[str], None] | None
 
 
 class Trials:
@@ -150,7 +156,7 @@ def decide(
         The number of decisions in the folder.
 
     Raises:
-        UserError: if the folder holds decisions for other cases.
+        UserError: if the folder holds decisions for other cases, or a cluster cannot share the rounds.
     """
     total = run.problem.count()
     count = total if limit is None else min(int(limit), total)
@@ -169,11 +175,15 @@ def decide(
             str(folder.path),
             "Choose another out=",
         )
-    told = None if sweep or asked(run.config, "quiet") else partial(print, file=sys.stderr, flush=True)
+    told: Told = None if sweep or asked(run.config, "quiet") else partial(print, file=sys.stderr, flush=True)
     claims: Claims | None = claimed(run, folder, told) if planned else None
-    claims = judged_by_graphs(run, surrogate, run.config.get("graphs"), claims, told) if planned else None
+    graphs = run.config.get("graphs")
+    if graphs is None and not run.learn and "task" in run.config.get("surrogate", {}):
+        graphs = run.problem.possible_graphs()
+    claims = judged_by_graphs(run, surrogate, graphs, claims, told) if planned else None
     claims = claims if choice is None else replace(choice, claims=claims)
-    with as_user_error("deciding"):
+    shared = sharing(run, sweep, told) if len(done) < len(planned) else nullcontext(1)
+    with as_user_error("deciding"), shared as workers:
         made = played(
             run,
             surrogate,
@@ -181,13 +191,54 @@ def decide(
             claims=claims,
             begin=len(done),
             answers=[answered(decision) for decision in before] if run.learn else (),
-            workers=1 if run.learn else processes(run.config["workers"], sweep),
+            workers=workers,
         )
         trials = None if sweep else Trials(before)
         how = {key: asked(run.config, key) for key in ("tables", "quiet")}
         for _ in watched(folder.record(made), len(done), len(planned), trials, **how):
             pass
     return len(planned)
+
+
+@contextmanager
+def sharing(run: Run, sweep: bool, told: Told) -> Iterator[int]:
+    """The number of processes that share the rounds, which are there as long as the context: those of this
+    machine, or the workers of a Dask cluster (``parallel=dask``).
+
+    Args:
+        run: The run.
+        sweep: Whether the job is part of a sweep.
+        told: Receives the link to the cluster's dashboard; None says nothing.
+
+    Raises:
+        UserError: if the run is online and a cluster is asked for, or the cluster cannot share the rounds.
+    """
+    asked_for = run.config["workers"]
+    if run.config.get("parallel", "local") == "local":
+        yield 1 if run.learn else processes(asked_for, sweep)
+        return
+    if run.learn:
+        raise UserError(
+            "each round of an online run needs those before it, so that a cluster has nothing to share",
+            "parallel=dask",
+            "Leave it out",
+        )
+    from rehearsal_torch.cluster.address import ClusterError
+    from rehearsal_torch.cluster.connection import connected
+
+    address = run.config["dask"]["address"]
+    # One worker of a cluster is not this process, which a loop with one worker would take.
+    most = sys.maxsize if address is not None and asked_for is None else max(2, processes(asked_for, sweep))
+    try:
+        with connected(address, processes(asked_for, sweep), told):
+            yield most
+    except ClusterError as error:
+        raise UserError(
+            str(error),
+            "parallel=dask",
+            "Decisions that were made are kept: continue with resume=FOLDER, and name the cluster again, "
+            "which is never taken from a folder",
+        ) from error
 
 
 def processes(workers: int | None, sweep: bool) -> int:

@@ -172,11 +172,15 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
                 if name in config.surrogate and config.surrogate[name] is None:
                     config.surrogate[name] = value
     if problem.imputations():
-        _impute(config, problem.imputations())
+        pooled(config, problem.imputations())
 
 
-def _impute(config: DictConfig, count: int) -> None:
+def pooled(config: DictConfig, count: int) -> None:
     """Puts m surrogates of imputed tables, and the objective that pools them, in place of a method's own.
+
+    Args:
+        config: The whole configuration; changed in place, once.
+        count: m.
 
     Raises:
         UserError: if the method's estimates cannot be pooled, or would be replaced by claims that are not.
@@ -338,9 +342,23 @@ def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
         config: The whole configuration.
         folder: The folder for resumable training states, unless the configuration names one; None stores
             nothing, as for the refits of an online run.
+
+    Raises:
+        UserError: if a job of a sweep asks for several devices, or the trainer refuses its values.
     """
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
     if "_target_" not in config.trainer:
         return None
+    devices = config.trainer.get("devices")
+    sweep = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+    if sweep and isinstance(devices, int) and devices > 1:
+        raise UserError(
+            f"expected one device for each job of a sweep; got {devices}",
+            "trainer.devices",
+            "Leave it out: jobs run side by side with hydra/launcher=joblib, each with one",
+        )
     kept = None if folder is None else str(config.trainer.folder or folder)
     trainer: Descent = build(config, "trainer", folder=kept)
     trainer.progress = trainer.progress and not config.get("quiet", False)

@@ -13,8 +13,9 @@ from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Run
 
 if TYPE_CHECKING:
-    from rehearsal_torch.claims import CrossFittedClaims, Untouched
+    from rehearsal_torch.claims import CrossFittedClaims
     from rehearsal_torch.data.table import Table
+    from rehearsal_torch.row_cases import Untouched
     from rehearsal_torch.run_folder import RunFolder
     from rehearsal_torch.surrogates.surrogate import Surrogate
 

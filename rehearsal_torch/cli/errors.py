@@ -85,7 +85,8 @@ def user_error_from(error: BaseException) -> UserError | None:
             "memory ran out",
         )
     if isinstance(error, OSError) and error.errno in _REFUSED:
-        place = "" if error.filename is None else str(error.filename)
+        # Of a copy or a renaming, the place that is written to is named second.
+        place = next((str(each) for each in (error.filename2, error.filename) if each is not None), "")
         return UserError(
             f"the operating system cannot read or write here ({error.strerror})",
             place,

@@ -140,7 +140,8 @@ def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> N
     hydra = HydraConfig.get()
     folder = RunFolder(_near(Path(hydra.runtime.output_dir)))
     overrides = recordable(hydra.overrides.task)
-    content = plain(config) | {"out": str(folder.path), "resume": None, "trusted": None}
+    apart = {"resume": None, "trusted": None, "parallel": "local", "dask": {"address": None}}
+    content = plain(config) | apart | {"out": str(folder.path)}
     # Checked before anything in the folder is changed, and again once the folder is locked.
     agree(folder, content)
     with folder.lock():
@@ -187,11 +188,14 @@ def _record(
     except BaseException as error:
         wrong = _as_user_error(error, folder, resumed=bool(before))
         state: State = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
-        # A full disk, or a read-only folder, must not hide the error.
-        with suppress(OSError):
-            folder.close(state, _sentence(wrong, folder), overrides, time.perf_counter() - began)
-            if not isinstance(error, KeyboardInterrupt) and user_error_from(error) is None:
-                folder.write("error.txt", "".join(traceback.format_exception(error)))
+        # Where run.json found no space, a smaller status.json may find some: alone, it would make the folder
+        # one that holds no run.
+        if sweep or (folder.path / "run.json").is_file():
+            # A full disk, or a read-only folder, must not hide the error.
+            with suppress(OSError):
+                folder.close(state, _sentence(wrong, folder), overrides, time.perf_counter() - began)
+                if not isinstance(error, KeyboardInterrupt) and user_error_from(error) is None:
+                    folder.write("error.txt", "".join(traceback.format_exception(error)))
         if not sweep or not isinstance(wrong, Exception):
             if wrong is error:
                 raise
@@ -207,7 +211,9 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
     """
     wrong = user_error_from(error)
     if wrong is not None:
-        return wrong
+        # The operating system does not always say where: the run's folder is what a run writes to.
+        unnamed = isinstance(error, OSError) and not wrong.where
+        return UserError(wrong.what, str(folder.path), wrong.remedy) if unnamed else wrong
     if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
         text = " ".join(str(error).split())[:200]
         what = f"the run cannot be resumed from the content of the folder ({type(error).__name__}: {text})"
@@ -220,10 +226,11 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
 
 
 def recordable(overrides: Iterable[str]) -> list[str]:
-    """Overrides without those for the run's location and for trust, which belong to one command line, not to
-    the run.
+    """Overrides without those for the run's location, for trust and for a cluster, which belong to one
+    command line, not to the run.
     """
-    return [text for text in overrides if not text.lstrip("+").startswith(("out=", "resume=", "trusted="))]
+    apart = ("out=", "resume=", "trusted=", "parallel=", "dask.")
+    return [text for text in overrides if not text.lstrip("+").startswith(apart)]
 
 
 def _sentence(error: BaseException, folder: RunFolder) -> str:

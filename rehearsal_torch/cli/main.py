@@ -20,6 +20,7 @@ from hydra._internal.utils import get_args_parser
 from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.allowed import named_in, trusted_names
+from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.errors import UserError, exit_code
 from rehearsal_torch.cli.job import raised, recordable
 from rehearsal_torch.cli.overrides import composed, deferred, read_override
@@ -79,6 +80,8 @@ def _run(
         rest = [text for text in typed if not text.startswith(("resume=", "trusted="))]
         trust = [f"trusted={_listed(typed, parsed.config_dir)}"]
         typed, multirun = recorded(resume[0], rest, script)
+    else:
+        typed = with_asked(typed)
     config, jobs = composed(conf, [*typed, *trust], multirun, parsed.config_dir)
     trusted = OmegaConf.select(config, "trusted")
     trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted)

@@ -55,6 +55,7 @@ def composed(
         parsed = [read_override(text) for text in overrides]
         for override in parsed:
             _whole_or_swept(override, multirun)
+            _no_folder_of_hydra(override)
             _option(override, read)
         groups = [override for override in parsed if read.options(override.key_or_group)]
         values = [override for override in parsed if not read.options(override.key_or_group)]
@@ -189,6 +190,15 @@ def _whole_or_swept(override: Override, multirun: bool) -> None:
         raise UserError(
             f"{override.input_line} names several values",
             remedy="Add -m for a sweep, or put the value in quotes",
+        )
+
+
+def _no_folder_of_hydra(override: Override) -> None:
+    """Refuses Hydra's own folders, which a run would write to and nothing else would find."""
+    if override.key_or_group in ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir"):
+        raise UserError(
+            f"{override.input_line} names a folder that the tables of a run do not look into",
+            remedy="Write out=FOLDER: it is the folder of a run, and of a sweep",
         )
 
 

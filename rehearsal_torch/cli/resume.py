@@ -28,9 +28,12 @@ from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key, cur
 from rehearsal_torch.run_folder import RunFolder
 
 # Keys that do not affect the results.
-FREE = ("out", "resume", "trusted", "workers", "tables", "quiet", "trainer.progress", "trainer.folder")
-# Keys that are never taken from a folder: output paths, and trust.
-TYPED_ONLY = ("out", "resume", "trusted", "trainer.folder", "hydra")
+FREE = (
+    *("out", "resume", "trusted", "workers", "parallel", "dask.address"),
+    *("tables", "quiet", "trainer.progress", "trainer.folder"),
+)
+# Keys that are never taken from a folder: output paths, trust, and clusters, which send pickled code.
+TYPED_ONLY = ("out", "resume", "trusted", "parallel", "dask", "trainer.folder", "hydra")
 SWEEP = "sweep.json"
 # The files that a run writes before any results.
 OPENING = ("config.yaml", "run.json", "data.yaml", "status.json", "error.txt")

@@ -28,7 +28,7 @@ from rehearsal_torch.cli.build import (
     trainer_of,
 )
 from rehearsal_torch.cli.errors import UserError, as_user_error
-from rehearsal_torch.cli.methods import methods_with
+from rehearsal_torch.cli.methods import methods_by, methods_with
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.question import Kind
@@ -192,7 +192,9 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
         UserError: if they do not.
     """
     from rehearsal_torch.certificate import Certificate
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.objectives.objective import class_of, settings_of
+    from rehearsal_torch.search.alterations.net_value import check_worth
 
     if isinstance(method.certify, Certificate):
         with as_user_error("certificate"):
@@ -213,6 +215,11 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
             made.check(surrogate, **settings)
     with as_user_error("search"):
         method.search.check(surrogate, **settings)
+    task = surrogate.question()
+    if isinstance(task, RehearsalTask) and task.worth is not None and task.costs:
+        named = [] if made is None else methods_by(made, type(method.search))
+        with as_user_error("worth"):
+            check_worth(method.objective, method.search, " or ".join(named) or "this method")
 
 
 def _kind(objective: "Callable[..., Any]") -> "Kind | None":

@@ -63,7 +63,13 @@ def asked(config: Mapping[str, Any] | None, key: str) -> bool:
 
 
 def closing(
-    folder: RunFolder, sweep: bool, following: str, *, tables: bool = False, told: Sequence[str] = ()
+    folder: RunFolder,
+    sweep: bool,
+    following: str,
+    *,
+    tables: bool = False,
+    told: Sequence[str] = (),
+    part: bool = False,
 ) -> None:
     """Writes the report, and prints it with folder and next command; in a sweep, prints one line.
 
@@ -73,7 +79,11 @@ def closing(
         following: The next command.
         tables: Whether the tables are printed, too.
         told: Notes that were printed before the fit, and are not repeated among the warnings.
+        part: Whether the run is a shard: the report is that of the merged run.
     """
+    if part:
+        print(f"Done: {folder.path}{'' if sweep else ', whose report is written when the parts are merged'}")
+        return
     from rehearsal_torch.reporting.run_report import report
 
     text = report(folder.path, tables=tables, told=told)

@@ -7,6 +7,7 @@ other.
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from rehearsal_torch.cli.installation import checkout
@@ -58,3 +59,17 @@ def quoted(value: str) -> str:
         value: What is to be read.
     """
     return "'" + _ESCAPES.sub(r"\1\1", value).replace("'", "\\'") + "'"
+
+
+def weighed(costs: Mapping[str, float]) -> list[str]:
+    """The words that choose the cheapest alteration by costs of actions; none without costs.
+
+    Args:
+        costs: Action to the weight of its change.
+    """
+    if not costs:
+        return []
+    weights = ",".join(
+        f"{name if name.isidentifier() else quoted_file(name)}:{weight:g}" for name, weight in costs.items()
+    )
+    return ["decision=micns", f'"+objective.weights={{{weights}}}"']

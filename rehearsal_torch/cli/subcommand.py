@@ -6,6 +6,7 @@ arguments are shown at once.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.spelling import spoken
@@ -84,6 +85,27 @@ class Verb:
             wanted = " and ".join(f"{option.key}= ({option.meaning})" for option in missing)
             raise UserError(f"{self.name} needs {wanted}", "", f"For example: {self.example()}")
         return {option.key: option.default for option in self.options if option.default is not None} | given
+
+    def read_with_paths(self, typed: Sequence[str], key: str) -> tuple[list[Path], dict[str, str]]:
+        """Paths and options, for a verb that takes paths without a key, or under one.
+
+        Args:
+            typed: The arguments. What exists is a path, also with "=" in its name, as folders of sweeps have.
+            key: The key of a path.
+
+        Raises:
+            UserError: for an error in the arguments.
+        """
+        keys, paths, options = {option.key for option in self.options}, list[Path](), list[str]()
+        for text in typed:
+            before = text.partition("=")[0]
+            if before in keys or ("=" in text and before != key and not Path(text).exists()):
+                options.append(text)
+            elif text.startswith("-"):
+                raise UserError("expected a run folder or key=value", text, f"See {spoken(self.name)} --help")
+            else:
+                paths.append(Path(text.removeprefix(f"{key}=")))
+        return paths, self.read(options)
 
     def example(self) -> str:
         """An example command line."""

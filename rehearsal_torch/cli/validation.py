@@ -6,10 +6,11 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from rehearsal_torch.cli.errors import UserError, did_you_mean
+from rehearsal_torch.cli.errors import UserError, as_user_error, did_you_mean
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.verbs.decide import surrogate_in
+from rehearsal_torch.cluster.address import check_reachable, require_dask
 from rehearsal_torch.files.checkpoint_folders import suggestion
 
 CONF = conf_folder()
@@ -51,6 +52,7 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
             "by",
             "Choose by=patient, unless a comparison requires the other",
         )
+    _parallel(config, script)
     _claims(config)
     _choice(config, typed)
     _whole("shards", config.shards, 1, optional=False)
@@ -85,7 +87,7 @@ def _what_to_type(script: str) -> str:
     words = [f"Type, for example, {line} +experiment=sepsis (experiments: {experiments})"]
     if script == "decide":
         words.append(f"or your own table: {line} +experiment=own_table path=table.csv dataset.task=task.yaml")
-        words.append(f"or your own problem file: {line} +experiment=own_problem path=problem.yaml")
+        words.append(f"or your own problem file: {line} path=problem.yaml")
         words.append(
             f"or your own experiments: {line} +experiment=own_system path=experiments.csv "
             "dataset.task=task.yaml"
@@ -125,6 +127,34 @@ def _whole(key: str, value: object, minimum: int, *, optional: bool) -> None:
             f"expected a whole number of at least {minimum}{', or null' if optional else ''}; got {value}",
             key,
         )
+
+
+def _parallel(config: DictConfig, script: str) -> None:
+    """Checks who shares the cases: a cluster must be able to, and something must listen at its address."""
+    kind, address = config.parallel, config.dask.address
+    if kind not in ("local", "dask"):
+        raise UserError(
+            f"expected local or dask; got {kind}", "parallel", did_you_mean(str(kind), ["local", "dask"])
+        )
+    if kind == "local":
+        if address is not None:
+            raise UserError(
+                "an address is given, and no cluster is asked for",
+                f"dask.address={address}",
+                "Add parallel=dask, or leave it out",
+            )
+        return
+    if script == "cross_validate" or config.learn:
+        what = (
+            "this command fits and decides for no case"
+            if script == "cross_validate"
+            else "each round of an online run needs those before it"
+        )
+        raise UserError(f"{what}, so that a cluster has nothing to share", "parallel=dask", "Leave it out")
+    with as_user_error("parallel=dask" if address is None else f"dask.address={address}"):
+        require_dask()
+        if address is not None:
+            check_reachable(str(address))
 
 
 def _claims(config: DictConfig) -> None:

@@ -105,7 +105,12 @@ class CausalTask:
             torch.cat([limits.normals, unit, -unit]),
             torch.cat([limits.offsets, self.box.upper, -self.box.lower]),
         )
-        Polytope(self.box.names, faces, offsets)  # refuses unsatisfiable limits
+        try:
+            Polytope(self.box.names, faces, offsets)
+        except ValueError as error:
+            # Its words are those of regions of outcomes.
+            words = str(error).replace("no outcome satisfies all faces of the desired region: ", "")
+            raise ValueError(f"limits: no action within its bounds satisfies them: {words}") from error
         region = self.region()
         if isinstance(region, MixedRegion) and not region.possible():
             raise ValueError(

@@ -23,17 +23,31 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import no_class, offered_words
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.texts import worded
+from rehearsal_torch.data.costs.action_cost import CaseCosts
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.estimates.estimate import CHANCE, DIFFERENCE, NET_GAIN, NET_VALUE, Estimate, net
 from rehearsal_torch.data.hidden_cause import HiddenCause
 from rehearsal_torch.data.sensitivity import Sensitivity
-from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest
+from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
+
+__all__ = [
+    "CHANCE",
+    "DIFFERENCE",
+    "Decision",
+    "DecisionContext",
+    "EpisodeCase",
+    "Estimate",
+    "RehearsalCase",
+    "Status",
+    "action_name",
+    "action_step",
+]
 
 # The fraction of an interval's width by which rounding may carry a value beyond its bounds.
 ROUNDING = 1e-6
-# What the estimate of a rehearsal method is of.
-CHANCE = "probability of a desired outcome"
-# What the estimate of a comparison is of.
-DIFFERENCE = "difference of the probabilities of a desired outcome"
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,8 @@ class RehearsalCase:
             value; empty if unknown. They may lie outside `feasible` and `levels`.
         own: Those of the variables that may be set whose range belongs to this case alone: it is recorded
             with the case, as no task says it.
+        codings: What texts of its variables are as numbers, for messages.
+        costs: What changing the variables costs; None if every change is free.
 
     Raises:
         ValueError: if a given or present value is not finite, a variable has an empty range, or levels lie
@@ -63,6 +79,8 @@ class RehearsalCase:
     levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     present: Mapping[str, float] = field(default_factory=dict)
     own: tuple[str, ...] = ()
+    codings: tuple[Coding, ...] = ()
+    costs: CaseCosts | None = None
 
     def __post_init__(self) -> None:
         unknown = [name for name, value in self.given.items() if not bool(value.isfinite().all())]
@@ -90,6 +108,13 @@ class RehearsalCase:
                     f"in which it may be set, [{low:g}, {high:g}]"
                 )
 
+    def in_texts(self, values: Mapping[str, float]) -> dict[str, str]:
+        """Values of variables as texts: name to the level or class whose code it is, else to the number."""
+        said = worded(values, {each.name: each for each in self.codings})
+        return {
+            name: each if isinstance(each, str) else setting_text(float(each)) for name, each in said.items()
+        }
+
     def check(self, alteration: Alteration | None) -> None:
         """Refuses an infeasible alteration; None is no action.
 
@@ -97,8 +122,8 @@ class RehearsalCase:
             alteration: Values (..., k).
 
         Raises:
-            ValueError: if it sets a variable that may not be set, or sets one outside its bounds or to none
-                of its levels.
+            ValueError: if it sets a variable that may not be set, or sets one outside its bounds, to none of
+                its levels, or to several classes at once.
         """
         for name, value in (
             () if alteration is None else zip(alteration.names, alteration.values.unbind(-1), strict=True)
@@ -116,19 +141,29 @@ class RehearsalCase:
             slack = float(margin(ends[0], ends[1], ROUNDING))
             levels = self.levels.get(name)
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
+                coding = next((each for each in self.codings if name in (each.name, *each.columns)), None)
+                some = levels_text(levels) if coding is None else coding.words
+                if coding is not None and coding.reference is not None:
+                    some = offered_words(coding, self.levels)
                 raise ValueError(
-                    f"{self.identity}: {name} may be set to {levels_text(levels)}; got {value.tolist()}: "
-                    "take one of these, or offer the value in the task"
+                    f"{self.identity}: {coding.name if coding else name} may be set to {some}; got "
+                    f"{value.tolist()}: take one of these, or offer the value in the task"
                 )
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
                 raise ValueError(
                     f"{self.identity}: {name} may be set within [{lower:g}, {upper:g}]; got "
                     f"{value.tolist()}: move it inside, or widen the bounds"
                 )
+        odd = None if alteration is None else no_class(alteration.names, alteration.values, self.codings)
+        if odd is not None:
+            raise ValueError(
+                f"{self.identity}: {odd.name} may be set to {offered_words(odd, self.levels)}; got several "
+                "at once: take one of these"
+            )
 
     def facts(self) -> dict[str, Any]:
         """Plain data that identifies the case to readers: its identity, its unit if it has one, the given
-        values, and the ranges that are its own.
+        values, and the ranges and costs that are its own.
         """
         return {
             "identity": self.identity,
@@ -136,6 +171,7 @@ class RehearsalCase:
             "given": {name: value.tolist() for name, value in self.given.items()},
             **({"present": dict(self.present)} if self.present else {}),
             **({"bounds": {name: list(self.feasible[name]) for name in self.own}} if self.own else {}),
+            **({} if self.costs is None else self.costs.facts()),
         }
 
 
@@ -172,53 +208,6 @@ Status = Literal["recommended", "no_action", "refused"]
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A point estimate of a method, optionally with an interval.
-
-    Attributes:
-        point: The estimate.
-        of: The estimated quantity, in words: "probability of a desired outcome", "return", ...
-        lower: Lower end of the interval; None without an interval.
-        upper: Upper end of the interval; None without an interval.
-        level: The nominal coverage probability of the interval; None without an interval.
-
-    Raises:
-        ValueError: if a number is not finite, lower <= point <= upper does not hold, or only some of lower,
-            upper and level are given.
-    """
-
-    point: float
-    of: str
-    lower: float | None = None
-    upper: float | None = None
-    level: float | None = None
-
-    def __post_init__(self) -> None:
-        ends = (self.lower, self.upper, self.level)
-        if any(end is None for end in ends) != all(end is None for end in ends):
-            raise ValueError(f"an interval has lower, upper and level, or none of them; got {ends}")
-        numbers = [self.point, *(end for end in ends if end is not None)]
-        if not all(math.isfinite(number) for number in numbers):
-            raise ValueError(
-                f"expected finite numbers for the {self.of}; got {numbers}: leave the estimate out if there "
-                "is none"
-            )
-        if self.lower is not None and self.upper is not None and not self.lower <= self.point <= self.upper:
-            raise ValueError(
-                f"expected lower <= point <= upper; got {self.lower}, {self.point}, {self.upper}"
-            )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: ``point``, ``of``, and ``lower``, ``upper``, ``level`` if there is an
-        interval.
-        """
-        interval = (
-            {} if self.lower is None else {"lower": self.lower, "upper": self.upper, "level": self.level}
-        )
-        return {"point": self.point, "of": self.of, **interval}
-
-
-@dataclass(frozen=True)
 class Decision:
     """An alteration, or the reason for none, with its estimates.
 
@@ -235,8 +224,11 @@ class Decision:
         baseline: The same estimate for no action: what usually happens in such a case.
         unchanged: The same estimate if the altered variables keep their present values; None where these are
             unknown.
-        gain: The estimate minus `unchanged`, with an interval of the difference; None where the method has
-            none.
+        gain: The estimate minus `unchanged`, with an interval of the difference; of cross-fitted claims, the
+            estimate minus `before`; None where the method has none.
+        cost: What the alteration costs, 0 where nothing is altered; None where costs are not known, or the
+            decision is refused.
+        worth: What a desired outcome is worth, in the unit of the cost; None if that is not known.
         recommendation: Trials only: the action to adopt permanently, as opposed to the next one to try; None
             if they are the same.
         doses: Episodes only: the doses of each changed action, name in the alteration to doses in their
@@ -262,6 +254,8 @@ class Decision:
     baseline: Estimate | None = field(default=None, kw_only=True)
     unchanged: Estimate | None = field(default=None, kw_only=True)
     gain: Estimate | None = field(default=None, kw_only=True)
+    cost: float | None = field(default=None, kw_only=True)
+    worth: float | None = field(default=None, kw_only=True)
     recommendation: Alteration | None = field(default=None, kw_only=True)
     doses: Mapping[str, tuple[float, ...]] = field(default_factory=dict, kw_only=True)
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
@@ -289,18 +283,46 @@ class Decision:
                 )
 
     @property
-    def improvement(self) -> float:
-        """(estimate - baseline) / |baseline|, the estimated relative improvement; of a case whose present
-        values are known, on `unchanged`.
+    def before(self) -> Estimate | None:
+        """What the estimate is compared with: leaving the present values as they are, where they are known,
+        else no action.
+        """
+        return self.unchanged or self.baseline
 
-        0 for no action, or if the baseline is 0; NaN for a refusal, or without estimates.
+    @property
+    def improvement(self) -> float:
+        """(estimate - before) / |before|, the estimated relative improvement.
+
+        0 for no action, or if `before` is 0; NaN for a refusal, or without estimates.
         """
         if self.status == "no_action":
             return 0.0
-        before = self.unchanged or self.baseline
+        before = self.before
         if self.status == "refused" or self.estimate is None or before is None:
             return math.nan
         return (self.estimate.point - before.point) / abs(before.point) if before.point else 0.0
+
+    @property
+    def net_value(self) -> Estimate | None:
+        """worth P(desired) - cost of the decision, with the interval of P; of no action, worth times what it
+        is compared with. None where one of them is unknown.
+        """
+        found = self.estimate if self.alteration is not None else self.before
+        return None if self.status == "refused" else net(found, self.worth, self.cost, NET_VALUE)
+
+    @property
+    def net_gain(self) -> Estimate | None:
+        """By how much the net value of an alteration exceeds that of changing nothing: with the interval of
+        `gain`, or, where there is none, that of the estimate. None where one of them is unknown.
+        """
+        if self.alteration is None:
+            return None
+        if self.gain is not None:
+            return net(self.gain, self.worth, self.cost, NET_GAIN)
+        before = self.before
+        if before is None or self.worth is None:
+            return None
+        return net(self.estimate, self.worth, self.cost, NET_GAIN, self.worth * before.point)
 
     def actions(self) -> dict[int, int]:
         """Episodes: the changed time steps and their action numbers; empty if nothing is changed.
@@ -335,6 +357,13 @@ class Decision:
         for name, found in (("unchanged", self.unchanged), ("gain", self.gain)):
             if found is not None:
                 content[name] = found.to_dict()
+        if self.cost is not None:
+            content["cost"] = self.cost
+        if self.worth is not None:
+            content["worth"] = self.worth
+            for name, found in (("net_value", self.net_value), ("net_gain", self.net_gain)):
+                if found is not None:
+                    content[name] = found.to_dict()
         if self.recommendation is not None:
             content["recommendation"] = _plain(self.recommendation)
         if self.doses:

@@ -24,6 +24,8 @@ MAX_LEVELS, MAX_ACTIONS = 1000, 2**20
 
 UNREACHED = torch.finfo(torch.float64).max
 """The lower edge of an empty level."""
+MOST = 2**24
+"""The largest number of doses of which torch computes quantiles."""
 FEW = 20
 """The maximum number of different doses for which those that share a level are named."""
 
@@ -102,7 +104,7 @@ class DoseLevels(Solved):
                     [given.new_zeros(()), *(part.median() if len(part) else given.max() for part in inside)]
                 )
             )
-            note = _note([part.unique().tolist() for part in inside], grouped)
+            note = _note([part.unique() for part in inside], grouped)
             notes.update({name: note} if note else {})
         self.edges, self.medians, self.notes = torch.stack(edges), torch.stack(medians), notes
 
@@ -153,7 +155,7 @@ class DoseLevels(Solved):
         values, rows = given.unique(return_counts=True)
         if len(values) < self.count:
             return _padded(_between(values[:-1], values[1:]), self.count - 2), False
-        cuts = torch.quantile(given, torch.linspace(0, 1, self.count, dtype=given.dtype)[1:-1])
+        cuts = _quantiles(given, torch.linspace(0, 1, self.count, dtype=given.dtype)[1:-1])
         if len(torch.bucketize(given, cuts, right=True).unique()) == self.count - 1:
             return cuts, False
         last = torch.tensor(_groups(rows.tolist(), self.count - 1), device=values.device)
@@ -181,6 +183,17 @@ class DoseLevels(Solved):
     def encoded(self, actions: Tensor) -> Tensor:
         """Action numbers as model inputs, (...) -> (..., p): level / (count - 1) - 1/2."""
         return self.levels(actions).to(torch.float64) / (self.count - 1) - 0.5
+
+
+def _quantiles(given: Tensor, levels: Tensor) -> Tensor:
+    """Quantiles of (n,) by linear interpolation, (m,); torch's own are limited to some 16 million numbers."""
+    if len(given) <= MOST:
+        return torch.quantile(given, levels)
+    rank = levels * (len(given) - 1)
+    below = rank.floor().long()
+    ordered = given.sort().values
+    above = ordered[(below + 1).clamp_max(len(given) - 1)]
+    return torch.lerp(ordered[below], above, rank - below)
 
 
 def _between(lower: Tensor, upper: Tensor) -> Tensor:
@@ -218,11 +231,11 @@ def _groups(rows: Sequence[int], count: int) -> list[int]:
     return last
 
 
-def _note(parts: Sequence[Sequence[float]], grouped: bool) -> str:
+def _note(parts: Sequence[Tensor], grouped: bool) -> str:
     """A note on how repeated doses determined a drug's levels, given the distinct doses of each level; may be
     empty.
     """
-    empty = sum(not part for part in parts)
+    empty = sum(not len(part) for part in parts)
     if empty:
         kept = len(parts) - empty
         return (

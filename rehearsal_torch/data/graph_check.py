@@ -6,6 +6,8 @@ and the action's adjustment set. This independence can be tested on any table of
 Source: `graphs.influence_paths` (the test).
 """
 
+from collections.abc import Mapping
+
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.influence_paths import dependence, reaches
@@ -28,8 +30,23 @@ def untrue_graph(table: Table, task: RehearsalTask) -> list[str]:
     contradicts that.
     """
     unlinked = [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
-    found = [(name, dependence_given(table, task, name)) for name in unlinked]
-    return [contradiction(task, name, p) for name, p in found if p < SIGNIFICANT / len(unlinked)]
+    return contradictions(task, {name: dependence_given(table, task, name) for name in unlinked})
+
+
+def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[str]:
+    """A warning for each action that cannot change an outcome according to the graph, and on which outcomes
+    depend; for that of the indicators of its classes on which they depend most.
+
+    Args:
+        task: The roles of the variables.
+        p_values: Action to its p-value, for all that cannot change an outcome.
+    """
+    found: dict[str, float] = {}
+    for name, p in p_values.items():
+        (variable,) = task.variables((name,))
+        if p < SIGNIFICANT / len(p_values):
+            found[variable] = min(p, found.get(variable, p))
+    return [contradiction(task, name, p) for name, p in found.items()]
 
 
 def dependence_given(table: Table, task: RehearsalTask, name: str) -> float:

@@ -7,6 +7,10 @@ values are part of the module's state, so that saving and loading it restores th
 A state can be damaged: non-finite numbers, or buffers of inconsistent sizes. A part declares the sizes of its
 buffers (`sizes`) and any further invariants (`faults`); `state_faults` checks all parts of a module, and
 checkpoints with faults are neither written nor read.
+
+Some fitted values are functions of others: a Cholesky factor, of the rows and the ridge. A part registers
+them as *derived*, and computes each by `derive`, in the fit as after loading. Files leave them out
+(`surrogates.derived_state`).
 """
 
 from abc import ABC, abstractmethod
@@ -16,6 +20,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rehearsal_torch.data.tables.blocks import Blocks
+
+# What a part is fitted to: tensors (n, ...) with the same n.
+Examples = tuple[Tensor, ...]
 # Buffer to the size of each dimension: a number, or a symbol that denotes the same size throughout the part.
 Sizes = Mapping[str, tuple[int | str, ...]]
 
@@ -34,14 +42,23 @@ class Part(nn.Module):
     needed: bool = True
     _fitted: tuple[str, ...] = ()
     _unbounded: tuple[str, ...] = ()
+    _derived: tuple[str, ...] = ()
+    _sources: tuple[str, ...] = ()
 
-    def register_fitted(self, *names: str, finite: bool = True) -> None:
+    def register_fitted(
+        self, *names: str, finite: bool = True, derived: bool = False, source: bool = False
+    ) -> None:
         """Declares buffers that are empty until the part is fitted or loaded.
 
         Args:
             *names: The buffers.
             finite: Whether their numbers must be finite.
+            derived: Whether they can be computed from others (`derive`), so that files may leave them out.
+            source: Whether derived buffers alone are computed from them: a state without them, as earlier
+                versions wrote it, has its derived buffers instead.
         """
+        self._derived = (*self._derived, *names) if derived else self._derived
+        self._sources = (*self._sources, *names) if source else self._sources
         for name in names:
             self.register_buffer(name, torch.empty(0, dtype=torch.float64))
         self._fitted = (*self._fitted, *names)
@@ -51,6 +68,26 @@ class Part(nn.Module):
     def fitted(self) -> bool:
         """Whether the part has been fitted or loaded; true for a part without fitted buffers."""
         return not self._fitted or any(self.get_buffer(name).shape != (0,) for name in self._fitted)
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The derived buffers that `derive` can compute from the present state, its own or those of a part
+        inside it (``inner.factor``), in the order in which they are computed, each with its size; none by
+        default.
+        """
+        return {}
+
+    def derive(self, name: str) -> Tensor:
+        """The value of a derived buffer, computed as in the fit: equal to the last bit on the same
+        machine with the same number of threads.
+
+        Args:
+            name: One of `derivable`.
+
+        Raises:
+            ValueError: if the other buffers cannot be those of a fit.
+            RuntimeError: if a factorisation fails.
+        """
+        raise LookupError(f"{type(self).__name__} derives no {name}")
 
     def sizes(self) -> Sizes:
         """The sizes of the fitted part's buffers; a symbol denotes the same size wherever it occurs. Empty by
@@ -92,6 +129,10 @@ class Solved(Part, ABC):
     def solve(self, *examples: Tensor) -> None:
         """Fits the part to examples, each (n, ...)."""
 
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """Fits the part to examples in blocks; by default to all of them at once, in memory."""
+        self.solve(*(torch.cat(each) for each in zip(*blocks, strict=True)))
+
 
 class Trained(Part, ABC):
     """A part that is fitted by stochastic gradients."""
@@ -126,8 +167,8 @@ def unfitted_parts(module: nn.Module) -> list[str]:
     return [name for name, part in outer_parts(module) if part.needed and not part.fitted]
 
 
-def state_faults(module: nn.Module) -> list[str]:
-    """All faults of a fitted module's state, each with the dotted name of the tensor or part."""
+def non_finite(module: nn.Module) -> list[str]:
+    """The tensors of a module's state with numbers that are not finite, where they must be."""
     free = {
         f"{path}.{name}"
         for path, part in module.named_modules()
@@ -139,6 +180,12 @@ def state_faults(module: nn.Module) -> list[str]:
         bad = int((~value.isfinite()).sum())
         if bad and name not in free:
             found.append(f"{name}: {bad} of {value.numel()} numbers are not finite")
+    return found
+
+
+def state_faults(module: nn.Module) -> list[str]:
+    """All faults of a fitted module's state, each with the dotted name of the tensor or part."""
+    found = non_finite(module)
     for path, part in module.named_modules():
         if isinstance(part, Part) and part.fitted:
             found += [f"{path}.{fault}" if path else fault for fault in part.faults()]

@@ -52,7 +52,8 @@ def fields(question: Question) -> dict[str, frozenset[str]]:
     this package depend on ``levels``, which are replaced like bounds.
     """
     if isinstance(question, Columns):
-        return {"columns": frozenset(question.names)}
+        # A configuration of unknown origin may hold numbers for names.
+        return {"columns": frozenset(str(name) for name in question.names)}
     found = {"graph": _graph(question.graph), "actions": frozenset(question.box.names)}
     if isinstance(question, RehearsalTask):
         return found | {
@@ -64,6 +65,7 @@ def fields(question: Question) -> dict[str, frozenset[str]]:
                 f"{name} in {{{', '.join(f'{value:.10g}' for value in values)}}}"
                 for name, values in question.box.levels.items()
             ),
+            "codings": frozenset(f"{each.name}: {each.words}" for each in question.codings),
         }
     limits = frozenset[str]() if question.limits is None else _faces(question.limits)
     return found | {"nodes": frozenset(question.nodes), "reward": _reward(question.reward), "limits": limits}
@@ -73,7 +75,8 @@ def fingerprint(question: Question) -> str:
     """SHA-256 over the fields of a question, with their names: equal for questions that differ only in the
     order of their parts, in bounds, or in last bits.
     """
-    found = {name: sorted(values) for name, values in fields(question).items()}
+    # A task without codings has the fingerprint that it had before there were any.
+    found = {name: sorted(values) for name, values in fields(question).items() if values or name != "codings"}
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
@@ -114,7 +117,8 @@ def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[
         missing = [name for name in fitted.names if name not in now.get("columns", ())]
         return [f"columns: it needs {list(fitted.names)}; the data have no {missing}"] if missing else []
     found = []
-    for name in used:
+    # What the numbers of a fit mean is always used.
+    for name in [*used, *(["codings"] if "codings" in before and "codings" not in used else [])]:
         left, came = sorted(before[name] - now[name]), sorted(now[name] - before[name])
         if left or came:
             found.append(f"{name}: it was fitted with {_shown(left)}, and is used with {_shown(came)}")
@@ -138,6 +142,7 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
             box=asked.box.only(fitted.box.names),
             region=fitted.region if "region" in used else asked.region,
             candidates=fitted.candidates if "candidates" in used else asked.candidates,
+            codings=fitted.codings,
         )
     if isinstance(fitted, CausalTask) and isinstance(asked, CausalTask):
         limits, names = asked.limits, fitted.box.names

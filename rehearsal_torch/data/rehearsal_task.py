@@ -10,14 +10,22 @@ Source: Du et al. (2026), Sec. 2.1 and 3.1; Qin et al. (2023), Sec. 2-3.
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import count as combined
+from rehearsal_torch.data.codings.class_actions import parts
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.outcomes import outcome_faults
+from rehearsal_torch.data.codings.texts import worded
+from rehearsal_torch.data.codings.written import box_in_texts
+from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.blocks import Blocks, blocks_of
 from rehearsal_torch.data.task_file import NO_VARIABLE, built, rehearsal_parts
 from rehearsal_torch.files.schema import LARGEST, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -28,6 +36,8 @@ MIN_ROWS = 10
 # Combinations of the levels of a candidate set: all are evaluated, or, beside variables without levels, the
 # others are searched for each.
 COMBINATIONS, SEARCHES = 10_000, 256
+# What the indicator of a class may be set to; to 0 alone if the class is not offered.
+_OF_A_CLASS = ((0.0, 1.0), (0.0,))
 
 
 @dataclass(frozen=True)
@@ -40,15 +50,19 @@ class RehearsalTask:
         box: Actionable variables, with bounds or levels.
         region: The desired region of the outcomes.
         candidates: Sets of variables that may be set jointly; one set is selected. If empty, each actionable
-            variable is a set of its own.
+            variable is a set of its own, and so are the indicators of the classes of one.
         unit: The column of a table that says which rows belong together (a patient, a store), so that folds,
             held-out rows and intervals keep them together; no variable of the graph. None if every row stands
             alone.
+        codings: Columns of texts, and what they are as numbers.
+        costs: What changing an actionable variable costs; free for those that are not named.
+        worth: What a desired outcome is worth, in the unit of the costs; None tells costs without weighing
+            them.
 
     Raises:
-        ValueError: if a name is not in the graph or has two roles, a context variable is a descendant of an
-            actionable one, an actionable variable is a descendant of an outcome, or a candidate set has too
-            many combinations of levels.
+        ValueError: if a name is not in the graph or has two roles, a cost is that of no actionable variable,
+            a context variable is a descendant of an actionable one, an actionable variable is a descendant of
+            an outcome, or a candidate set has too many combinations of levels.
     """
 
     graph: RehearsalGraph
@@ -57,6 +71,9 @@ class RehearsalTask:
     region: Polytope
     candidates: tuple[tuple[str, ...], ...] = ()
     unit: str | None = None
+    codings: tuple[Coding, ...] = ()
+    costs: Mapping[str, ActionCost] = field(default_factory=dict)
+    worth: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -64,18 +81,18 @@ class RehearsalTask:
         )
         sets = tuple(
             (names,) if isinstance(names, str) else tuple(names) for names in self.candidates
-        ) or tuple((name,) for name in self.box.names)
+        ) or tuple(parts(self.box.names, self.codings))
         object.__setattr__(self, "candidates", sets)
         if faults := list(self._faults()):
             raise FaultsError(faults)
 
     def _faults(self) -> Iterator[str]:
-        parts = {"context": self.context, "actionable": self.box.names, "outcome": self.outcomes}
+        roles = {"context": self.context, "actionable": self.box.names, "outcome": self.outcomes}
         known, settable = set(self.graph.names), set(self.box.names)
-        for part, names in parts.items():
+        for part, names in roles.items():
             if unknown := [name for name in names if name not in known]:
                 yield f"{part} variables {unknown} are not in the graph; it has {list(self.graph.names)}"
-        counts = Counter(name for names in parts.values() for name in names)
+        counts = Counter(name for names in roles.values() for name in names)
         if self.unit in known:
             yield f"unit: {self.unit!r} is a variable of the graph; {NO_VARIABLE}"
         if twice := sorted(name for name, count in counts.items() if count > 1):
@@ -87,6 +104,21 @@ class RehearsalTask:
                     f"{list(self.box.names)}"
                 )
             yield from self._too_many(names)
+        classes = {each.name for each in self.codings if settable.issuperset(each.columns)}
+        if free := [name for name in self.costs if name not in settable | classes]:
+            yield f"costs: {free} are not actionable; expected some of {list(self.box.names)}"
+        if self.worth is not None and not (math.isfinite(self.worth) and self.worth > 0):
+            yield f"worth: expected a number above 0; got {self.worth}"
+        for coding in self.codings:
+            if unknown := [name for name in coding.columns if name not in known]:
+                yield f"codings: {unknown} are not in the graph; it has {list(self.graph.names)}"
+            if coding.reference is not None:
+                yield from self._class_faults(coding)
+            if coding.name in settable and coding.name not in self.box.levels:
+                yield f"{coding.name} has texts ({coding.words}), and may be set to these only: offer levels"
+            elif not set(self.box.levels.get(coding.name, ())) <= set(range(len(coding.levels))):
+                yield f"{coding.name} has the codes {coding.words}; got {self.box.levels[coding.name]}"
+        yield from outcome_faults(self.graph, self.codings)
         after = self.graph.descendants(self.box.names)
         if late := [name for name in self.context if name in after and name not in settable]:
             yield (
@@ -97,15 +129,39 @@ class RehearsalTask:
         if early := [name for name in self.box.names if name in beyond and name not in self.outcomes]:
             yield f"actionable {early} is a descendant of an outcome: setting it cannot change the outcome"
 
+    def _class_faults(self, coding: Coding) -> Iterator[str]:
+        """Faults of a variable of classes: it is of the context, or all of it may be set."""
+        columns = set(coding.columns)
+        if columns <= set(self.context):
+            return
+        if not columns <= set(self.box.names):
+            yield (
+                f"codings: {coding.name} has classes, and is neither of the context, nor set, nor desired: "
+                "name levels in their order, or add a column of 0 and 1 for a class"
+            )
+        elif odd := [name for name in coding.columns if self.box.levels.get(name) not in _OF_A_CLASS]:
+            yield (
+                f"{odd[0]} says whether {coding.name} is of a class: expected the values 0 and 1, or 0 alone "
+                "for a class that is not offered"
+            )
+        for names in self.candidates:
+            if not columns.isdisjoint(names) and not columns <= set(names):
+                yield (
+                    f"candidate set {list(names)}: {coding.name} is set as a whole: expected all of "
+                    f"{list(coding.columns)}, or its name"
+                )
+
     def _too_many(self, names: Sequence[str]) -> Iterator[str]:
-        count = math.prod(len(self.box.levels[name]) for name in names if name in self.box.levels)
+        levels = {name: self.box.levels[name] for name in names if name in self.box.levels}
+        count = combined(levels, self.codings)
         alone = all(name in self.box.levels for name in names)
         limit = COMBINATIONS if alone else SEARCHES
         if count > limit:
             beside = "" if alone else " beside variables with bounds"
             yield (
-                f"candidate set {list(names)}: {count} combinations of values{beside}; expected at most "
-                f"{limit}: offer fewer values, fewer variables at once, or bounds in place of values"
+                f"candidate set {list(self.variables(names))}: {count} combinations of values{beside}; "
+                f"expected at most {limit}: offer fewer values, fewer variables at once, or bounds in place "
+                "of values"
             )
 
     @property
@@ -114,47 +170,70 @@ class RehearsalTask:
         return self.region.names
 
     @property
+    def coded(self) -> dict[str, Coding]:
+        """The codings by the name of their column."""
+        return {each.name: each for each in self.codings}
+
+    def worded(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Names and values with texts in place of codes, for readers (`data.codings.texts`)."""
+        return worded(values, self.coded)
+
+    def variables(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Names as readers know them: a variable of classes in the place of its indicators."""
+        of = {column: each.name for each in self.codings for column in each.columns}
+        return tuple(dict.fromkeys(of.get(name, name) for name in names))
+
+    @property
     def intermediates(self) -> tuple[str, ...]:
         """Variables that are neither context nor outcome, in the graph's order."""
         return tuple(
             name for name in self.graph.names if name not in self.context and name not in self.outcomes
         )
 
-    def check(self, table: Table) -> None:
-        """Refuses a table to which no model can be fitted.
+    def check(self, table: Table | Blocks[Table]) -> None:
+        """Refuses a table to which no model can be fitted, in memory or in blocks.
 
         Raises:
             ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing,
                 infinite or beyond 1e150, or a column is constant.
         """
-        missing = [name for name in self.graph.names if name not in table.names]
+        blocks = table if isinstance(table, Blocks) else blocks_of(table, max(len(table), 1))
+        first = blocks[0] if isinstance(table, Blocks) else table
+        missing = [name for name in self.graph.names if name not in first.names]
         if missing:
             raise ValueError(
-                f"no column for {missing}; the table has {list(table.names)}: add the columns or take the "
+                f"no column for {missing}; the table has {list(first.names)}: add the columns or take the "
                 "variables out of the graph"
             )
-        if len(table) < MIN_ROWS:
+        count = len(table)
+        if count < MIN_ROWS:
             raise ValueError(
-                f"expected at least {MIN_ROWS} rows; got {len(table)}: no model can be fitted to so few"
+                f"expected at least {MIN_ROWS} rows; got {count}: no model can be fitted to so few"
             )
-        values = table.columns(self.graph.names)
+        start = first.columns(self.graph.names)[0]
+        bad, large, other = (torch.zeros_like(start, dtype=torch.long) for _ in range(3))
+        for block in blocks:
+            values = block.columns(self.graph.names)
+            bad += (~values.isfinite()).sum(0)
+            large += (values.isfinite() & (values.abs() > LARGEST)).sum(0)
+            other += (values != start).sum(0)
         faults = []
-        for name, column in zip(self.graph.names, values.T, strict=True):
-            bad = int((~column.isfinite()).sum())
-            if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
+        counts = (start.tolist(), bad.tolist(), large.tolist(), other.tolist())
+        for name, value, undefined, beyond, varying in zip(self.graph.names, *counts, strict=True):
+            if beyond:
                 faults.append(
-                    f"{name}: {large} of {len(column)} values are beyond {LARGEST:g}, too large to compute "
+                    f"{name}: {beyond} of {count} values are beyond {LARGEST:g}, too large to compute "
                     "with: use another unit"
                 )
-            elif bad:
+            elif undefined:
                 faults.append(
-                    f"{name}: {bad} of {len(column)} values are missing or infinite: drop or impute those "
+                    f"{name}: {undefined} of {count} values are missing or infinite: drop or impute those "
                     "rows"
                 )
-            elif bool((column == column[0]).all()):
+            elif not varying:
                 faults.append(
-                    f"{name}: all {len(column)} values are {float(column[0]):g}: a constant carries no "
-                    "information, take the variable out"
+                    f"{name}: all {count} values are {value:g}: a constant carries no information, take the "
+                    "variable out"
                 )
         if faults:
             raise ValueError("; ".join(faults))
@@ -191,14 +270,17 @@ class RehearsalTask:
         return {
             "graph": self.graph.to_plain(),
             "context": list(self.context),
-            "box": self.box.to_plain(),
+            "box": box_in_texts(self.box.to_plain(), self.coded),
             "region": {
                 "names": list(self.outcomes),
                 "normals": self.region.normals.tolist(),
                 "offsets": self.region.offsets.tolist(),
             },
-            "candidates": [list(names) for names in self.candidates],
+            "candidates": [list(self.variables(names)) for names in self.candidates],
             **({} if self.unit is None else {"unit": self.unit}),
+            **({"codings": {each.name: each.to_plain() for each in self.codings}} if self.codings else {}),
+            **({"costs": {name: each.to_plain() for name, each in self.costs.items()}} if self.costs else {}),
+            **({} if self.worth is None else {"worth": self.worth}),
         }
 
     @classmethod
@@ -212,7 +294,7 @@ class RehearsalTask:
 
         Args:
             plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces),
-                and optionally candidates and unit.
+                and optionally candidates, unit, codings, costs and worth.
             source: Its name in messages.
             columns: The columns of the table; every variable must be one of them. None skips this check.
 

@@ -17,8 +17,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Examples, Sizes, Solved
 from rehearsal_torch.data.table import positions
+from rehearsal_torch.data.tables.block_statistics import extremes, moments, quantiles
+from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 
 
 class Standardise(Solved):
@@ -44,12 +46,15 @@ class Standardise(Solved):
         """Fits means, standard deviations, ranges and deciles to rows (n, d); a constant column has scale
         one.
         """
-        (values,) = examples
-        values = values.detach().to(torch.float64)
-        spread = values.std(0, correction=0)
-        self.location, self.scale = values.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
-        self.lowest, self.highest = values.amin(0), values.amax(0)
-        self.first, self.last = torch.quantile(values, values.new_tensor([0.1, 0.9]), dim=0)
+        self.solve_blocks(in_blocks(examples))
+
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """As `solve`; the deciles need a few columns in memory at a time."""
+        rows = blocks.map(lambda _, each: each[0].detach().to(torch.float64))
+        self.location, spread = moments(rows)
+        self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+        self.lowest, self.highest = extremes(rows)
+        self.first, self.last = quantiles(rows, (0.1, 0.9))
 
     def sizes(self) -> Sizes:
         """One number per column."""
@@ -70,9 +75,9 @@ class Standardise(Solved):
         return self.location[place], self.scale[place]
 
     def standardised(self, names: Sequence[str], values: Tensor) -> Tensor:
-        """Original units to standardised units, (..., len(names)) -> the same shape."""
+        """Original to standardised units, on the scaler's device, (..., len(names)) -> the same shape."""
         place = positions(self.names, names)
-        return (values - self.location[place]) / self.scale[place]
+        return (values.to(self.scale.device) - self.location[place]) / self.scale[place]
 
     def units(self, names: Sequence[str], standardised: Tensor) -> Tensor:
         """The inverse of `standardised`."""

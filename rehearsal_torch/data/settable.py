@@ -4,7 +4,8 @@
     drug: {values: [0, 1]}      no or yes
     ward: {values: [1, 2, 4]}   one of these numbers
 
-Levels are numbers. Strings, such as low and high, are coded as numbers in the table and in the task.
+Levels are numbers. Strings, such as low and high, are coded as numbers in the table and in the task; a
+rehearsal task may name them under `codings` (`data.codings`).
 
 Source: ours.
 """

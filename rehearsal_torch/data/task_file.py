@@ -1,7 +1,7 @@
 """Task files: the strict reader of rehearsal tasks and tasks of causal Bayesian optimisation.
 
-    rehearsal    graph, context, box, region, candidates    the observed context, the actionable variables,
-                 and unit                                   and the desired region of the outcomes
+    rehearsal    graph, context, box, region, candidates,   the observed context, the actionable variables,
+                 unit, codings, costs and worth             and the desired region of the outcomes
     causal       graph, actions, reward, limits             the settings of an experiment, and the reward to
                                                             maximise
 
@@ -15,11 +15,16 @@ Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2,
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.outcomes import with_desired
+from rehearsal_torch.data.codings.written import CODINGS, coded_names, codings_in, expanded, in_codes
+from rehearsal_torch.data.costs.written import COSTS, WORTH, Worth, WrittenCosts, costs_of
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
 from rehearsal_torch.data.settable import SETTABLE, Settable, box_of
 from rehearsal_torch.data.written_region import (
@@ -43,6 +48,7 @@ from rehearsal_torch.files.schema import (
     listed,
     mapping,
     meant,
+    plain_of,
     read,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -126,6 +132,9 @@ class RehearsalTaskFile(Schema):
         list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)
     ] = Field(default_factory=list)
     unit: Name | None = Field(default=None, description="the column that says which rows belong together")
+    codings: Any = Field(default=None, description=CODINGS)
+    costs: WrittenCosts = Field(default_factory=dict, description=COSTS)
+    worth: Worth | None = Field(default=None, description=WORTH)
 
 
 class CausalTaskFile(Schema):
@@ -188,7 +197,8 @@ def task_content(
 def rehearsal_parts(
     plain: Mapping[str, Any], source: str = "the task", columns: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """The parts of a rehearsal task: graph, context, box, region, candidates and unit, each built.
+    """The parts of a rehearsal task, each built: graph, context, box, region, candidates, unit, codings,
+    costs and worth.
 
     Args:
         plain: The task's content.
@@ -199,8 +209,34 @@ def rehearsal_parts(
         TaskError: if a part is missing or wrong, or a variable is not in the graph or not a column; all
             faults are listed.
     """
+    if isinstance(plain, Mapping) and plain.get("codings") is not None:
+        try:
+            plain = plain_of(plain)
+        except FaultsError as error:
+            raise TaskError(source, error.faults) from error
+    codings, told = codings_in(plain.get("codings") if isinstance(plain, Mapping) else None)
+    if codings:
+        codings = with_desired(plain.get("region"), codings)
+        plain, more = in_codes(plain, codings)
+        told += more
+    elif told:
+        plain = {part: each for part, each in plain.items() if part != "codings"}
     found, faults = read(RehearsalTaskFile, plain)
+    # What may be set is read alike in all tasks; those of rehearsal can code texts.
+    coded = "; or name its texts under codings: {variable: [first, second, ...]}"
+    faults = [
+        *told,
+        *(
+            f"{each}{coded}" if "levels are numbers: " in each else each
+            for each in faults
+            if not _repeated(each, told)
+        ),
+    ]
     named, graph = _graph(found, faults)
+    if codings:
+        named, graph = _expanded(named, graph, codings, faults)
+        found["context"] = coded_names(found.get("context", []), codings)
+        found["candidates"] = [coded_names(each, codings) for each in found.get("candidates") or []]
     box = _made("box", faults, lambda: box_of(found["box"])) if "box" in found else None
     region = _made("region", faults, lambda: region_of(found["region"])) if "region" in found else None
     parts = {
@@ -209,7 +245,11 @@ def rehearsal_parts(
         "region": outcomes_of(found["region"]) if "region" in found else _keys(plain, "region"),
         "candidates": [name for names in found.get("candidates", []) for name in names],
     }
-    unknown: set[str] = set()
+    # What costs say of levels is read where these are known.
+    costs = (
+        costs_of(found.get("costs", {}), parts["box"], faults, codings, box.levels) if box is not None else {}
+    )
+    unknown, of = set[str](), {column: each.name for each in codings.values() for column in each.columns}
     if named:
         for part, names in parts.items():
             among, where = (
@@ -217,7 +257,8 @@ def rehearsal_parts(
             )
             odd = set(names) - set(among)
             faults += [
-                f"{part}: {name!r} is not in {where}; {meant(name, among)}"
+                f"{part}: {name!r} is not in {where}; "
+                f"{meant(name, list(dict.fromkeys(of.get(each, each) for each in among)))}"
                 for name in dict.fromkeys(names)
                 if name in odd
             ]
@@ -237,7 +278,29 @@ def rehearsal_parts(
         raise TaskError(source, faults, wanted)
     candidates = tuple(map(tuple, found.get("candidates", [])))
     made = {"graph": graph, "context": tuple(found["context"]), "box": box, "region": region}
-    return made | {"candidates": candidates, "unit": unit}
+    made |= {"candidates": candidates, "unit": unit, "codings": tuple(codings.values())}
+    return made | {"costs": costs, "worth": found.get("worth")}
+
+
+def _repeated(fault: str, told: Sequence[str]) -> bool:
+    """Whether a part is missing because of a fault that was told."""
+    part, _, words = fault.partition(": ")
+    return words.startswith("missing; expected") and any(each.startswith(part) for each in told)
+
+
+def _expanded(
+    named: list[str], graph: RehearsalGraph | None, codings: Mapping[str, Coding], faults: list[str]
+) -> tuple[list[str], RehearsalGraph | None]:
+    """Names and graph with the indicators of classes."""
+    if named:
+        faults += [
+            f"codings: {name!r} is not in the graph; {meant(name, named)}"
+            for name, each in codings.items()
+            if name not in named and not set(each.columns) <= set(named)
+        ]
+    if graph is not None:
+        graph = _made("graph", faults, partial(expanded, graph, codings))
+    return list(dict.fromkeys(coded_names(named, codings))), graph
 
 
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:

@@ -25,7 +25,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Examples, Sizes, Solved
+from rehearsal_torch.data.tables.blocks import Blocks
 
 ROWS = 8192
 """Rows per block of the Gram matrices."""
@@ -81,7 +82,6 @@ class ActionEffects(Solved):
         table = torch.einsum("aj,ijk->aik", dose_features(doses), self.coefficients.to(doses))
         return table[..., 1:].contiguous(), table[..., 0].contiguous()
 
-    @torch.no_grad()
     def solve(self, *examples: Tensor) -> None:
         """Selects and estimates the terms.
 
@@ -89,24 +89,31 @@ class ActionEffects(Solved):
             *examples: Features (n, f) of which the first D are the state, doses (n, p) in [0, 1], residuals
                 (n, D) and scales (n, D) of the outputs.
         """
-        features, doses, residuals, scales = (each.to(torch.float64) for each in examples)
-        controls = 1 + features.shape[1] + features.shape[1] * (features.shape[1] + 1) // 2
-        terms = 3 * self.count * (1 + self.states)
-        size = controls + terms + 1
-        gram = features.new_zeros(self.states, size, size)
-        for block in torch.arange(len(features), device=features.device).split(ROWS):
-            state = features[block, : self.states]
-            columns = torch.cat(
-                [quadratic(features[block]), _products(dose_features(doses[block]), state)], -1
-            )
-            for output in range(self.states):
-                rows = torch.cat([columns, residuals[block, output : output + 1]], -1)
-                rows = rows / scales[block, output : output + 1]
-                gram[output].addmm_(rows.mT, rows)
+        self.solve_blocks(Blocks([len(examples[0])], lambda _: examples))
+
+    @torch.no_grad()
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """`solve` for examples in blocks: their Gram matrices are added up."""
+        width = blocks[0][0].shape[1]
+        controls = 1 + width + width * (width + 1) // 2
+        size = controls + 3 * self.count * (1 + self.states) + 1
+        gram = torch.zeros(self.states, size, size, dtype=torch.float64, device=blocks[0][0].device)
+        for examples in blocks:
+            for rows in zip(*(each.split(ROWS) for each in examples), strict=True):
+                self._add(gram, *(each.to(torch.float64) for each in rows))
         shape = (3 * self.count, 1 + self.states)
         self.coefficients = torch.stack(
-            [self._selected(each, controls, len(features)).unflatten(0, shape) for each in gram]
+            [self._selected(each, controls, len(blocks)).unflatten(0, shape) for each in gram]
         )
+
+    def _add(self, gram: Tensor, features: Tensor, doses: Tensor, residuals: Tensor, scales: Tensor) -> None:
+        """Adds rows to the Gram matrix of controls, terms and residual of each output."""
+        state = features[:, : self.states]
+        columns = torch.cat([quadratic(features), _products(dose_features(doses), state)], -1)
+        for output in range(self.states):
+            rows = torch.cat([columns, residuals[:, output : output + 1]], -1)
+            rows = rows / scales[:, output : output + 1]
+            gram[output].addmm_(rows.mT, rows)
 
     def terms(self, doses: Sequence[str], states: Sequence[str]) -> dict[str, list[str]]:
         """The selected terms of each output, such as "vasopressor x MeanBP", for reports.

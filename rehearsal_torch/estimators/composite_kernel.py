@@ -53,6 +53,8 @@ class CompositeKernel:
 
 def products(inputs: Tensor) -> Tensor:
     """q(h), (..., p) -> (..., p (p + 1) / 2), row by row of the upper triangle."""
+    if inputs.shape[-1] == 0:
+        return inputs
     first, second = torch.triu_indices(inputs.shape[-1], inputs.shape[-1], device=inputs.device)
     found = inputs[..., first] * inputs[..., second]
     return torch.where(first == second, (found - 1) / math.sqrt(2), found)

@@ -30,10 +30,14 @@ a Gaussian evidence and the grid are ours.
 """
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.part import Examples
+from rehearsal_torch.data.tables.block_statistics import columns_of, rows_at
+from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.estimators.composite_kernel import most_probable
 from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression
 from rehearsal_torch.seeding import generator
@@ -57,48 +61,63 @@ class FeatureClassifier(FeatureRegression):
         Raises:
             ValueError: if an output is neither 0 nor 1, or the same in all rows.
         """
-        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
-        shares = outputs.mean(0)
-        if bool(((outputs != 0) & (outputs != 1)).any()) or bool(((shares == 0) | (shares == 1)).any()):
+        self.solve_blocks(in_blocks(examples))
+
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """As `solve`; the answers of all rows are in memory while the rows for the kernels are chosen."""
+        rows = blocks.map(lambda _, each: tuple(one.detach().to(torch.float64) for one in each))
+        outputs = rows.map(lambda _, each: each[1])
+        shares = torch.stack([each.sum(0) for each in outputs]).sum(0) / len(rows)
+        odd = sum(int(((each != 0) & (each != 1)).sum()) for each in outputs)
+        if odd or bool(((shares == 0) | (shares == 1)).any()):
             raise ValueError(
                 f"expected outputs of 0 and 1, both in each column; got shares of 1 of {shares.tolist()}"
             )
         self.location, self.scale = torch.special.ndtri(shares), torch.ones_like(shares)
-        order = torch.randperm(len(inputs), generator=generator(self.seed)).to(inputs.device)
+        order = torch.randperm(len(rows), generator=generator(self.seed)).to(shares.device)
         kernels = []
-        for column in outputs.mT:
-            some = _balanced(column, order, self.evidence_rows)
-            answers = column[some]
+        for output in range(len(shares)):
+            some = _balanced(columns_of(outputs, [output])[:, 0], order, self.evidence_rows)
+            inputs, found = rows_at(rows, some)
+            answers = found[:, output]
             shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            kernels.append(most_probable(inputs[some], shown, self.iterations, self.products))
+            kernels.append(most_probable(inputs, shown, self.iterations, self.products))
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
         )
         self.directions = self.drawn_directions(inputs)
-        few = order[:SCALE_ROWS]
-        for output, column in enumerate(outputs.mT):
-            shown = self.features(inputs[few], output)
+        few, answers = rows_at(rows, order[:SCALE_ROWS])
+        for output, column in enumerate(answers.mT):
+            shown = self.features(few, output)
             # The last feature is the constant, whose coefficient the rows determine.
             size = shown[:, :-1].square().sum(-1).mean()
             variances = inputs.new_tensor(SPREADS).square() / size
-            modes = modes_of(shown, column[few], self.location[output], variances)
+            modes = modes_of(in_blocks((shown, column)), self.location[output], variances)
             self.amplitudes[output, 3] = 1 / variances[modes.evidence.argmax()]
-        self.condition(inputs, outputs)
+        self.condition_blocks(rows)
 
-    def condition(self, inputs: Tensor, outputs: Tensor) -> None:
-        """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are."""
+    def condition_blocks(self, blocks: Blocks[Examples]) -> None:
+        """The posterior for other rows, with kernels, scales and m as they are: each step of Newton's method
+        is a few passes over the rows. The features of one block are kept, those of more are computed anew.
+        """
         coefficients, roots = [], []
-        for output, column in enumerate(outputs.to(torch.float64).mT):
-            variance = 1 / self.amplitudes[output, 3:]
-            modes = modes_of(self.features(inputs, output), column, self.location[output], variance)
+        for output in range(len(self.location)):
+            rows = blocks.map(partial(self._shown, output))
+            if rows.count == 1:
+                rows = in_blocks(rows[0], len(rows))
+            modes = modes_of(rows, self.location[output], 1 / self.amplitudes[output, 3:])
             coefficients.append(modes.points[0])
             roots.append(modes.roots[0])
         self.coefficients, self.root = torch.stack(coefficients), torch.stack(roots)
         self.noise = torch.ones_like(self.location)
-        count = min(len(inputs), MAX_RESIDUALS)
-        quantiles = (torch.arange(count, dtype=torch.float64, device=inputs.device) + 0.5) / count
-        self.residuals = torch.special.ndtri(quantiles).unsqueeze(-1).expand(-1, outputs.shape[1]).clone()
+        count = min(len(blocks), MAX_RESIDUALS)
+        quantiles = (torch.arange(count, dtype=torch.float64, device=self.location.device) + 0.5) / count
+        self.residuals = torch.special.ndtri(quantiles).unsqueeze(-1).expand(-1, len(self.location)).clone()
+
+    def _shown(self, output: int, _: int, rows: Examples) -> Examples:
+        """The features and the answers of an output."""
+        return self.features(rows[0], output), rows[1][:, output].to(torch.float64)
 
 
 class Modes:
@@ -114,27 +133,25 @@ class Modes:
         self.points, self.roots, self.evidence = points, roots, evidence
 
 
-def modes_of(features: Tensor, answers: Tensor, location: Tensor, variances: Tensor) -> Modes:
+def modes_of(rows: Blocks[Examples], location: Tensor, variances: Tensor) -> Modes:
     """Newton's method with halved steps, for all prior variances in one batch.
 
     Args:
-        features: P, (n, F).
-        answers: y, (n,), 0 or 1.
+        rows: P, (n_i, F), and y, (n_i,), 0 or 1.
         location: m, ().
         variances: v, (G,).
     """
-    signs, precision = 2 * answers - 1, 1 / variances
-    points = features.new_zeros(len(variances), features.shape[1])
-    value = _value(features, signs, location, precision, points)
+    precision = 1 / variances
+    points = variances.new_zeros(len(variances), rows[0][0].shape[1])
+    value = _value(rows, location, precision, points)
     for _ in range(STEPS):
-        slopes, curvature = _derivatives(features, signs, location, points)
-        gradient = slopes @ features - precision.unsqueeze(-1) * points
-        roots = _roots(features, curvature, precision)
+        ascent, roots = _slopes(rows, location, precision, points)
+        gradient = ascent - precision.unsqueeze(-1) * points
         move = torch.cholesky_solve(gradient.unsqueeze(-1), roots).squeeze(-1)
         length = torch.ones_like(value)
         for _ in range(HALVINGS):
             moved = points + length.unsqueeze(-1) * move
-            reached = _value(features, signs, location, precision, moved)
+            reached = _value(rows, location, precision, moved)
             worse = reached < value
             if not bool(worse.any()):
                 break
@@ -144,7 +161,7 @@ def modes_of(features: Tensor, answers: Tensor, location: Tensor, variances: Ten
         points, value = torch.where(better.unsqueeze(-1), moved, points), torch.where(better, reached, value)
         if bool((gain <= TOLERANCE * (1 + value.abs())).all()):
             break
-    roots = _roots(features, _derivatives(features, signs, location, points)[1], precision)
+    roots = _slopes(rows, location, precision, points)[1]
     determinant = 2 * roots.diagonal(dim1=-2, dim2=-1).log().sum(-1) - points.shape[1] * precision.log()
     return Modes(points, roots, value - 0.5 * determinant)
 
@@ -154,10 +171,28 @@ def _latent(features: Tensor, location: Tensor, points: Tensor) -> Tensor:
     return location + points @ features.mT
 
 
-def _value(features: Tensor, signs: Tensor, location: Tensor, precision: Tensor, points: Tensor) -> Tensor:
+def _value(rows: Blocks[Examples], location: Tensor, precision: Tensor, points: Tensor) -> Tensor:
     """L(b) - |b|^2 / (2 v), (G,)."""
-    fit = torch.special.log_ndtr(signs * _latent(features, location, points)).sum(-1)
-    return fit - 0.5 * precision * points.square().sum(-1)
+    fits = [
+        torch.special.log_ndtr((2 * answers - 1) * _latent(features, location, points)).sum(-1)
+        for features, answers in rows
+    ]
+    return torch.stack(fits).sum(0) - 0.5 * precision * points.square().sum(-1)
+
+
+def _slopes(
+    rows: Blocks[Examples], location: Tensor, precision: Tensor, points: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The derivative of L in b, (G, F), and the Cholesky factors of P'WP + I / v, (G, F, F)."""
+    ascent = torch.zeros_like(points)
+    moments = points.new_zeros(*points.shape, points.shape[1])
+    for features, answers in rows:
+        slopes, curvature = _derivatives(features, 2 * answers - 1, location, points)
+        ascent += slopes @ features
+        for moment, each in zip(moments, curvature, strict=True):
+            moment += (features.mT * each) @ features
+    moments.diagonal(dim1=-2, dim2=-1).add_(precision.unsqueeze(-1))
+    return ascent, torch.linalg.cholesky(moments)
 
 
 def _derivatives(features: Tensor, signs: Tensor, location: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -165,13 +200,6 @@ def _derivatives(features: Tensor, signs: Tensor, location: Tensor, points: Tens
     turned = signs * _latent(features, location, points)
     ratio = torch.exp(-0.5 * turned.square() - LOG_ROOT - torch.special.log_ndtr(turned))
     return signs * ratio, (ratio * (ratio + turned)).clamp(0.0, 1.0)
-
-
-def _roots(features: Tensor, curvature: Tensor, precision: Tensor) -> Tensor:
-    """The Cholesky factors of P'WP + I / v, (G, F, F)."""
-    moments = torch.stack([(features.mT * each) @ features for each in curvature])
-    moments.diagonal(dim1=-2, dim2=-1).add_(precision.unsqueeze(-1))
-    return torch.linalg.cholesky(moments)
 
 
 def _balanced(answers: Tensor, order: Tensor, count: int) -> Tensor:

@@ -11,11 +11,12 @@ the coefficients,
 
     A = P'P + nu I = L L',   beta | rows ~ N(A^-1 P'y, sigma^2 A^-1),   sigma^2 = |y - P beta|^2 / (n - tr H),
 
-at a cost of O(n F^2 + F^3) with F features. Drawing beta draws a whole function. H = P A^-1 P' has the
-leverages h_i on its diagonal. The residuals that are kept are r_i = (y_i - phi_i'beta) / sqrt(1 - h_i):
-the geometric mean of the in-sample residual, which is too small, and of the leave-one-out residual (y_i -
-phi_i'beta) / (1 - h_i), which also holds the uncertainty of the function. Their variance is that of the
-noise, whatever its distribution. Rows are kept whole: the residuals of one row belong together.
+at a cost of O(n F^2 + F^3) with F features, in sums over blocks of rows, which need not be in memory. Drawing
+beta draws a whole function. H = P A^-1 P' has the leverages h_i on its diagonal. The residuals that are kept
+are r_i = (y_i - phi_i'beta) / sqrt(1 - h_i): the geometric mean of the in-sample residual, which is too
+small, and of the leave-one-out residual (y_i - phi_i'beta) / (1 - h_i), which also holds the uncertainty of
+the function. Their variance is that of the noise, whatever its distribution. Rows are kept whole: the
+residuals of one row belong together.
 
 The value of a drawn function at h = b + a, where only some of the inputs move by a, is linear in features of
 a,
@@ -33,13 +34,15 @@ linear regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals)
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Examples, Sizes, Solved
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.tables.block_statistics import evenly, moments, rows_at
+from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.estimators.composite_kernel import most_probable, products
 from rehearsal_torch.seeding import generator, sobol
 
@@ -81,9 +84,11 @@ class FeatureRegression(Solved):
         self.frequencies, self.evidence_rows, self.iterations = frequencies, evidence_rows, iterations
         self.products, self.seed = products, seed
         self.register_fitted(
-            "location", "scale", "widths", "amplitudes", "directions", "coefficients", "root", "noise",
-            "residuals",
+            "location", "scale", "widths", "amplitudes", "directions", "coefficients", "noise", "residuals",
         )  # fmt: skip
+        # The inputs of every row, where they are fewer numbers than the roots.
+        self.register_fitted("rows", source=True)
+        self.register_fitted("root", derived=True)
         self.location: Tensor
         self.scale: Tensor
         self.widths: Tensor
@@ -93,10 +98,13 @@ class FeatureRegression(Solved):
         self.root: Tensor
         self.noise: Tensor
         self.residuals: Tensor
+        self.rows: Tensor
 
     def sizes(self) -> Sizes:
-        """q outputs on p inputs with f features; n residuals."""
+        """q outputs on p inputs with f features; n residuals, of m rows."""
+        rows: Sizes = {"rows": ("m", "p")} if self.rows.shape != (0,) else {}
         return {
+            **rows,
             "location": ("q",),
             "scale": ("q",),
             "widths": ("q", "p"),
@@ -142,21 +150,25 @@ class FeatureRegression(Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, and outputs (n, q)."""
-        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
-        spread = outputs.std(0)
-        self.location, self.scale = outputs.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
+        self.solve_blocks(in_blocks(examples))
+
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """As `solve`, to rows in blocks, one of which is in memory at a time."""
+        rows = blocks.map(lambda _, each: tuple(one.detach().to(torch.float64) for one in each))
+        self.location, spread = moments(rows.map(lambda _, each: each[1]), correction=1)
+        self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+        some = torch.randperm(len(rows), generator=generator(self.seed))[: self.evidence_rows]
+        inputs, outputs = rows_at(rows, some)
         shown = (outputs - self.location) / self.scale
-        some = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
-        some = some.to(inputs.device)
         kernels = [
-            most_probable(inputs[some], column[some], self.iterations, self.products) for column in shown.mT
+            most_probable(inputs, column.contiguous(), self.iterations, self.products) for column in shown.mT
         ]
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
         )
         self.directions = self.drawn_directions(inputs)
-        self.condition(inputs, outputs)
+        self.condition_blocks(rows)
 
     def drawn_directions(self, inputs: Tensor) -> Tensor:
         """The random frequencies z for inputs (n, p), (M, p)."""
@@ -166,37 +178,90 @@ class FeatureRegression(Solved):
 
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
         """The posterior and the residuals for other rows, (n, p) and (n, q), with the kernels as they are."""
-        shown = (outputs - self.location) / self.scale
-        count = self.features_of(inputs.shape[1])
-        size = max(1, CHUNK // count)
-        kept = torch.linspace(
-            0, len(inputs) - 1, min(len(inputs), MAX_RESIDUALS), dtype=torch.float64, device=inputs.device
-        )
-        coefficients, roots, noises, residuals = [], [], [], []
-        for output in range(shown.shape[1]):
-            blocks = [self.features(part, output) for part in inputs.split(size)]
-            moment, cross = inputs.new_zeros(count, count), inputs.new_zeros(count, 1)
-            for block, target in zip(blocks, shown[:, output : output + 1].split(size), strict=True):
-                moment += block.mT @ block
-                cross += block.mT @ target
-            moment.diagonal().add_(self.amplitudes[output, 3])
-            root = torch.linalg.cholesky(moment)
-            own = torch.cholesky_solve(cross, root).squeeze(-1)
-            left = shown[:, output] - torch.cat([block @ own for block in blocks])
-            leverages = torch.cat(
-                [
-                    torch.linalg.solve_triangular(root, block.mT, upper=False).square().sum(0)
-                    for block in blocks
-                ]
-            )
-            free = (len(left) - leverages.sum()).clamp_min(0.1 * len(left))
-            coefficients.append(own)
-            roots.append(root)
-            noises.append((left.square().sum() / free).clamp_min(1e-12))
-            residuals.append(left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt())
-        self.coefficients, self.root = torch.stack(coefficients), torch.stack(roots)
-        self.noise = torch.stack(noises)
-        self.residuals = torch.stack(residuals, -1)[kept.round().long()] * self.scale
+        self.condition_blocks(in_blocks((inputs, outputs)))
+
+    def condition_blocks(self, blocks: Blocks[Examples]) -> None:
+        """As `condition`: one pass for the moments, and one for the residuals."""
+        width, outputs = self.directions.shape[1], range(len(self.location))
+        count, number = self.features_of(width), len(blocks)
+        few = number * width < len(outputs) * count * count
+        if few and blocks.count > 1:
+            # These rows are kept, and the roots are derived from them in one block.
+            blocks = in_blocks(tuple(torch.cat(each) for each in zip(*blocks, strict=True)), number)
+        features = self._features_of_rows(number * count <= CHUNK)
+        moment = self.directions.new_zeros(len(outputs), count, count)
+        cross = self.directions.new_zeros(len(outputs), count, 1)
+        for place, (inputs, values) in enumerate(blocks):
+            shown = (values - self.location) / self.scale
+            for output in outputs:
+                begin = 0
+                for part in features(place, inputs, output):
+                    moment[output] += part.mT @ part
+                    cross[output] += part.mT @ shown[begin : begin + len(part), output : output + 1]
+                    begin += len(part)
+        self.root = torch.stack([self._root(moment[output], output) for output in outputs])
+        solved = [torch.cholesky_solve(cross[output], self.root[output]).squeeze(-1) for output in outputs]
+        squares, total = self.location.new_zeros(len(outputs)), self.location.new_zeros(len(outputs))
+        kept, begin, residuals = evenly(number, MAX_RESIDUALS, inputs.device), 0, []
+        for place, (inputs, values) in enumerate(blocks):
+            shown, own = (values - self.location) / self.scale, []
+            for output in outputs:
+                parts, root = features(place, inputs, output), self.root[output]
+                pairs = [(part @ solved[output], _leverages(root, part)) for part in parts]
+                left = shown[:, output] - torch.cat([pair[0] for pair in pairs])
+                leverages = torch.cat([pair[1] for pair in pairs])
+                squares[output] += left.square().sum()
+                total[output] += leverages.sum()
+                own.append(left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt())
+            here = kept[(kept >= begin) & (kept < begin + len(inputs))] - begin
+            residuals.append(torch.stack(own, -1)[here])
+            begin += len(inputs)
+        self.coefficients = torch.stack(solved)
+        self.noise = (squares / (number - total).clamp_min(0.1 * number)).clamp_min(1e-12)
+        self.residuals = torch.cat(residuals) * self.scale
+        self.rows = inputs.contiguous() if few else inputs.new_empty(0)
+
+    def _features_of_rows(self, few: bool) -> Callable[[int, Tensor, int], Iterable[Tensor]]:
+        """phi of the rows of a block for one output, in smaller blocks; of few rows they are kept, and
+        computed once.
+        """
+        known: dict[tuple[int, int], list[Tensor]] = {}
+
+        def features(place: int, inputs: Tensor, output: int) -> Iterable[Tensor]:
+            if not few:
+                return self._blocks_of_rows(inputs, output)
+            if (place, output) not in known:
+                known[place, output] = list(self._blocks_of_rows(inputs, output))
+            return known[place, output]
+
+        return features
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The roots, with the rows."""
+        if self.rows.ndim != 2 or not len(self.rows):
+            return {}
+        count = self.features_of(self.rows.shape[1])
+        return {"root": (self.outputs, count, count)}
+
+    def derive(self, name: str) -> Tensor:  # noqa: ARG002
+        """See `Part.derive`."""
+        count, roots = self.features_of(self.rows.shape[1]), []
+        for output in range(self.outputs):
+            moment = self.rows.new_zeros(count, count)
+            for part in self._blocks_of_rows(self.rows, output):
+                moment += part.mT @ part
+            roots.append(self._root(moment, output))
+        return torch.stack(roots)
+
+    def _blocks_of_rows(self, inputs: Tensor, output: int) -> Iterator[Tensor]:
+        """phi of one output in blocks of rows, (rows, F) each."""
+        size = max(1, CHUNK // self.features_of(inputs.shape[1]))
+        return (self.features(part, output) for part in inputs.split(size))
+
+    def _root(self, moment: Tensor, output: int) -> Tensor:
+        """L of one output, (F, F), with P'P, which is changed."""
+        moment.diagonal().add_(self.amplitudes[output, 3])
+        return torch.linalg.cholesky(moment)
 
     def features(self, inputs: Tensor, output: int) -> Tensor:
         """phi of one output, (..., p) -> (..., F)."""
@@ -296,6 +361,11 @@ class FeatureRegression(Solved):
         width = self.inputs
         paired = [width * (width + 1) // 2] if self.products else []
         return [self.frequencies, self.frequencies, width, *paired, 1]
+
+
+def _leverages(root: Tensor, features: Tensor) -> Tensor:
+    """The leverages h_i of rows of features, (n, F) -> (n,)."""
+    return torch.linalg.solve_triangular(root, features.mT, upper=False).square().sum(0)
 
 
 def _forms(paired: Tensor, width: int) -> tuple[Tensor, Tensor]:

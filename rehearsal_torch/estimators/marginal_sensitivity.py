@@ -105,7 +105,7 @@ def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> t
     )
 
 
-def tipping_between(lower: Tensor, other: Tensor) -> Tensor:
+def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
     """The smallest strength at which an action may be no better than another action, both of which a hidden
     cause biases: where the lower bound of p meets the upper bound of q.
 
@@ -114,11 +114,15 @@ def tipping_between(lower: Tensor, other: Tensor) -> Tensor:
         sqrt(p / q),  1 + p - q,  1 / (1 - p + q),  sqrt((1 - q) / (1 - p)),
 
     of which the largest is the strength. The bounds hold for each action by itself, so that one hidden cause
-    may need to be stronger.
+    may need to be stronger. Where p has to exceed q by s, they meet at
+
+        2 p / (s + sqrt(s^2 + 4 p q)),  (1 + p - q) / (1 + s),  (1 - s) / (1 - p + q),
+        2 (1 - q) / (s + sqrt(s^2 + 4 (1 - p) (1 - q))).
 
     Args:
         lower: Lower end of the interval of p, or p itself, (...).
         other: q, (...).
+        less: s, at least 0.
 
     Returns:
         The strength, (...), at least 1; infinite if none suffices.
@@ -133,10 +137,13 @@ def tipping_between(lower: Tensor, other: Tensor) -> Tensor:
             f"expected probabilities in [0, 1]; got {lower.flatten()[:4].tolist()} and "
             f"{other.flatten()[:4].tolist()}"
         )
-    meetings = torch.stack(
-        [(p / q).sqrt(), 1 + p - q, 1 / (1 - p + q), ((1 - q) / (1 - p)).sqrt()]
-    ).nan_to_num(nan=1.0, posinf=torch.inf)
-    return torch.where(p <= q, torch.ones_like(p), meetings.amax(0))
+    meetings = [(p / q).sqrt(), 1 + p - q, 1 / (1 - p + q), ((1 - q) / (1 - p)).sqrt()]
+    if less:
+        first = 2 * p / (less + (less**2 + 4 * p * q).sqrt())
+        last = 2 * (1 - q) / (less + (less**2 + 4 * (1 - p) * (1 - q)).sqrt())
+        meetings = [first, (1 + p - q) / (1 + less), (1 - less) / (1 - p + q), last]
+    largest = torch.stack(meetings).nan_to_num(nan=1.0, posinf=torch.inf).amax(0)
+    return torch.where(p - less <= q, torch.ones_like(p), largest)
 
 
 def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.texts import recorded_codings, said
 from rehearsal_torch.data.question import KINDS, Kind
 from rehearsal_torch.files.forms import shown
 from rehearsal_torch.files.plain import PlainFileError
@@ -19,6 +21,9 @@ from rehearsal_torch.run_folder import SECONDS, RunFolder
 FEATURES, NOISE = ("sequence", "feature", "estimator"), ("node", "part", "true")
 # The columns of surrogate.csv.
 CURVES, CURVE_NUMBERS = ("panel", "name", "along", "series", "x", "value", "std"), ("x", "value", "std")
+# The columns of claims.csv.
+CLAIMS = ("case", "along", "series", "x", "point", "lower", "upper", "level")
+CLAIM_NUMBERS = ("x", "point", "lower", "upper", "level")
 Decided = dict[str, Any]
 
 
@@ -29,7 +34,7 @@ class Recorded:
     Attributes:
         path: The folder.
         decisions: One dictionary per decision, in the order of their indices, with `seconds` if they were
-            measured.
+            measured, and with texts in place of codes (`data.codings.texts`).
         metrics: Name to (step, value) pairs, in the order in which they were written.
         config: The resolved configuration; empty if missing.
         truth: The rows of ``truth.csv``; empty if missing.
@@ -39,8 +44,10 @@ class Recorded:
         cautions: What the data card warns of.
         held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
             unknown, false without a checkpoint.
+        codings: What texts of variables are as numbers (`data.codings`).
         words: What units, steps and columns are called (`Problem.wording`), with ``reward`` and ``actions``
             as the task brought them; empty if the data set has no words of its own.
+        claims: The rows of ``claims.csv``; empty if missing.
     """
 
     path: Path
@@ -54,6 +61,8 @@ class Recorded:
     cautions: tuple[str, ...] = ()
     held_out_seen: bool | None = False
     words: dict[str, Any] = field(default_factory=dict)
+    claims: list[dict[str, str]] = field(default_factory=list)
+    codings: Mapping[str, Coding] = field(default_factory=dict)
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
         """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
@@ -128,10 +137,13 @@ def read(path: str | Path) -> Recorded:
     timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
     truth = _truth(path / "truth.csv")
     curves = read_rows(path / "surrogate.csv", CURVES, CURVE_NUMBERS)
+    claims = read_rows(path / "claims.csv", CLAIMS, CLAIM_NUMBERS)
     run = folder.read_json("run.json")
     choices = {str(key): str(value) for key, value in run.get("choices", {}).items()}
     kind = kind_of(run, decisions, path)
     card = folder.read_yaml("data.yaml")
+    codings = recorded_codings(card.get("codings"))
+    timed = [said(decided, codings) for decided in timed] if codings else timed
     cautions = tuple(f"{key}: {value}" for key, value in card.items() if str(key).startswith("caution: "))
     config = folder.read_yaml("config.yaml")
     # Runs with a checkpoint that were recorded before this was known do not say.
@@ -139,7 +151,21 @@ def read(path: str | Path) -> Recorded:
     words = dict(run["words"]) if isinstance(run.get("words"), Mapping) else {}
     if words:
         words |= {"reward": run.get("reward"), "actions": run.get("actions")}
-    return Recorded(path, timed, dict(metrics), config, truth, curves, choices, kind, cautions, seen, words)
+    return Recorded(
+        path,
+        timed,
+        dict(metrics),
+        config,
+        truth,
+        curves,
+        choices,
+        kind,
+        cautions,
+        seen,
+        words,
+        claims,
+        codings,
+    )
 
 
 def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) -> Kind | None:

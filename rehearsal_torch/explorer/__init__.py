@@ -1,1 +1,1 @@
-"""Explorer: a page on this machine alone on which a fitted method is asked about cases and actions."""
+"""Explorer: a page on this machine alone on which a fitted method is asked about cases and episodes."""

@@ -11,14 +11,16 @@ A number that is withheld does not leave the server.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.objectives.guard import OUTSIDE
 from rehearsal_torch.reporting.page.material import shown
 from rehearsal_torch.reporting.page.probability_sentences import chances, headline, settings
 from rehearsal_torch.verbs.what_if import WhatIf
-
-OUTSIDE = ("range: ", "support: ")
 
 
 def outside(warnings: Sequence[str]) -> tuple[str, list[str]]:
@@ -34,16 +36,22 @@ def outside(warnings: Sequence[str]) -> tuple[str, list[str]]:
     return (f"outside the data: {'; '.join(said[:ranges])}" if said else ""), said[ranges:]
 
 
-def answer(found: WhatIf, unknown: Sequence[str], present: Mapping[str, float]) -> dict[str, Any]:
+def answer(
+    found: WhatIf, unknown: Sequence[str], present: Mapping[str, Any], left: Sequence[str] = ()
+) -> dict[str, Any]:
     """What the page shows of a claim.
 
     Args:
         found: The claim.
         unknown: Why the context lies outside the data, so that no action has no number either; empty if it
             does not.
-        present: The present values of actions in the case.
+        present: The present values of actions in the case, in words.
+        left: Why leaving these would lie outside the data, so that it has no number; empty if it would not.
     """
     beyond, more = outside(found.warnings)
+    if left and found.unchanged is not None:
+        found = replace(found, unchanged=None, net_gain=None)
+        more = [*more, f"leaving the present values has no number: {outside(left)[0]}"]
     withheld = f"refused: {found.refused}" if found.refused else beyond
     baseline = None if unknown else _numbers(found.baseline)
     others = [text for text in found.warnings if not text.startswith((*OUTSIDE, "predicted no better"))]
@@ -55,6 +63,9 @@ def answer(found: WhatIf, unknown: Sequence[str], present: Mapping[str, float]) 
         "also": beyond if found.refused else "",
         "estimate": None if withheld else _numbers(found.estimate),
         "baseline": baseline,
+        "unchanged": None if withheld else _numbers(found.unchanged),
+        "cost": found.cost,
+        "net_gain": None if withheld or unknown else _numbers(found.net_gain),
         "sentence": withheld or _sentence(found, baseline, present),
         "warnings": list(dict.fromkeys([*more, *others])),
         "against": "" if withheld or not found.against else f"The method would not set this: {found.against}",
@@ -62,28 +73,32 @@ def answer(found: WhatIf, unknown: Sequence[str], present: Mapping[str, float]) 
     }
 
 
-def decision_answer(decision: Decision, present: Mapping[str, float]) -> dict[str, Any]:
+def decision_answer(
+    decision: Decision, present: Mapping[str, float], codings: Mapping[str, Coding] | None = None
+) -> dict[str, Any]:
     """What the page shows of a decision of the method: headline and sentences, in the words of a report.
 
     Args:
         decision: The decision.
         present: The present values of actions in the case.
+        codings: What texts are as numbers; None for none.
     """
-    plain = decision.to_dict() | {"present": dict(present)}
+    setting = decision.to_dict()["alteration"]
+    plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
     beyond, more = outside(decision.warnings)
-    said = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(plain)
+    sentences = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(plain)
     if decision.alteration is None and decision.reason:
-        said.append(f"Why: {decision.reason}.")
+        sentences.append(f"Why: {decision.reason}.")
     others = [*more, *(text for text in decision.warnings if not text.startswith(OUTSIDE))]
     overturned = None if beyond or decision.sensitivity is None else decision.sensitivity.sentence()
     if overturned:
-        said.append(f"{overturned[0].upper()}{overturned[1:]}.")
+        sentences.append(f"{overturned[0].upper()}{overturned[1:]}.")
     return {
         "status": decision.status,
         "headline": headline(plain),
-        "said": said,
+        "said": sentences,
         "warnings": others,
-        "setting": plain["alteration"],
+        "setting": setting,
         "outside": bool(beyond),
     }
 
@@ -92,15 +107,16 @@ def _numbers(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else estimate.to_dict()
 
 
-def _sentence(found: WhatIf, baseline: Mapping[str, Any] | None, present: Mapping[str, float]) -> str:
+def _sentence(found: WhatIf, baseline: Mapping[str, Any] | None, present: Mapping[str, Any]) -> str:
     """The claim in a sentence, with that of the present values and of no action if there is one."""
     one = found.estimate
     before = "" if baseline is None else f", {baseline['point']:.3f} with no action"
     if found.unchanged is not None:
-        left = " and ".join(f"{name} left at {shown(present[name])}" for name in found.alteration)
+        left = " and ".join(f"{name} left at {shown(present[name])}" for name in found.setting)
         usual = "" if baseline is None else f"; what is usual in such a case has {baseline['point']:.3f}"
         before = f", {found.unchanged.point:.3f} with {left}{usual}"
     return (
-        f"With {settings(found.alteration, 'at')}, the estimated {one.of} is {one.point:.3f} "
+        f"With {settings(found.setting, 'at')}, the estimated {one.of} is {one.point:.3f} "
         f"({100 * float(one.level or 0):g}% interval {one.lower:.3f} to {one.upper:.3f}){before}."
+        + (f" It {found.costs()}." if found.cost is not None else "")
     )

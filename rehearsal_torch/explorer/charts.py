@@ -14,16 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import in_indicators
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.evaluation.claim_curves import EACH, MOST, POINTS, bins
+from rehearsal_torch.evaluation.claim_curves import places as places_of
 from rehearsal_torch.reporting.page.question import weighted_sum
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
-from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 from rehearsal_torch.verbs.what_if import WhatIf, what_ifs
-
-# Points of all curves together, points of one of them, and actions that have one.
-POINTS, EACH, MOST = 66, 33, 12
-BINS, FEWEST = 12, 5
 
 
 def curves(
@@ -34,55 +32,33 @@ def curves(
     Args:
         model: The fitted method.
         case: The case, with its bounds.
-        setting: Values for all variables of a candidate set.
+        setting: Values for all variables of a candidate set; of classes their places.
         withheld: Says of a claim whether its number is withheld.
 
     Returns:
         Name, places ``at``, ``point``, ``lower`` and ``upper`` (None where withheld), whether only
-        ``levels`` may be set, and the observations in ``bins``.
+        ``levels`` may be set, the ``texts`` of the codes 0, 1, ... if there are some, and the observations in
+        ``bins``.
     """
-    names = list(setting)[:MOST]
+    names, coded = list(setting)[:MOST], model.task.coded
+    levelled = {*case.levels, *(each.name for each in case.codings if each.reference is not None)}
     count = max(5, min(EACH, POINTS // len(names)))
-    places = {name: _places(case, name, count) for name in names}
-    asked = [{**setting, name: value} for name in names for value in places[name]]
+    places = {name: places_of(case, name, count) for name in names}
+    asked = [
+        in_indicators({**setting, name: value}, case.codings) for name in names for value in places[name]
+    ]
     found = iter(what_ifs(model, case, asked))
     return [
         {
             "name": name,
             "at": places[name],
-            "levels": name in case.levels,
+            "levels": name in levelled,
+            "texts": list(coded[name].levels) if name in coded else None,
             **_ends([next(found) for _ in places[name]], withheld),
-            "bins": bins(model.surrogate, name, *case.feasible[name]),
+            "bins": bins(model.surrogate, case, name),
         }
         for name in names
     ]
-
-
-def bins(surrogate: RehearsalSurrogate, name: str, lower: float, upper: float) -> dict[str, Any] | None:
-    """How many of the observations lie where, within a range; None if the model holds no rows.
-
-    Args:
-        surrogate: The fitted model, which keeps at most 2000 evenly spaced rows.
-        name: An action.
-        lower: The lower end of the range.
-        upper: The upper end.
-
-    Returns:
-        Edges, and counts: None for 1 to 4 rows.
-    """
-    overlap = surrogate.overlap
-    if not overlap.known or not lower < upper:
-        return None
-    place = overlap.names.index(name)
-    values = overlap.location[place] + overlap.scale[place] * overlap.rows[:, place]
-    inside = values[(values >= lower) & (values <= upper)].to("cpu", torch.float64)
-    edges = torch.linspace(lower, upper, BINS + 1, dtype=torch.float64)
-    counts = torch.histc(inside, BINS, lower, upper)
-    return {
-        "edges": edges.tolist(),
-        "counts": [int(each) if each == 0 or each >= FEWEST else None for each in counts],
-        "rows": len(values),
-    }
 
 
 def densities(
@@ -116,16 +92,6 @@ def densities(
             for place, bounds in enumerate(after.bounds(task.region))
         ],
     }
-
-
-def _places(case: RehearsalCase, name: str, count: int) -> list[float]:
-    """The values of an action at which its curve is asked."""
-    lower, upper = case.feasible[name]
-    levels = case.levels.get(name)
-    if levels is not None:
-        every = torch.linspace(0, len(levels) - 1, min(count, len(levels))).round().long().tolist()
-        return [float(levels[place]) for place in every]
-    return torch.linspace(lower, upper, count if lower < upper else 1, dtype=torch.float64).tolist()
 
 
 def _ends(found: Sequence[WhatIf], withheld: Any) -> dict[str, list[float | None]]:

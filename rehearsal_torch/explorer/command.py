@@ -23,6 +23,7 @@ NEEDED = ("fastapi", "uvicorn")
 OPTIONS = (
     Option("port", "the port; 0 takes a free one", "0"),
     Option("host", "the loopback address to listen on", "127.0.0.1"),
+    Option("method", "for a file of trials: the method that proposes", "excbo"),
     Option("open", "whether a browser is opened", "false", ("true", "false")),
 )
 
@@ -49,17 +50,7 @@ def read(arguments: Sequence[str]) -> tuple[Path, dict[str, str], int]:
         UserError: for an error in the arguments.
     """
     verb = Verb("explore", "", OPTIONS, lambda _: 0, "explore")
-    keys = {option.key for option in OPTIONS}
-    folders, options = list[Path](), list[str]()
-    for text in arguments:
-        key = text.partition("=")[0]
-        if key in keys or ("=" in text and key != "run" and not Path(text).exists()):
-            options.append(text)
-        elif text.startswith("-"):
-            raise UserError("expected a run folder or key=value", text, f"See {spoken('explore')} --help")
-        else:
-            folders.append(Path(text.removeprefix("run=")))
-    given = verb.read(options)
+    folders, given = verb.read_with_paths(arguments, "run")
     if len(folders) != 1:
         raise UserError(
             f"expected one run folder; got {len(folders)}",
@@ -81,29 +72,13 @@ def _run(arguments: Sequence[str]) -> int:
             "Type pip install 'rehearsal-torch[app]'",
         )
     from rehearsal_torch.explorer.loopback import listening
+    from rehearsal_torch.explorer.sessions import session_for
 
     listener = listening(given["host"], port)
     try:
-        return _served(_session(folder), listener, given)
+        return _served(session_for(folder, given["method"]), listener, given)
     finally:
         listener.close()
-
-
-def _session(folder: Path) -> "Session":
-    """What answers for a folder.
-
-    Raises:
-        UserError: if the folder cannot be explored.
-    """
-    from rehearsal_torch.explorer.recorded_model import opened
-    from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-
-    try:
-        session = RehearsalSession(opened(folder))
-        session.first_answer()
-    except ValueError as error:
-        raise UserError(str(error).rstrip("."), str(folder)) from error
-    return session
 
 
 def _served(session: "Session", listener: "socket.socket", given: Mapping[str, str]) -> int:
@@ -146,9 +121,9 @@ def _served(session: "Session", listener: "socket.socket", given: Mapping[str, s
 
 def _help() -> str:
     about = (
-        "Serves a page on this machine, on which the fitted method of a run is asked about cases and\n"
-        "actions: a run of rehearsal decide for a table of cases, or a model that was saved. Needs\n"
-        "pip install 'rehearsal-torch[app]'."
+        "Serves a page on this machine, on which the fitted method of a run is asked about cases,\n"
+        "episodes and actions, or a file of trials is continued. RUN is a run of rehearsal decide, a model\n"
+        "that was saved, or the file of rt.CausalOptimiser. Needs pip install 'rehearsal-torch[app]'."
     )
     options = Verb("explore", "", OPTIONS, lambda _: 0, "explore").help().splitlines()[4:]
     return "\n".join([about, "", f"Usage: {spoken('explore')} RUN [key=value ...]", "", *options])

@@ -1,8 +1,7 @@
 """The fitted method of a run folder, or of a saved model, with what was recorded about it.
 
 A run folder holds the checkpoint and the configuration of objective and search, and so all that answers need;
-the rows of its table are not read. As in every folder that may come from somebody else, only classes of this
-package are built (`cli.allowed`), and nothing is unpickled.
+the rows of its table are not read.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,14 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.build import plain
+from rehearsal_torch.cli.build import plain, pooled
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.run import method_of, suits
+from rehearsal_torch.data.codings.recorded import card_in_words
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded
-from rehearsal_torch.files.checkpoint_folders import checkpoint_in
-from rehearsal_torch.reporting.page.material import Material, finite, mapping, material
+from rehearsal_torch.explorer.run_material import checkpoint_of, existing, recorded, settings
+from rehearsal_torch.reporting.page.material import Material, finite, mapping
+from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.overturning import RecordedStrengths
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.verbs.configured import in_words
@@ -25,10 +26,7 @@ from rehearsal_torch.verbs.learn import NODES
 from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 from rehearsal_torch.verbs.saved_model import METHOD, load
 
-_ELSEWHERE = {
-    "look_back": "episodes: ask rt.look_back for one of them (docs/search.md)",
-    "optimise": "trials: ask rt.CausalOptimiser for the next one (docs/optimise.md)",
-}
+_ELSEWHERE = {"look_back": "episodes", "optimise": "trials"}
 
 
 @dataclass(frozen=True)
@@ -57,17 +55,7 @@ def opened(folder: str | Path) -> Opened:
             method cannot be built.
         ValueError: if checkpoint or files are damaged.
     """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise UserError(
-            "there is no such folder",
-            str(folder),
-            "Give the folder of a run, such as runs/own_problem/FOLDER",
-        )
-    if (folder / "sweep.json").is_file():
-        raise UserError(
-            "is the folder of a sweep", str(folder), f"Give the folder of one of its jobs: {folder}/*/"
-        )
+    folder = existing(folder)
     return _saved(folder) if (folder / METHOD).is_file() else _run(folder)
 
 
@@ -75,37 +63,24 @@ def _saved(folder: Path) -> Opened:
     found = load(folder)
     if not isinstance(found, RehearsalModel):
         raise UserError("card.yaml names no method.yaml, which is there", str(folder), "Save the model again")
-    card = mapping(found.card.get("data"))
+    card = card_in_words(mapping(found.card.get("data")))
     return Opened(found, Material(Recorded(folder, kind="rehearse"), card))
 
 
 def _run(folder: Path) -> Opened:
-    try:
-        of = material(folder)
-    except FileNotFoundError as error:
-        remedy = "Give the folder of a run, or of a model that was saved"
-        raise UserError(str(error), "", remedy) from None
+    of = recorded(folder)
     if of.run.kind != "rehearse":
         what = _ELSEWHERE.get(str(of.run.kind), "nothing that can be explored")
         raise UserError("holds no decisions for cases of a table", str(folder), f"It holds {what}")
-    if of.run.config.get("learn"):
-        raise UserError(
-            "is an online run, which fits again after every round: its checkpoint answers for no round",
-            str(folder),
-        )
-    config = {**of.run.config, "trusted": []}
-    missing = [name for name in ("objective", "search", "seed") if name not in config]
-    if missing:
-        raise UserError(
-            f"config.yaml has no {' and no '.join(missing)}", str(folder), "Restore the file from a copy"
-        )
-    whole = OmegaConf.create(config)
-    surrogate = load(_checkpoint(folder, of.run.config))
+    whole = OmegaConf.create(config := settings(of))
+    surrogate = load(checkpoint_of(folder, of.run.config))
     if not isinstance(surrogate, RehearsalSurrogate):
         raise UserError(
             f"expected the model of a rehearsal task; got a {type(surrogate).__name__}", str(folder)
         )
     with in_words():
+        if isinstance(surrogate, ImputedSurrogate):
+            pooled(whole, len(surrogate.each))
         method = method_of(whole)
         suits(method, surrogate)
     held = plain(whole)
@@ -119,21 +94,6 @@ def _run(folder: Path) -> Opened:
         lambda: {"data": of.card},
     )
     return Opened(model, of, tuple(_notes(of.run.config)))
-
-
-def _checkpoint(folder: Path, config: Mapping[str, Any]) -> Path:
-    """The checkpoint of a run: its own, or the one that it was given.
-
-    Raises:
-        UserError: if it has none.
-    """
-    given = config.get("checkpoint")
-    for place in (folder, *([Path(given)] if isinstance(given, str) else [])):
-        found = checkpoint_in(place)
-        if found is not None:
-            return found
-    elsewhere = f"; it decided with {given}, which is not there" if isinstance(given, str) else ""
-    raise UserError(f"holds no checkpoint{elsewhere}", str(folder), "Run it again in another folder")
 
 
 def _strengths(decisions: Sequence[Decided]) -> dict[tuple[str, ...], Mapping[str, float] | None]:

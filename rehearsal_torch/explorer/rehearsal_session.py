@@ -4,28 +4,38 @@ One question is answered at a time, since a method draws from torch's random sta
 kept.
 """
 
-import math
 from collections.abc import Mapping
-from threading import Lock
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.explorer.answers import OUTSIDE, answer, decision_answer
+from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
+from rehearsal_torch.data.codings.texts import in_line
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.explorer.answers import answer, decision_answer
 from rehearsal_torch.explorer.charts import curves, densities
+from rehearsal_torch.explorer.controls import asked, offered, usual
 from rehearsal_torch.explorer.recorded_model import Opened
+from rehearsal_torch.explorer.turns import Turns
 from rehearsal_torch.files.schema import LARGEST
+from rehearsal_torch.objectives.guard import OUTSIDE
+from rehearsal_torch.objectives.present_values import kept
 from rehearsal_torch.reporting.page.assumptions import ALTERATIONS
 from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.grouped import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping
 from rehearsal_torch.reporting.page.question import of_alterations
+from rehearsal_torch.surrogates.overlap import ROUNDING
 from rehearsal_torch.verbs.configured import decisions, in_words, undisturbed
 from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.model_card import LIMITS, intended_use
 from rehearsal_torch.verbs.new_cases import NewCases
 from rehearsal_torch.verbs.what_if import WhatIf, what_if
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 # The cases of a run that the page offers.
 CASES = 200
@@ -38,10 +48,21 @@ class RehearsalSession:
         found: The method and what its folder says.
     """
 
+    page = "explorer.html"
+
     def __init__(self, found: Opened) -> None:
         self.model, self.material, self.notes = found.model, found.material, found.notes
-        self.recorded = self.material.run.decisions[:CASES]
-        self._one_at_a_time = Lock()
+        self._words = self.model.task.worded
+        # The page sends and gets codes; what it says has the texts.
+        coded = self.model.task.coded
+        self.recorded = [in_line(one, coded) for one in self.material.run.decisions[:CASES]]
+        self._turns = Turns()
+
+    def add_routes(self, app: "FastAPI") -> None:
+        """Adds its questions to a server."""
+        from rehearsal_torch.explorer.rehearsal_routes import add_routes
+
+        add_routes(app, self)
 
     def describe(self) -> dict[str, Any]:
         """What the page shows before anything is asked: question, variables, cases and cautions."""
@@ -66,23 +87,17 @@ class RehearsalSession:
             "assumptions": list(ALTERATIONS),
             "limits": list(LIMITS),
             "cautions": [*self.notes, *of_the_run(self.material)],
-            "context": [{"name": name, "range": ranges.get(name)} for name in task.context],
-            "usual": {name: _short(means[name]) for name in task.context if name in means},
-            "sets": [list(names) for names in task.candidates],
-            "actions": {
-                name: {
-                    "bounds": list(bounds),
-                    "levels": list(task.box.levels[name]) if name in task.box.levels else None,
-                    "range": ranges.get(name),
-                }
-                for name, bounds in task.box.bounds().items()
-            },
+            "context": asked(task, ranges),
+            "usual": usual(task, means),
+            "sets": [list(task.variables(names)) for names in task.candidates],
+            "actions": offered(task, ranges),
             "cases": [
                 {
                     "name": name_of(one),
                     "given": self._given(one),
                     "bounds": self._bounds(one),
-                    "set": mapping(one.get("alteration")) or None,
+                    "present": in_places(self._present(one), task.codings),
+                    "set": in_places(mapping(one.get("alteration")), task.codings) or None,
                 }
                 for one in self.recorded
             ],
@@ -97,14 +112,19 @@ class RehearsalSession:
         """
         told = self.describe()
         whole = [
-            place for place, one in enumerate(told["cases"]) if len(one["given"]) == len(told["context"])
+            place
+            for place, one in enumerate(told["cases"])
+            if len(one["given"]) == len(self.model.task.context)
         ]
         case = whole[0] if whole else None
         given = told["usual"] if case is None else told["cases"][case]["given"]
-        if len(given) < len(told["context"]):
+        if len(given) < len(self.model.task.context):
             return
         one = self._problem(case, given).case(0)
-        setting = {name: one.levels.get(name, one.feasible[name])[0] for name in told["sets"][0]}
+        setting = {
+            name: one.levels.get(name, one.feasible[name])[0] for name in self.model.task.candidates[0]
+        }
+        setting = in_places(setting, one.codings)
         self.what_if(case, given, setting)
 
     def what_if(self, case: int | None, given: Mapping[str, float], setting: Mapping[str, float]) -> Any:
@@ -113,41 +133,72 @@ class RehearsalSession:
         Args:
             case: The number of a recorded case, whose own bounds apply; None for the task's.
             given: The context, complete.
-            setting: Values for all variables of a candidate set.
+            setting: Values for all variables of a candidate set; of classes their places.
 
         Raises:
             RequestError: if the case or the setting cannot be used.
         """
         problem = self._problem(case, given)
-        with self._one_at_a_time, in_words(), undisturbed():
-            one = problem.case(0)
-            return answer(what_if(self.model, one, setting), self._unknown(problem.given[0]), one.present)
+        with self._turns.turn(), in_words(), undisturbed():
+            one, unknown = problem.case(0), self._unknown(problem.given[0])
+            found = what_if(self.model, one, self._indicated(setting))
+            left = self._left(one, tuple(found.alteration))
+            return self._placed(answer(found, unknown, self._words(one.present), left))
 
     def charts(self, case: int | None, given: Mapping[str, float], setting: Mapping[str, float]) -> Any:
         """The curves of a setting, and the outcomes beside the region (`charts`); see `what_if`."""
         problem = self._problem(case, given)
         one, unknown = problem.case(0), self._unknown(problem.given[0])
-        with self._one_at_a_time, in_words(), undisturbed():
-            found = what_if(self.model, one, setting)
-            shown = answer(found, unknown, one.present)
+        with self._turns.turn(), in_words(), undisturbed():
+            found = what_if(self.model, one, self._indicated(setting))
+            shown = answer(found, unknown, self._words(one.present))
             # In the order of the candidate set, as everything else.
-            setting = found.alteration
+            values = found.alteration
             return {
                 "baseline": shown["baseline"],
-                "curves": curves(self.model, one, setting, _withheld),
-                "outcomes": None if shown["withheld"] else densities(self.model, one, setting, not unknown),
+                "present": in_places(one.present, one.codings),
+                "curves": curves(self.model, one, in_places(values, one.codings), _withheld),
+                "outcomes": None if shown["withheld"] else densities(self.model, one, values, not unknown),
                 "withheld": bool(shown["withheld"]),
             }
 
     def recommend(self, case: int | None, given: Mapping[str, float]) -> Any:
         """What the method decides in a case (`answers.decision_answer`); see `what_if`."""
         problem = self._problem(case, given)
-        with self._one_at_a_time, in_words(), undisturbed():
+        with self._turns.turn(), in_words(), undisturbed():
             (made,) = decisions(
                 problem, self.model.surrogate, self.model.method, self.model.seed,
                 overturning=self.model.overturning,
             )  # fmt: skip
-        return decision_answer(made, problem.present[0])
+        return self._placed(decision_answer(made, problem.present[0], self.model.task.coded))
+
+    def _placed(self, shown: dict[str, Any]) -> dict[str, Any]:
+        """An answer whose setting has the places of classes."""
+        return shown | {"setting": shown["setting"] and in_places(shown["setting"], self.model.task.codings)}
+
+    def _indicated(self, setting: Mapping[str, float]) -> dict[str, Any]:
+        """A setting with indicators in place of the places of classes.
+
+        Raises:
+            RequestError: if a number is the place of no class.
+        """
+        try:
+            return in_indicators(setting, self.model.task.codings)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+
+    def _left(self, one: RehearsalCase, names: tuple[str, ...]) -> list[str]:
+        """Why leaving the present values of variables would lie outside the data; empty if it would not."""
+        overlap, task = self.model.surrogate.overlap, self.model.task
+        now = kept(one, names)
+        if now is None or not overlap.fitted or not overlap.known:
+            return []
+        found = overlap.outside(names, now.values.tolist())
+        if not found and names in task.candidates:
+            far = float(overlap.distance(names, task.given([one]), now.values.unsqueeze(0))[0])
+            if far > overlap.limit(names) + ROUNDING:
+                return [f"support: the 5th nearest observation is {far:.2f} standard deviations away"]
+        return found
 
     def _fitted(self) -> str:
         """What the method was fitted to, in a sentence; empty if the card does not say."""
@@ -175,10 +226,27 @@ class RehearsalSession:
         large = [name for name, value in given.items() if not abs(value) <= LARGEST]
         if large:
             raise RequestError(f"{large[0]}: expected a number of at most {LARGEST:g} in size")
+        odd = [
+            each
+            for each in task.codings
+            if set(each.columns) <= set(given) and each.text([given[name] for name in each.columns]) is None
+        ]
+        if odd:
+            raise RequestError(f"{odd[0].name}: expected one of {', '.join(odd[0].levels)}")
         row = torch.tensor([[float(given[name]) for name in task.context]], dtype=torch.float64)
         bounds = {} if case is None else self._bounds(self.recorded[case])
         present = {} if case is None else self._present(self.recorded[case])
-        return NewCases(task, row.reshape(1, len(task.context)), ("the case",), (present,), _pairs(bounds))
+        stated = {} if case is None else self._unit_costs(self.recorded[case])
+        if any(each.column and name not in stated for name, each in task.costs.items()):
+            # Costs that each case states are not known of a case that somebody makes up.
+            task = replace(task, costs={}, worth=None)
+        given_row = row.reshape(1, len(task.context))
+        return NewCases(task, given_row, ("the case",), (present,), _pairs(bounds), (stated,))
+
+    def _unit_costs(self, one: Mapping[str, Any]) -> dict[str, float]:
+        """The costs per unit that a recorded case states."""
+        stated = {name: finite(value) for name, value in mapping(one.get("costs")).items()}
+        return {name: value for name, value in stated.items() if value is not None and value >= 0}
 
     def _present(self, one: Mapping[str, Any]) -> dict[str, float]:
         """The present values of actions that a recorded case states."""
@@ -220,8 +288,3 @@ def _withheld(found: WhatIf) -> bool:
 
 def _pairs(bounds: Mapping[str, list[float]]) -> dict[str, tuple[float, float]]:
     return {name: (low, high) for name, (low, high) in bounds.items()}
-
-
-def _short(value: float) -> float:
-    """A number with three significant digits, as a first value to change."""
-    return float(f"{value:.3g}") if math.isfinite(value) else 0.0

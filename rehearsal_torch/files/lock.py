@@ -2,7 +2,8 @@
 
 The operating system holds the lock and releases it when the process ends, even if it is killed; a lock file
 left behind by a dead process blocks nobody. A note beside the lock names the process that holds it, for the
-error message of a second process; lock and note are removed on release.
+error message of a second process; lock and note are removed on release. What a killed process left half
+written, in the locked folder or beside the locked file, is removed when the lock is taken.
 """
 
 import json
@@ -14,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rehearsal_torch.files.plain import PlainFileError, read_json
-from rehearsal_torch.files.writing import make_folder, write_text
+from rehearsal_torch.files.writing import make_folder, remove_unfinished, write_text
 
 LOCK = ".rehearsal-lock"
 
@@ -52,6 +53,7 @@ def locked(path: str | Path) -> Iterator[None]:
     except Timeout as error:
         raise InUseError(f"{target} is in use {_holder(note)}: wait until it has ended, or end it") from error
     try:
+        remove_unfinished(lock.parent, _concerned(target, lock))
         since = datetime.now().astimezone().isoformat(timespec="seconds")
         write_text(note, json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since}) + "\n")
         yield
@@ -73,6 +75,16 @@ def lock_of(path: str | Path) -> Path:
         if target.is_file() or (target.suffix and not target.is_dir())
         else target / LOCK
     )
+
+
+def _concerned(target: Path, lock: Path) -> set[str]:
+    """The names of what is written under a lock: the locked file, or what lies directly in the locked folder
+    and has no lock of its own, and the note.
+    """
+    if lock.parent != target:
+        return {target.name, f"{lock.name}.json"}
+    unfinished = {path.name[1:].rsplit(".", 2)[0] for path in target.glob(".*.*.*")}
+    return {name for name in unfinished if not (target / f".{name}{LOCK}").exists()}
 
 
 def _holder(note: Path) -> str:

@@ -6,7 +6,10 @@ Source: ours.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 RENAMED_FIELDS = {
     "score.brier_untouched": "score.brier_no_action",
@@ -88,6 +91,19 @@ def renamed_state(kind: type) -> dict[str, str]:
         package, _, module = each.__module__.partition(".")
         if package == __name__.partition(".")[0]:
             found = RENAMED_STATE.get(f"{module}.{each.__qualname__}", {}) | found
+    return found
+
+
+def current_state(module: "nn.Module", state: "Mapping[str, Tensor]") -> "dict[str, Tensor]":
+    """The tensors of a state under their current names; those that the module knows stay as they are."""
+    known, found = module.state_dict(), dict(state)
+    for path, part in module.named_modules():
+        begin = f"{path}." if path else ""
+        for old, new in renamed_state(type(part)).items():
+            for name in [name for name in found if name not in known]:
+                current = begin + new + name.removeprefix(begin + old)
+                if f"{name}.".startswith(f"{begin}{old}.") and current not in found:
+                    found[current] = found.pop(name)
     return found
 
 

@@ -2,11 +2,22 @@
 
 The new content is written to a temporary file beside the target, flushed to disk, and renamed over it:
 readers see the old file or the new one, and a full disk, a kill or a crash leaves the old one unchanged.
+
+Errors name the file, also where the operating system does not: a full disk is noticed while bytes are
+written. Only a process that is killed leaves its temporary file behind. The next one that holds the lock
+removes it (`remove_unfinished`).
 """
 
 import errno
 import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+# What a process with some number writes beside a file or a folder: its new content, and its old one.
+_BESIDE = re.compile(r"\.(?P<name>.+)\.\d+\.(?P<kind>part|old)")
 
 
 def write_text(path: str | Path, text: str) -> Path:
@@ -48,7 +59,7 @@ def write_bytes(path: str | Path, content: bytes) -> Path:
     make_folder(file.parent)
     beside = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        with beside.open("wb") as stream:
+        with _naming(file), beside.open("wb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -57,3 +68,73 @@ def write_bytes(path: str | Path, content: bytes) -> Path:
         beside.unlink(missing_ok=True)
         raise
     return file
+
+
+@contextmanager
+def appending(path: str | Path) -> Iterator[Callable[[str], None]]:
+    """Appends text to a UTF-8 file that grows, such as lines of a record.
+
+    Args:
+        path: The file; created if missing.
+
+    Yields:
+        A function that appends a text and hands it to the operating system before it returns.
+
+    Raises:
+        OSError: if it cannot be written; the last text may then be there in part.
+    """
+    file = Path(path)
+    stream = file.open("a", encoding="utf-8", newline="\n")
+
+    def append(text: str) -> None:
+        with _naming(file):
+            stream.write(text)
+            stream.flush()
+
+    try:
+        yield append
+    except BaseException:
+        # What could not be written is tried again on closing; the first error is the one to report.
+        with suppress(OSError):
+            stream.close()
+        raise
+    with _naming(file):
+        stream.close()
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Names the file in errors of the operating system that name none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(file)
+        raise
+
+
+def remove_unfinished(folder: str | Path, names: Collection[str] | None = None) -> None:
+    """Removes what killed processes left beside the files of a folder, its subfolders excluded.
+
+    A folder that was moved aside to be replaced is moved back if nothing has taken its place. To be called
+    while no other process writes these files.
+
+    Args:
+        folder: The folder; one that is missing holds nothing.
+        names: The files and folders concerned; None for all.
+
+    Raises:
+        OSError: if something cannot be removed.
+    """
+    place = Path(folder)
+    for path in sorted(place.iterdir()) if place.is_dir() else ():
+        found = _BESIDE.fullmatch(path.name)
+        if found is None or (names is not None and found["name"] not in names):
+            continue
+        target = place / found["name"]
+        if found["kind"] == "old" and not target.exists():
+            path.rename(target)
+        elif path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -113,7 +113,7 @@ def adjustment(
     bridges = [
         name
         for name in graph.names
-        if name in after and name not in outside and _spoils(graph, name, altered, outcomes)
+        if name in after and name not in outside and _spoils(graph, cut, name, altered, outcomes)
     ]
     if bridges and not sequential:
         reasons.append(
@@ -159,13 +159,15 @@ def adjustment(
     return Adjustment(before, between, first, tuple(reasons))
 
 
-def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
+def _spoils(
+    graph: RehearsalGraph, cut: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]
+) -> bool:
     """Whether a consequence of one alteration leads to another altered variable and, not through altered
-    ones, to the outcome.
+    ones, to the outcome; `cut` is the graph in which all of them are set.
     """
-    to_later = any(later in graph.descendants([name]) for later in altered)
-    past = graph.altered(altered).descendants([name])
-    return to_later and any(outcome in past for outcome in outcomes)
+    if graph.descendants([name]).isdisjoint(altered):
+        return False
+    return not cut.descendants([name]).isdisjoint(outcomes)
 
 
 def _separated(

@@ -23,8 +23,9 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Solved, Trained
-from rehearsal_torch.estimators.action_effects import ActionEffects
+from rehearsal_torch.data.part import Examples, Solved, Trained
+from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.estimators.action_effects import ROWS, ActionEffects
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
@@ -109,12 +110,35 @@ class SparseEffects(nn.Module, TransitionMechanism):
         """The networks without doses, then the effects, from their residuals in float64."""
         self.effects.clear()
         yield self.blind, (self.unseen(parents), values)
+        yield self.effects, self._all_unexplained(deepcopy(self.blind).to(torch.float64), parents, values)
+
+    def parts_of_blocks(
+        self, blocks: Blocks[Examples]
+    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
+        """The parts as `parts` has them, for parents and values in blocks."""
+        self.effects.clear()
+        yield self.blind, blocks.map(lambda _, block: (self.unseen(block[0]), block[1]))
+        exact = deepcopy(self.blind).to(torch.float64)
+        yield self.effects, blocks.map(lambda _, block: self._all_unexplained(exact, *block))
+
+    def _all_unexplained(self, exact: LocationScale, parents: Tensor, values: Tensor) -> Examples:
+        # In blocks: the hidden units of all rows would take more memory than anything else of a fit.
+        widths = (parents.shape[-1] - self.doses, self.doses, self.outputs, self.outputs)
+        whole = tuple(
+            torch.empty(len(parents), width, dtype=torch.float64, device=parents.device) for width in widths
+        )
+        for begin in range(0, len(parents), ROWS):
+            here = slice(begin, begin + ROWS)
+            for each, rows in zip(whole, self._unexplained(exact, parents[here], values[here]), strict=True):
+                each[here] = rows
+        return whole
+
+    @torch.no_grad()
+    def _unexplained(self, exact: LocationScale, parents: Tensor, values: Tensor) -> Examples:
+        """What the effects are fitted to: features, doses, residuals of the networks `exact`, and scales."""
         features = self.unseen(parents).to(torch.float64)
-        with torch.no_grad():
-            exact = deepcopy(self.blind).to(torch.float64)
-            location, scale = exact.moments(features)
-        residuals = values.to(torch.float64) - location
-        yield self.effects, (features, self.shares(parents).to(torch.float64), residuals, scale)
+        location, scale = exact.moments(features)
+        return features, self.shares(parents).to(torch.float64), values.to(torch.float64) - location, scale
 
     def lipschitz(self, noise: Tensor) -> Tensor:
         """K = L_h + |M| + L_phi max_i |u_i|, (..., c) -> (...), where |M| bounds |M_a| for all doses: the sum

@@ -12,7 +12,9 @@ The value of a method in half j is the mean over cases of the panel's estimate f
     v_mj = mean_i sum_q alpha_q c_qj(a_mi; x_i),
 
 c_qj what method q, fitted to the rows that did not choose, says of P(desired) after the action, and without
-one where the decision sets nothing. The weights alpha are those of the held-out predictions
+one where the decision sets nothing. Where the task has costs and a worth, decisions are those with the
+largest net value, and c is less the cost in units of the worth; changes count from the usual values of the
+actions, since what rows did is no present value. The weights alpha are those of the held-out predictions
 (`method_choice.panel`): a method that predicts badly hardly judges, and no method is its own judge alone.
 
 So v measures what models of other rows think of the decisions of a method fitted to half the rows. It is no
@@ -43,8 +45,10 @@ from rehearsal_torch.method_choice.candidate import Candidate, Limits
 from rehearsal_torch.method_choice.panel import panel_weights
 from rehearsal_torch.method_choice.row_weights import row_weights
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
+from rehearsal_torch.objectives.net_value import paid
 from rehearsal_torch.objectives.objective import AlterationObjective
-from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases
+from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
+from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.seeding import generator, round_seed
 from rehearsal_torch.spaces.box import Alteration
@@ -72,6 +76,7 @@ class Compared:
         units: The number of each row's unit, (n,) long.
         cases: The number of cases in each half.
         seconds: The duration of all fits and decisions of each method.
+        worth: What a desired outcome is worth, where values are less the costs of decisions; else None.
     """
 
     methods: tuple[str, ...]
@@ -87,6 +92,7 @@ class Compared:
     units: Tensor
     cases: int
     seconds: Mapping[str, float]
+    worth: float | None = None
 
 
 def compared(
@@ -224,6 +230,7 @@ class _Work:
             torch.arange(count) if units is None else torch.tensor([places[unit] for unit in units]),
             min(self.limits.cases, count // 2),
             self.seconds,
+            self.task.worth if weighed(self.task) else None,
         )
 
     def _keep(self, models: Mapping[str, Any]) -> None:
@@ -276,7 +283,7 @@ class _Work:
         stream = generator(round_seed(self.seed, f"choose a method, cases {repeat} {one}"))
         count = min(self.limits.cases, len(self.table) // 2)
         places = halves[other][torch.randperm(len(halves[other]), generator=stream)[:count]]
-        cases = row_cases(self.table, self.task, places)
+        cases = row_cases(self.table, self.task, places, weighed(self.task))
         made = {}
         for each in self.candidates:
             with self._timed(each.name, f"decide {repeat} {one}"):
@@ -287,7 +294,9 @@ class _Work:
                 objective = self._objective(each.name, models[each.name][other], cases)
                 for chooser, decisions in made.items():
                     points, untouched = _points(objective, decisions)
-                    judged[chooser, each.name] = float(points.where(points.isfinite(), untouched).mean())
+                    shares = [paid(case, one) for case, one in zip(cases, decisions, strict=True)]
+                    values = points.where(points.isfinite(), untouched) - torch.tensor(shares).double()
+                    judged[chooser, each.name] = float(values.mean())
                     baselines[each.name] = float(untouched.mean())
         self.judged.append(judged)
         self.baselines.append(baselines)
@@ -300,7 +309,7 @@ class _Work:
         found: list[Decision] = []
         for batch in in_batches(cases, search.batch_size if isinstance(search, BatchSearch) else 1):
             objective = self._objective(candidate.name, model, batch)
-            made = search.batch_search(objective) if isinstance(search, BatchSearch) else [search(objective)]
+            made = decided(search, objective) if isinstance(search, BatchSearch) else [search(objective)]
             found += objective.guarded(made, search.declines)
         return found
 

@@ -15,6 +15,11 @@ d_j = sum_q alpha_q d_jq,
 The J halves of different splits share rows, so that var / J alone would be too small; the second term is what
 the judges disagree on. For a difference of Brier scores it is that of a weighted mean over units.
 
+The interval of a gain over doing nothing is that of Student's t with J - 1 degrees of freedom, as the
+variance is that of J halves. Both are judged in the same cases of the same halves, by the same judges.
+
+Where costs are weighed, values are net values, in the unit of the costs: v P(desired) less the cost.
+
 The largest of several uncertain values is too large by chance. With m_j the best method of half j and m* the
 chosen one, its value is too large by about
 
@@ -31,12 +36,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from scipy.stats import t as student
 from torch import Tensor
 
 from rehearsal_torch.method_choice.comparison import Compared
 from rehearsal_torch.method_choice.simplicity import place
 
 NOTHING = "none"
+LEVEL = 0.95
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class Standing:
         value: Mean value of its decisions.
         gain: Its value minus that of doing nothing.
         gain_error: Standard error of the gain.
+        gain_lower: The lower end of the 95 % interval of the gain.
+        gain_upper: Its upper end.
         behind: The best value minus its own.
         behind_error: Standard error of that difference.
         brier: Brier score of held-out predictions at the actions that rows had.
@@ -70,6 +79,8 @@ class Standing:
     value: float = math.nan
     gain: float = math.nan
     gain_error: float = math.nan
+    gain_lower: float = math.nan
+    gain_upper: float = math.nan
     behind: float = math.nan
     behind_error: float = math.nan
     brier: float = math.nan
@@ -100,6 +111,7 @@ class Choice:
         of: The number of rows that there are.
         cases: The number of cases in each half.
         halves: J, the number of halves.
+        worth: What a desired outcome is worth, where values are net values; else None.
     """
 
     chosen: str
@@ -110,6 +122,7 @@ class Choice:
     of: int
     cases: int
     halves: int
+    worth: float | None = None
 
     def standing(self, method: str) -> Standing:
         """The row of a method."""
@@ -136,7 +149,7 @@ def chosen(
         ValueError: if it may not, and every method predicts worse than a constant.
     """
     names = (NOTHING, *found.methods)
-    judged = torch.cat([found.nothing[None], found.values])
+    judged = torch.cat([found.nothing[None], found.values]) * (found.worth or 1.0)
     values = judged @ found.panel
     means = values.mean(1)
     scores = _scores(found)
@@ -158,6 +171,8 @@ def chosen(
     standings = []
     for row, name in enumerate(names):
         brier, context, constant, worse, error = scores[row - 1] if row else (math.nan,) * 5
+        gain, doubt = float(means[row] - means[0]), value_error(judged[row] - judged[0], found.panel)
+        half = float(student.ppf((1 + LEVEL) / 2, values.shape[1] - 1)) * doubt if row else math.nan
         standings.append(
             Standing(
                 name,
@@ -165,8 +180,10 @@ def chosen(
                 compared=True,
                 reason=reasons[name],
                 value=float(means[row]),
-                gain=float(means[row] - means[0]),
-                gain_error=value_error(judged[row] - judged[0], found.panel),
+                gain=gain,
+                gain_error=doubt,
+                gain_lower=gain - half,
+                gain_upper=gain + half,
                 behind=float(means[best] - means[row]),
                 behind_error=behind[row],
                 brier=brier,
@@ -189,6 +206,7 @@ def chosen(
         of,
         found.cases,
         values.shape[1],
+        found.worth,
     )
 
 

@@ -25,7 +25,7 @@ NOT_COMPARED = {
     "cme_nystrom": "it repeats a publication; cme is the same estimator with settings from the rows",
     "cme_fourier": "it repeats a publication; cme is the same estimator with settings from the rows",
     "grad_rh": "it trains networks, which takes minutes for each fit",
-    "micns": "it looks for the cheapest alteration, and has costs to be weighed (objective.weights)",
+    "micns": "it looks for the cheapest alteration, and has costs to be weighed (+objective.weights)",
     "micns_online": "it is for online runs, whose world drifts",
     "qwz23": "it looks for the most informative alteration, for runs that learn from each answer",
     "qwz23_online": "it is for online runs, which learn from each answer",

@@ -13,6 +13,12 @@ MEANING = (
     "mean estimated probability of a desired outcome, each method's models weighted by how well they predict "
     "held-out rows. It is no outcome of these decisions, which no table has."
 )
+NET_MEANING = (
+    "A net value is what models of other rows think of the decisions of a method fitted to half of the rows, "
+    "each method's models weighted by how well they predict held-out rows: the mean of worth times the "
+    "estimated probability of a desired outcome, less the cost of the decision from the usual values of the "
+    "actions. It is no outcome of these decisions, which no table has."
+)
 NUMBERS = tuple(
     each.name
     for each in fields(Standing)
@@ -23,32 +29,49 @@ NUMBERS = tuple(
 def sentence(choice: Choice) -> str:
     """What was taken, and why, in one sentence."""
     one, best = choice.standing(choice.chosen), choice.standing(choice.best)
-    nothing = choice.standing(NOTHING)
+    nothing, value = choice.standing(NOTHING), "value" if choice.worth is None else "net value"
+    least, error = _said(choice, nothing.value), _said(choice, one.behind_error)
+    own, most = _said(choice, one.value), _said(choice, best.value)
     if choice.chosen == NOTHING and choice.best == NOTHING:
-        return (
-            f"auto took none: no method's decisions are worth more than doing nothing ({nothing.value:.3f})"
-        )
+        more = "worth more" if choice.worth is None else "worth more, less their costs,"
+        return f"auto took none: no method's decisions are {more} than doing nothing ({least})"
     if choice.chosen == NOTHING:
         return (
-            f"auto took none: the value of doing nothing, {nothing.value:.3f}, lies within one standard "
-            f"error ({one.behind_error:.3f}) of the best, {choice.best} {best.value:.3f}, so that no method "
-            "is told apart from doing nothing"
+            f"auto took none: the {value} of doing nothing, {least}, lies within one standard error "
+            f"({error}) of the best, {choice.best} {most}, so that no method is told apart from doing nothing"
         )
-    beside = f"doing nothing {nothing.value:.3f}"
+    beside = f"doing nothing {least}"
     if choice.chosen == choice.best:
         return (
-            f"auto took {choice.chosen}: its value {one.value:.3f} is the best, and no simpler method lies "
-            f"within one standard error of it ({beside})"
+            f"auto took {choice.chosen}: its {value} {own} is the best, and no simpler method lies within "
+            f"one standard error of it ({beside})"
         )
     return (
-        f"auto took {choice.chosen}: its value {one.value:.3f} lies within one standard error "
-        f"({one.behind_error:.3f}) of the best, {choice.best} {best.value:.3f}, and it is simpler ({beside})"
+        f"auto took {choice.chosen}: its {value} {own} lies within one standard error ({error}) of the best, "
+        f"{choice.best} {most}, and it is simpler ({beside})"
     )
+
+
+def gained(choice: Choice) -> str:
+    """What the method taken, or else the best, gains over doing nothing, in a sentence; empty if that is
+    doing nothing.
+    """
+    one = choice.standing(choice.chosen if choice.chosen != NOTHING else choice.best)
+    if one.method == NOTHING:
+        return ""
+    gain, lower, upper = (_said(choice, each, "+") for each in (one.gain, one.gain_lower, one.gain_upper))
+    unclear = ", so that it is not told from zero" if one.gain_lower <= 0 <= one.gain_upper else ""
+    return f"Over doing nothing, {one.method} gains {gain} (95% interval {lower} to {upper}){unclear}."
+
+
+def _said(choice: Choice, value: float, sign: str = "") -> str:
+    """A value as text: a probability in three decimals, an amount in four digits."""
+    return f"{value:{sign}.3f}" if choice.worth is None else f"{value:{sign}.4g}"
 
 
 def sentences(choice: Choice) -> list[str]:
     """All that is to be said of a choice, one sentence each."""
-    told = [f"{sentence(choice)}."]
+    told = [each for each in (f"{sentence(choice)}.", gained(choice)) if each]
     nothing = choice.standing(NOTHING)
     if choice.chosen != NOTHING and nothing.behind <= nothing.behind_error:
         told.append(
@@ -59,8 +82,8 @@ def sentences(choice: Choice) -> list[str]:
     drawn = f"{choice.rows} of {choice.of} rows" if choice.rows < choice.of else f"{choice.rows} rows"
     told.append(
         f"{len(compared)} methods were compared on {drawn}, in {choice.halves} halves with {choice.cases} "
-        f"cases each. Choosing among them makes the value of {choice.chosen} about {choice.bias:.3f} too "
-        "large."
+        f"cases each. Choosing among them makes the value of {choice.chosen} about "
+        f"{_said(choice, choice.bias)} too large."
     )
     poor = [each.method for each in compared if not each.predicts]
     if poor:
@@ -73,7 +96,7 @@ def sentences(choice: Choice) -> list[str]:
     idle = [each.method for each in choice.standings if each.applies and not each.compared]
     if idle:
         told.append(f"Not compared, for the reasons in the table of the choice: {', '.join(idle)}.")
-    return [*told, MEANING]
+    return [*told, MEANING if choice.worth is None else NET_MEANING]
 
 
 def rows(choice: Choice) -> list[dict[str, str]]:

@@ -28,6 +28,7 @@ from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 if TYPE_CHECKING:
     from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
+    from rehearsal_torch.spaces.box import Alteration
 
 T_co = TypeVar("T_co", bound="AlterationObjective", covariant=True)
 
@@ -105,12 +106,38 @@ def appraisals(
         ]
         if not mine:
             continue
-        actions = one.starts(1)[0].to(torch.float64).clone()
-        for index in mine:
-            alteration = decisions[index].alteration
-            assert alteration is not None
-            actions[index] = alteration.values.to(actions)
-        appraised = one.appraise(actions)
+        appraised = one.appraise(one.with_alterations({index: decisions[index].alteration for index in mine}))
         for index in mine:
             found[index] = appraised[index]
     return found
+
+
+def claimed(
+    objective: "Candidates[AlterationObjective]", alterations: "Sequence[Alteration]"
+) -> list[Decision | None]:
+    """What the method says of alterations that somebody else proposes, as decisions that have been through
+    the rule of `objectives.guard` without being withdrawn.
+
+    Args:
+        objective: For the B cases.
+        alterations: B alterations.
+
+    Returns:
+        B decisions, whose trace has ``refused``: why the method cannot assess one, empty if it can; None
+        where there is no estimate.
+    """
+    found = appraisals(objective.whole, [Decision(each, 0.0) for each in alterations])
+    stated = [
+        Decision(
+            each,
+            0.0,
+            estimate=None if one is None else one.estimate,
+            baseline=None if one is None else one.baseline,
+            reason="" if one is None else one.refused or one.declined,
+            warnings=() if one is None else one.warnings,
+            trace={} if one is None else one.trace | {"refused": one.refused},
+        )
+        for each, one in zip(alterations, found, strict=True)
+    ]
+    judged = objective.guarded(stated, declines=False)
+    return [each if each.estimate is not None else None for each in judged]

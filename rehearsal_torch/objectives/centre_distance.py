@@ -198,7 +198,7 @@ class CentreDistance(AlterationObjective):
         before: Tensor,
         level: float = 0.95,
     ) -> None:
-        super().__init__(cases, names)
+        super().__init__(cases, names, before.device)
         self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
         self.level, self._quantile = level, normal_quantile(level)
 

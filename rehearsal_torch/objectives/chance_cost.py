@@ -1,6 +1,7 @@
 """The cost of an alteration under a chance constraint.
 
-Altering costs the more the further a value is moved from its reference z0,
+Altering costs the more the further a value is moved from its reference z0, which is the present value where
+the case states one, else what is usual,
 
     cost(z) = sum_i w_i (z_i - z0_i)^2,        to be minimised subject to P(Y in S | x, z) >= tau.
 
@@ -30,10 +31,12 @@ import torch
 from scipy.stats import chi2
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import whole
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 from rehearsal_torch.spaces.box import margin
+from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.spaces.projection import Projected, project
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -47,8 +50,9 @@ class ChanceCost(AlterationObjective):
     Args:
         success: The success probability of the same alteration.
         weights: w, (k,).
-        reference: z0, (k,), in the variables' units.
+        usual: z0 of a case without present values, (k,), in the variables' units.
         level: tau.
+        reference: z0 of each case, (B, k); None takes the usual one for all.
     """
 
     takes = (LinearSurrogate,)
@@ -56,11 +60,19 @@ class ChanceCost(AlterationObjective):
     # The search looks for the cheapest qualifying alteration, and for the most probable where none qualifies.
     enumerable = False
 
-    def __init__(self, success: GaussianSuccess, weights: Tensor, reference: Tensor, level: float) -> None:
+    def __init__(
+        self,
+        success: GaussianSuccess,
+        weights: Tensor,
+        usual: Tensor,
+        level: float,
+        reference: Tensor | None = None,
+    ) -> None:
         super().__init__(success.cases, success.names)
         self.success, self.level = success, level
         self.lower, self.upper = success.lower, success.upper
-        self.weights, self.reference = weights, reference
+        self.weights, self.usual = weights, usual
+        self.reference = usual.expand(len(success.cases), -1) if reference is None else reference
 
     @classmethod
     def for_sets(
@@ -80,7 +92,8 @@ class ChanceCost(AlterationObjective):
             level: tau, 0 < tau < 1; None selects one from the observations.
             weights: Variable to w; 1 / variance for the others, so that a change by one standard deviation
                 costs 1.
-            reference: Variable to z0; for the others, their mean without an alteration.
+            reference: Variable to z0, whatever cases state; for the others, the present value of a case,
+                or, where it states none, their mean without an alteration.
             interval_level: Coverage probability of the interval of the success probability.
 
         Raises:
@@ -98,12 +111,20 @@ class ChanceCost(AlterationObjective):
         for success in GaussianSuccess.for_sets(surrogate, cases, interval_level):
             w = [weights.get(name, 1 / float(spread[place[name], place[name]])) for name in success.names]
             z = [reference.get(name, float(mean[place[name]])) for name in success.names]
+            known = [
+                [
+                    reference.get(name, case.present.get(name, usual))
+                    for name, usual in zip(success.names, z, strict=True)
+                ]
+                for case in cases
+            ]
             made.append(
                 cls(
                     success,
                     success.base.new_tensor(w),
                     success.base.new_tensor(z),
                     0.5 if level is None else float(level),
+                    success.base.new_tensor(known).reshape(len(cases), len(z)),
                 )
             )
         if level is None:
@@ -117,10 +138,17 @@ class ChanceCost(AlterationObjective):
         """Checks that weights and references belong to variables that may be altered.
 
         Raises:
-            ValueError: if they do not, or a weight is not positive.
+            ValueError: if they do not, a weight is not positive, or a variable of classes may be altered.
         """
         if not isinstance(surrogate, LinearSurrogate):
             return
+        task = surrogate.task
+        if classes := whole(task.box.names, task.codings):
+            raise ValueError(
+                f"{classes[0].name} has classes ({', '.join(classes[0].levels)}), and a change from one to "
+                "another has no size that could be weighed: choose a method that looks for the largest "
+                "probability, such as decision=outcome_regression or decision=cme"
+            )
         weights, reference = (dict(settings.get(key) or {}) for key in ("weights", "reference"))
         known = surrogate.task.box.names
         if any(name not in known for name in (*weights, *reference)) or any(
@@ -149,8 +177,8 @@ class ChanceCost(AlterationObjective):
         return torch.where(met & inside, -self.cost(actions), torch.full_like(actions[..., 0], -torch.inf))
 
     def cost(self, actions: Tensor) -> Tensor:
-        """The cost of actions, (..., k) -> (...)."""
-        return (self.weights * (actions - self.reference).square()).sum(-1)
+        """The cost of actions, (..., B, k) -> (..., B)."""
+        return _cost(self.weights, actions, self.reference)
 
     def constraints(self) -> tuple[Tensor, Tensor]:
         """The faces of the chance constraint: normals (l, k), offsets (B, l)."""
@@ -158,7 +186,7 @@ class ChanceCost(AlterationObjective):
 
     def cheapest(self) -> Projected:
         """The cheapest feasible actions, (B, k), and whether there are any."""
-        return _cheapest(self, self.success.base, self.lower, self.upper, self.level)
+        return _cheapest(self, self.success.base, self.lower, self.upper, self.level, self.reference)
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`; tau stays."""
@@ -168,7 +196,7 @@ class ChanceCost(AlterationObjective):
 
     def starts(self, count: int) -> Tensor:
         """The cheapest actions in the box, feasible or not, then the starts of the success probability."""
-        free = self.project(self.reference.expand(len(self.cases), -1))
+        free = self.project(self.reference)
         return torch.cat([free.unsqueeze(0), self.success.starts(max(count - 1, 1))])[:count]
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
@@ -210,22 +238,23 @@ def best_level(
         (), (), contexts[:0], region, sets[0].success.origin, baseline_response, None, None
     )
     alone = nothing.region_probability.log_probability(_centres(nothing, contexts)).exp()
-    means = []
-    for level in levels:
-        cost, reached = torch.full_like(alone, torch.inf), alone.clone()
-        for one in sets:
-            base = _centres(one.success, contexts)
-            box = surrogate.task.box.only(one.names)
-            lower, upper = (side.to(base).expand(len(base), -1) for side in (box.lower, box.upper))
-            found = _cheapest(one, base, lower, upper, level)
-            set_cost = one.cost(found.points)
-            better = found.feasible & (set_cost < cost)
-            success = one.success.region_probability.log_probability(
-                base + found.points @ one.success.effect.mT
-            ).exp()
-            cost, reached = torch.where(better, set_cost, cost), torch.where(better, success, reached)
-        means.append(float(reached.mean()))
-    return levels[max(range(len(levels)), key=lambda index: means[index])]
+    count, cost = len(levels), alone.new_full((len(levels) * len(alone),), torch.inf)
+    reached = alone.repeat(count)
+    for one in sets:
+        # The programs of all levels in one batch, level by level.
+        base = _centres(one.success, contexts).repeat(count, 1)
+        box = surrogate.task.box.only(one.names)
+        lower, upper = (side.to(base).expand(len(base), -1) for side in (box.lower, box.upper))
+        each = base.new_tensor(levels).repeat_interleave(len(alone))
+        found = _cheapest(one, base, lower, upper, each, one.usual.expand(len(base), -1))
+        set_cost = _cost(one.weights, found.points, one.usual)
+        better = found.feasible & (set_cost < cost)
+        success = one.success.region_probability.log_probability(
+            base + found.points @ one.success.effect.mT
+        ).exp()
+        cost, reached = torch.where(better, set_cost, cost), torch.where(better, success, reached)
+    means = reached.reshape(count, -1).mean(-1).tolist()
+    return levels[max(range(count), key=lambda index: means[index])]
 
 
 def _centres(success: GaussianSuccess, contexts: Tensor) -> Tensor:
@@ -235,19 +264,37 @@ def _centres(success: GaussianSuccess, contexts: Tensor) -> Tensor:
     ).mT
 
 
-def _faces(success: GaussianSuccess, base: Tensor, level: float) -> tuple[Tensor, Tensor]:
+def _faces(success: GaussianSuccess, base: Tensor, level: float | Tensor) -> tuple[Tensor, Tensor]:
+    """The faces at one level, or at one for each row of `base`."""
     region = success.region
     whitened = region.normals.to(base) @ success.root
     slack = region.offsets.to(base) - region.normals.to(base) @ success.origin
-    radius = float(chi2.ppf(level, len(region.names))) ** 0.5
+    if isinstance(level, Tensor):
+        several, place = level.unique(return_inverse=True)
+        radius = base.new_tensor([_radius(each, region) for each in several.tolist()])[place].unsqueeze(-1)
+    else:
+        radius = base.new_tensor(_radius(level, region))
     return whitened @ success.effect, slack - radius * whitened.norm(dim=-1) - base @ whitened.mT
 
 
-def _cheapest(one: ChanceCost, base: Tensor, lower: Tensor, upper: Tensor, level: float) -> Projected:
+def _radius(level: float, region: Polytope) -> float:
+    return float(chi2.ppf(level, len(region.names))) ** 0.5
+
+
+def _cost(weights: Tensor, actions: Tensor, reference: Tensor) -> Tensor:
+    return (weights * (actions - reference).square()).sum(-1)
+
+
+def _cheapest(
+    one: ChanceCost,
+    base: Tensor,
+    lower: Tensor,
+    upper: Tensor,
+    level: float | Tensor,
+    reference: Tensor,
+) -> Projected:
     normals, offsets = _faces(one.success, base, level)
     eye = torch.eye(len(one.names), dtype=base.dtype, device=base.device)
     rows = torch.cat([normals, eye, -eye])
-    found = project(
-        one.reference.expand(len(base), -1), one.weights, rows, torch.cat([offsets, upper, -lower], -1)
-    )
+    found = project(reference, one.weights, rows, torch.cat([offsets, upper, -lower], -1))
     return Projected(torch.minimum(torch.maximum(found.points, lower), upper), found.feasible)

@@ -67,6 +67,7 @@ class GaussianSuccess(AlterationObjective):
     """
 
     takes = (LinearSurrogate,)
+    of_success = True
 
     def __init__(
         self,
@@ -80,10 +81,9 @@ class GaussianSuccess(AlterationObjective):
         nothing: Tensor | None,
         level: float = 0.95,
     ) -> None:
-        super().__init__(cases, names)
+        super().__init__(cases, names, contexts.device)
         self.level, self._quantile = level, normal_quantile(level)
         self.region, self.response, self.likely, self.nothing = region, response, likely, nothing
-        self.lower, self.upper = self.lower.to(contexts.device), self.upper.to(contexts.device)
         self.contexts, self.origin = contexts, origin.to(contexts)
         self.root = root = _root(response.covariance)
         self.base = _whitened(root, response.base(contexts) - self.origin)
@@ -183,6 +183,22 @@ class GaussianSuccess(AlterationObjective):
         """
         drawn = self.chances(actions)
         return self(actions) if drawn is None else drawn.mean(0).clamp_min(1e-300).log()
+
+    def probability(self, actions: Tensor) -> Tensor:
+        """The predictive probability, (..., B, k) -> (..., B); the plug-in one if there are no draws, or more
+        than two outcomes, for which that of many actions takes long.
+        """
+        if self.likely is None or len(self.region.names) > 2:
+            return self(actions).exp()
+        shape, width = actions.shape[:-1], actions.shape[-1]
+        contexts = self.contexts.expand(*shape, -1).reshape(-1, self.contexts.shape[-1])
+        flat = actions.reshape(-1, width).to(contexts)
+        drawn = chances(self.likely, self.region, self.origin, self.root, contexts, flat)
+        return drawn.mean(0).reshape(shape)
+
+    def compared_probability(self, actions: Tensor) -> Tensor:
+        """The predictive probability, (B, k) -> (B,)."""
+        return self.compared_value(actions).exp()
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
         """See `AlterationObjective.contrast`: by the same draws of the parameters for both, normal; None if

@@ -3,7 +3,8 @@
     refused     no directed path leads from the variables that would be set to an outcome: according to the
                 graph, setting them has no effect
     no_action   the method's own estimate is not above its estimate for no action, or, where the present
-                values of what would be set are known, not above its estimate for leaving them as they are
+                values of what would be set are known, not above its estimate for leaving them as they are;
+                where costs count, its net value is not (`objectives.net_value`)
     warned      the interval of the estimate contains the estimate for no action, or that of the gain over
                 the present values contains zero, so that the gain may be chance; a context variable or an
                 action lies outside its observed range; the decision is farther from the observations than
@@ -29,13 +30,17 @@ from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.graphs.influence_paths import reaches
-from rehearsal_torch.objectives.present_values import leaving, with_unchanged
-from rehearsal_torch.surrogates.overlap import SHARE
+from rehearsal_torch.objectives.net_value import nets_no_more, with_costs
+from rehearsal_torch.objectives.present_values import changes_nothing, leaving, with_unchanged
+from rehearsal_torch.surrogates.overlap import ROUNDING, SHARE
 
 if TYPE_CHECKING:
     from rehearsal_torch.objectives.candidates import Candidates
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
     from rehearsal_torch.objectives.objective import AlterationObjective
+
+# How warnings begin that say of a case or an action that it lies outside the data.
+OUTSIDE = ("range: ", "support: ")
 
 
 def guarded(
@@ -51,11 +56,48 @@ def guarded(
     Returns:
         The decisions, in order.
     """
-    compared = with_unchanged(objective, decisions)
-    return [
-        _improves(_linked(_within(objective, index, each), objective, declines), case, declines)
+    compared, known = with_costs(objective.cases, with_unchanged(objective, decisions)), _Paths(objective)
+    judged = [
+        _improves(_linked(_within(objective, known, index, each), objective, known, declines), case, declines)
         for index, (each, case) in enumerate(zip(compared, objective.cases, strict=True))
     ]
+    return with_costs(objective.cases, judged)
+
+
+class _Paths:
+    """What the graphs and the observations say of sets of variables, found once for all cases.
+
+    Args:
+        objective: The objective that was searched.
+    """
+
+    def __init__(self, objective: "Candidates[AlterationObjective]") -> None:
+        self.objective = objective
+        self._linked: dict[tuple[str, ...], bool] = {}
+        self._joined: dict[tuple[str, ...], bool] = {}
+        self._contradictions: list[str] | None = None
+
+    def linked(self, names: tuple[str, ...]) -> bool:
+        """See `linked` of this module."""
+        if names not in self._linked:
+            self._linked[names] = linked(self.objective, names)
+        return self._linked[names]
+
+    def joined(self, names: tuple[str, ...]) -> bool:
+        """Whether variables and outcomes are connected through bi-directional edges only."""
+        if names not in self._joined:
+            assert self.objective.surrogate is not None
+            task, graphs = self.objective.surrogate.task, self.objective.surrogate.overlap.graphs
+            arrows = any(graph.descendants(names) & set(task.outcomes) for graph in graphs)
+            self._joined[names] = not arrows and reaches(graphs, names, task.outcomes)
+        return self._joined[names]
+
+    def contradictions(self) -> list[str]:
+        """Where the observations contradict the graph."""
+        if self._contradictions is None:
+            assert self.objective.surrogate is not None
+            self._contradictions = self.objective.surrogate.overlap.contradictions()
+        return self._contradictions
 
 
 def guarded_sequence(
@@ -120,6 +162,7 @@ def linked(objective: "Candidates[AlterationObjective]", names: tuple[str, ...])
 def no_path(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]) -> str:
     """The message for variables without a directed path to an outcome."""
     assert objective.surrogate is not None
+    names = objective.surrogate.task.variables(names)
     where = (
         f"the graph has no directed path from {', '.join(names)} to "
         f"{', '.join(objective.surrogate.task.outcomes)}"
@@ -130,52 +173,48 @@ def no_path(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]
     )
 
 
-def _linked(decision: Decision, objective: "Candidates[AlterationObjective]", declines: bool) -> Decision:
-    if decision.alteration is None or linked(objective, decision.alteration.names):
+def _linked(
+    decision: Decision, objective: "Candidates[AlterationObjective]", known: _Paths, declines: bool
+) -> Decision:
+    if decision.alteration is None or known.linked(decision.alteration.names):
         return decision
     message = no_path(objective, decision.alteration.names)
     return declined(decision, "refused", message) if declines else _warned(decision, [f"graph: {message}"])
 
 
 def _improves(decision: Decision, case: RehearsalCase, declines: bool) -> Decision:
-    if decision.unchanged is not None:
-        return _improves_on_present(decision, case, declines)
-    estimate, baseline = decision.estimate, decision.baseline
-    if decision.alteration is None or estimate is None or baseline is None:
+    estimate, before = decision.estimate, decision.before
+    if decision.alteration is None or estimate is None or before is None:
         return decision
-    if estimate.point > baseline.point:
-        if estimate.lower is None or estimate.upper is None or estimate.lower > baseline.point:
-            return decision
-        doubt = (
-            f"gain: not told apart from no action: the interval of the estimate, {estimate.lower:.3f} to "
-            f"{estimate.upper:.3f}, contains what no action gives, {baseline.point:.3f}"
-        )
-        return _warned(decision, [doubt])
-    message = f"predicted no better than doing nothing ({estimate.point:.3f} against {baseline.point:.3f})"
-    return declined(decision, "no_action", message) if declines else _warned(decision, [message])
-
-
-def _improves_on_present(decision: Decision, case: RehearsalCase, declines: bool) -> Decision:
-    """The same rule against the present values of what would be set."""
-    estimate, unchanged, gain = decision.estimate, decision.unchanged, decision.gain
-    if decision.alteration is None or estimate is None or unchanged is None:
-        return decision
-    where = leaving(case, decision.alteration.names)
-    if not estimate.point > unchanged.point:
-        message = f"predicted no better than {where} ({estimate.point:.3f} against {unchanged.point:.3f})"
+    at_present = decision.unchanged is not None
+    where = leaving(case, decision.alteration.names) if at_present else "doing nothing"
+    net = decision.net_gain
+    better = estimate.point > before.point if net is None else net.point > 0
+    if not better:
+        message = f"predicted no better than {where} ({estimate.point:.3f} against {before.point:.3f})"
+        message = message if net is None else nets_no_more(decision, where)
+        if net is not None and declines and changes_nothing(decision, case):
+            return replace(decision, alteration=None, status="no_action", reason=message)
         return declined(decision, "no_action", message) if declines else _warned(decision, [message])
-    doubt = ""
-    if gain is not None and gain.lower is not None and gain.upper is not None and gain.lower <= 0:
-        doubt = f"the interval of the difference, {gain.lower:+.3f} to {gain.upper:+.3f}, contains zero"
-    elif gain is None and estimate.lower is not None and estimate.lower <= unchanged.point:
+    apart, doubt = decision.gain if net is None else net, ""
+    if apart is not None and apart.lower is not None and apart.upper is not None:
+        if apart.lower <= 0:
+            what, form = ("the difference", "+.3f") if net is None else ("the net gain", "+.4g")
+            doubt = f"the interval of {what}, {apart.lower:{form}} to {apart.upper:{form}}, contains zero"
+    elif estimate.lower is not None and estimate.upper is not None and estimate.lower <= before.point:
+        gives = "leaving it gives" if at_present else "no action gives"
         doubt = (
-            f"the interval of the estimate, {estimate.lower:.3f} to {estimate.upper:.3f}, contains "
-            f"{unchanged.point:.3f}"
+            f"the interval of the estimate, {estimate.lower:.3f} to {estimate.upper:.3f}, contains what "
+            f"{gives}, {before.point:.3f}"
         )
-    return _warned(decision, [f"gain: not told apart from {where}: {doubt}"]) if doubt else decision
+    if not doubt:
+        return decision
+    return _warned(decision, [f"gain: not told apart from {where if at_present else 'no action'}: {doubt}"])
 
 
-def _within(objective: "Candidates[AlterationObjective]", index: int, decision: Decision) -> Decision:
+def _within(
+    objective: "Candidates[AlterationObjective]", paths: _Paths, index: int, decision: Decision
+) -> Decision:
     """Adds a warning for everything outside the observed data."""
     known = objective.surrogate
     if known is None or not known.overlap.known:
@@ -183,16 +222,16 @@ def _within(objective: "Candidates[AlterationObjective]", index: int, decision: 
     task, case = known.task, objective.cases[index]
     contexts = task.given([case])
     measured: float | None = None
-    found = known.overlap.outside(task.context, contexts[0].tolist()) + known.overlap.contradictions()
+    found = known.overlap.outside(task.context, contexts[0].tolist()) + paths.contradictions()
     if decision.alteration is not None and set(decision.alteration.names) <= set(task.box.names):
         names, values = decision.alteration.names, decision.alteration.values
         found += known.overlap.outside(names, values.tolist())
-        arrows = any(graph.descendants(names) & set(task.outcomes) for graph in known.overlap.graphs)
-        if not arrows and reaches(known.overlap.graphs, names, task.outcomes):
+        if paths.joined(names):
+            set_to = ", ".join(task.variables(names))
             found.append(
-                f"graph: {', '.join(names)} and {', '.join(task.outcomes)} are connected through "
+                f"graph: {set_to} and {', '.join(task.outcomes)} are connected through "
                 "bi-directional edges only; if these stand for a hidden common cause, setting "
-                f"{', '.join(names)} changes nothing"
+                f"{set_to} changes nothing"
             )
         if names in task.candidates:
             far, limit = (
@@ -200,23 +239,22 @@ def _within(objective: "Candidates[AlterationObjective]", index: int, decision: 
                 known.overlap.limit(names),
             )
             measured = far
-            if far > limit + 1e-9:
+            if far > limit + ROUNDING:
                 found.append(
                     "support: few rows are like this case with these settings: the fifth most similar row is "
                     f"{far:.2f} standard deviations away; "
                     + (
                         f"for {SHARE:.1%} of the rows it is within {limit:.2f}: the answer is an "
                         "extrapolation"
-                        if limit > 0
+                        if limit > ROUNDING
                         else "the rows repeat the same few values, and this is not one of them: the answer "
                         "is an interpolation between observed values"
                     )
                 )
-    return _warned(decision, found) if measured is None else _measured(_warned(decision, found), measured)
-
-
-def _measured(decision: Decision, distance: float) -> Decision:
-    return replace(decision, trace=decision.trace | {"distance": round(distance, 4)})
+    warned = _warned(decision, found)
+    if measured is None:
+        return warned
+    return replace(warned, trace=warned.trace | {"distance": round(measured, 4)})
 
 
 def declined(decision: Decision, status: Literal["no_action", "refused"], reason: str) -> Decision:
@@ -233,4 +271,5 @@ def declined(decision: Decision, status: Literal["no_action", "refused"], reason
 
 
 def _warned(decision: Decision, sentences: list[str]) -> Decision:
-    return replace(decision, warnings=tuple(dict.fromkeys((*decision.warnings, *sentences))))
+    told = tuple(dict.fromkeys((*decision.warnings, *sentences)))
+    return decision if told == decision.warnings else replace(decision, warnings=told)

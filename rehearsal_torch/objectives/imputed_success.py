@@ -54,9 +54,10 @@ class ImputedSuccess(AlterationObjective):
     """
 
     takes = (ImputedSurrogate,)
+    of_success = True
 
     def __init__(self, cases: Sequence[RehearsalCase], members: Sequence[AlterationObjective]) -> None:
-        super().__init__(cases, members[0].names)
+        super().__init__(cases, members[0].names, members[0].lower.device)
         self.members = tuple(members)
         self.enumerable = members[0].enumerable
 
@@ -96,6 +97,14 @@ class ImputedSuccess(AlterationObjective):
         """The mean comparison value, (..., B, k) -> (..., B)."""
         return torch.stack([each.comparison_value(actions) for each in self.members]).mean(0)
 
+    def probability(self, actions: Tensor) -> Tensor:
+        """The mean probability by which a search weighs actions, (..., B, k) -> (..., B)."""
+        return torch.stack([each.probability(actions) for each in self.members]).mean(0)
+
+    def compared_probability(self, actions: Tensor) -> Tensor:
+        """The mean probability by which sets are compared, (B, k) -> (B,)."""
+        return torch.stack([each.compared_probability(actions) for each in self.members]).mean(0)
+
     def level_value(self, actions: Tensor) -> Tensor:
         """The mean value of levels, (..., B, k) -> (..., B)."""
         return torch.stack([each.level_value(actions) for each in self.members]).mean(0)
@@ -134,11 +143,10 @@ class ImputedSuccess(AlterationObjective):
         return torch.stack(places).mean(0), torch.stack(scales).mean(0)
 
     def starts(self, count: int) -> Tensor:
-        """Starts of the models in turn, (<= count, B, k): the first one of each, then the second."""
-        share = -(-count // len(self.members))
-        found = [each.starts(share) for each in self.members[:count]]
-        turns = [part[turn] for turn in range(share) for part in found if turn < len(part)]
-        return torch.stack(turns[:count])
+        """Those of the first model, (<= count, B, k): what the box alone fixes is the same in all of them,
+        so that taking turns would give the same few starts m times.
+        """
+        return self.members[0].starts(count)
 
     @torch.no_grad()
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:

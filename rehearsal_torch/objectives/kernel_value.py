@@ -22,6 +22,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.objectives.objective import (
@@ -51,6 +52,7 @@ class KernelValue(AlterationObjective):
     """
 
     takes = (NestedRidge,)
+    of_success = True
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class KernelValue(AlterationObjective):
         low_support: float,
     ) -> None:
         names = surrogate.task.candidates[which]
-        super().__init__(cases, names)
+        super().__init__(cases, names, before[0].device)
         self.surrogate, self.which, self.before = surrogate, which, before
         self.caution, self.level, self.min_support, self.low_support = (
             caution,
@@ -202,6 +204,8 @@ class KernelValue(AlterationObjective):
         probability, std = self.estimator.value_and_std(self.prepared, standardised, 1)
         half_width = normal_quantile(self.level) * std
         support = self.estimator.support(self.prepared, standardised)
+        coded = self.surrogate.task.coded
+        reasons = [sentence_in_words(each, coded) for each in self.adjustment.reasons]
         appraisals = []
         for index in range(len(self.cases)):
             estimated, baseline = _clipped(probability[index]), _clipped(self.before[0][index])
@@ -211,7 +215,7 @@ class KernelValue(AlterationObjective):
             )
             near = round(float(support[index]), 2)
             warnings, refused, declined = (
-                [f"adjustment: {reason}" for reason in self.adjustment.reasons],
+                [f"adjustment: {reason}" for reason in reasons],
                 "",
                 "",
             )

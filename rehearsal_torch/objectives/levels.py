@@ -8,20 +8,21 @@ A set of altered variables of which some have levels is replaced by narrower one
     some have levels    one box for every combination, in which the variables with levels are held and the
                         others keep their bounds; searches take the best box, as they take the best set
 
-So every search returns a level, and its objective appraises that level. Objectives whose search does not look
-for the largest value (`enumerable` is false: a cost under a chance constraint, information) have one box for
-every combination also where all variables have levels.
+Of the indicators of a variable of classes at most one is 1 in a combination (`codings.class_actions`). So
+every search returns a level, or a class, and its objective appraises that level. Objectives whose search does
+not look for the largest value (`enumerable` is false: a cost under a chance constraint, information) have one
+box for every combination also where all variables have levels.
 
 Source: exhaustive search; ours.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import combinations
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.rehearsal_task import SEARCHES
 
@@ -44,10 +45,9 @@ def levelled(sets: Sequence[T]) -> tuple[T, ...]:
 def _boxes(one: T) -> Iterator[T]:
     names = list(one.levels)
     places = [one.names.index(name) for name in names]
-    values = list(product(*one.levels.values()))
+    values = combinations(one.levels, one.cases[0].codings)
     if one.enumerable and len(places) == len(one.names):
-        order = [names.index(name) for name in one.names]
-        best = highest(one, one.lower.new_tensor(values)[:, order])
+        best = highest(one, every_combination(one))
         yield one.within(best, best, {})
         return
     if len(values) > SEARCHES:
@@ -56,19 +56,40 @@ def _boxes(one: T) -> Iterator[T]:
             f"for each by itself, at most {SEARCHES}: offer fewer values, or use a method that maximises the "
             "probability of success, such as decision=cme"
         )
-    for combination in values:
+    yield from held(one)
+
+
+def held(one: T) -> Iterator[T]:
+    """One box for every combination of the levels, in which the variables with levels are held."""
+    places = [one.names.index(name) for name in one.levels]
+    for combination in combinations(one.levels, one.cases[0].codings):
         lower, upper = one.lower.clone(), one.upper.clone()
         lower[:, places] = upper[:, places] = one.lower.new_tensor(combination)
-        yield one.within(lower, upper, dict(zip(names, combination, strict=True)))
+        yield one.within(lower, upper, dict(zip(one.levels, combination, strict=True)))
+
+
+def every_combination(one: "AlterationObjective") -> Tensor:
+    """All combinations of the levels of a set whose variables all have some, (c, k)."""
+    names = list(one.levels)
+    order = [names.index(name) for name in one.names]
+    return one.lower.new_tensor(combinations(one.levels, one.cases[0].codings))[:, order]
 
 
 @torch.no_grad()
-def highest(one: "AlterationObjective", actions: Tensor) -> Tensor:
+def highest(
+    one: "AlterationObjective", actions: Tensor, value: Callable[[Tensor], Tensor] | None = None
+) -> Tensor:
     """The best acceptable of some actions in each case, or the best if none is, (c, k) -> (B, k); the first
     one among equals.
+
+    Args:
+        one: The objective of the set.
+        actions: The actions.
+        value: What is to be largest, (..., B, k) -> (..., B); None takes `level_value`.
     """
+    value = one.level_value if value is None else value
     parts = [part.unsqueeze(1).expand(-1, len(one.cases), -1) for part in actions.split(AT_ONCE)]
-    values = torch.cat([ranked(one.level_value(part)) for part in parts])
+    values = torch.cat([ranked(value(part)) for part in parts])
     order = values.argsort(dim=0, descending=True, stable=True)
     best, found = actions[order[0]], torch.zeros(order.shape[1], dtype=torch.bool, device=order.device)
     # From the best down, as acceptance may cost more than a value.

@@ -1,7 +1,6 @@
 """Objectives: the value of an action in a given decision context.
 
-Given a surrogate and a decision context, an objective maps candidate actions to values. Searches depend on
-objectives only.
+Given a surrogate and a case, an objective maps candidate actions to values. Searches depend on it alone.
 
 An `AlterationObjective` is the value of altering one set of k variables, in B cases that are decided in one
 batch: it maps actions (..., B, k) to values (..., B). A task that leaves open which variables to alter has
@@ -25,9 +24,12 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import parts
+from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
@@ -107,8 +109,7 @@ class Appraisal:
         estimate: The probability of desired outcomes; None if the method has no estimate.
         baseline: The same without an alteration.
         warnings: What the user must know before acting, one sentence each.
-        refused: Why the method withdraws the recommendation because it cannot assess it; empty if it does
-            not.
+        refused: Why the method cannot assess it and withdraws the recommendation; empty if it does not.
         declined: Why no action is better by the method's own rule; empty if it is not.
         trace: Further trace entries (plain numbers and texts).
         draws: How many independent draws the estimate is a share of; None if it is none.
@@ -179,15 +180,17 @@ class AlterationObjective(Objective, ABC):
     Args:
         cases: The B cases.
         names: The k altered variables.
+        device: The device of its model, on which it takes and gives actions.
 
     Attributes:
-        lower: Lower bounds of the actions in their units, (B, k), on the CPU unless a subclass moves them to
-            the device of its model.
+        lower: Lower bounds of the actions in their units, (B, k), on that device.
         upper: Upper bounds, likewise.
         levels: The levels of those of the variables that have some, the same in all cases.
         fixed: Values at which variables with levels are held (see `objectives.levels`).
         enumerable: Whether searches look for the largest `level_value`, so that a set whose variables all
             have levels is decided by evaluating every combination.
+        of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
+            they can be weighed against costs (`probability`).
 
     Raises:
         ValueError: if a case does not allow one of the variables to be set, or cases differ in their levels.
@@ -195,8 +198,11 @@ class AlterationObjective(Objective, ABC):
 
     kind: Kind | None = "rehearse"
     enumerable: bool = True
+    of_success: ClassVar[bool] = False
 
-    def __init__(self, cases: Sequence[RehearsalCase], names: Sequence[str]) -> None:
+    def __init__(
+        self, cases: Sequence[RehearsalCase], names: Sequence[str], device: torch.device | None = None
+    ) -> None:
         self.cases, self.names = tuple(cases), tuple(names)
         for case in self.cases:
             closed = [name for name in self.names if name not in case.feasible]
@@ -206,7 +212,7 @@ class AlterationObjective(Objective, ABC):
                 )
         bounds = [[case.feasible[name] for name in self.names] for case in self.cases]
         limits = torch.tensor(bounds, dtype=torch.float64).reshape(len(self.cases), len(self.names), 2)
-        self.lower, self.upper = limits[..., 0].clone(), limits[..., 1].clone()
+        self.lower, self.upper = (end.clone().to(device) for end in limits.unbind(-1))
         self.levels: Mapping[str, tuple[float, ...]] = {}
         self.fixed: Mapping[str, float] = {}
         for place, case in enumerate(self.cases):
@@ -242,6 +248,17 @@ class AlterationObjective(Objective, ABC):
         make: Callable[..., Self] = cls
         return [make(surrogate, cases, names, *given, **settings) for names in surrogate.task.candidates]
 
+    def with_alterations(self, alterations: Mapping[int, Alteration | None]) -> Tensor:
+        """Actions (B, k): the given alterations of its variables in some cases (none may be None), anything
+        in the others.
+        """
+        start = self.starts(1)[0].to(torch.float64)
+        actions = start.expand(len(self.cases), len(self.names)).clone()
+        for index, alteration in alterations.items():
+            assert alteration is not None
+            actions[index] = alteration.values.to(actions)
+        return actions
+
     def project(self, actions: Tensor) -> Tensor:
         """The nearest feasible actions, (..., B, k) -> (..., B, k)."""
         return torch.minimum(torch.maximum(actions, self.lower.to(actions)), self.upper.to(actions))
@@ -267,7 +284,15 @@ class AlterationObjective(Objective, ABC):
 
     def label(self) -> str:
         """The altered variables, with the values of those that are held, as text."""
-        return "+".join(f"{name}={self.fixed[name]:g}" if name in self.fixed else name for name in self.names)
+        found, codings = list[str](), self.cases[0].codings
+        for columns in parts(self.names, codings):
+            held = {name: self.fixed[name] for name in columns if name in self.fixed}
+            said = worded(held, {each.name: each for each in codings})
+            found += [
+                f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}"
+                for name, value in said.items()
+            ] or columns
+        return "+".join(found)
 
     def level_value(self, actions: Tensor) -> Tensor:
         """The value by which combinations of levels are compared, (..., B, k) -> (..., B); by default the
@@ -281,6 +306,16 @@ class AlterationObjective(Objective, ABC):
         """
         return self(actions)
 
+    def probability(self, actions: Tensor) -> Tensor:
+        """P(desired) by which a search weighs actions against costs, (..., B, k) -> (..., B), with the
+        caution of the method; by default the comparison value. Only where `of_success`.
+        """
+        return self.comparison_value(actions)
+
+    def compared_probability(self, actions: Tensor) -> Tensor:
+        """The same, by which the best actions of sets are compared, (B, k) -> (B,); from draws of its own."""
+        return self.probability(actions)
+
     def at_level(self, level: float) -> Self | None:  # noqa: ARG002
         """The same objective, whose estimates have intervals of another coverage probability; None if they
         have none.
@@ -291,12 +326,8 @@ class AlterationObjective(Objective, ABC):
         return None
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:  # noqa: ARG002
-        """By how much the estimate of one action exceeds that of another in each case, with an interval of
-        the difference: what both have in common, such as a draw of the model, cancels in it.
-
-        Args:
-            first: (B, k).
-            second: (B, k).
+        """By how much the estimate of one action exceeds that of another in each case, (B, k) each, with an
+        interval of the difference: what both have in common, such as a draw of the model, cancels in it.
 
         Returns:
             B differences, None where one is not finite; None if the method has no interval of them, as by

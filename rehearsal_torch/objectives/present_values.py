@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.spaces.box import Alteration, setting_text
+from rehearsal_torch.spaces.box import Alteration
 
 if TYPE_CHECKING:
     from rehearsal_torch.objectives.candidates import Candidates
@@ -40,9 +40,18 @@ def kept(case: RehearsalCase, names: Sequence[str]) -> Alteration | None:
     return Alteration(tuple(names), torch.tensor([case.present[name] for name in names], dtype=torch.float64))
 
 
+def changes_nothing(decision: Decision, case: RehearsalCase) -> bool:
+    """Whether an alteration leaves everything that it sets at its present value."""
+    now = None if decision.alteration is None else kept(case, decision.alteration.names)
+    return (
+        now is not None and decision.alteration is not None and now.values.equal(decision.alteration.values)
+    )
+
+
 def leaving(case: RehearsalCase, names: Sequence[str]) -> str:
     """Words for keeping the present values: "leaving bmi at 30 and bp at 100"."""
-    return "leaving " + " and ".join(f"{name} at {setting_text(case.present[name])}" for name in names)
+    stated = case.in_texts({name: case.present[name] for name in names})
+    return "leaving " + " and ".join(f"{name} at {each}" for name, each in stated.items())
 
 
 def better_judged(
@@ -60,10 +69,8 @@ def better_judged(
     for place, one in enumerate(sets):
         for index, case in enumerate(objective.cases):
             left = left_alone(objective, case, one.names)
-            held = all(
-                case.feasible[name][0] <= case.present[name] <= case.feasible[name][1] for name in left
-            )
-            found[place, index] = bool(left) and held and frozenset((*one.names, *left)) in offered
+            both = frozenset((*one.names, *left))
+            found[place, index] = bool(left) and both in offered and all(_within(case, name) for name in left)
     return found
 
 
@@ -95,49 +102,48 @@ def with_unchanged(
         objective: The objective that was searched.
         decisions: One decision for each of its cases, in order.
     """
-    wanted = [
-        None
-        if each.alteration is None or each.estimate is None or each.unchanged is not None
-        else kept(case, each.alteration.names)
+    found = [
+        _warned_of_others(objective, case, each)
         for case, each in zip(objective.cases, decisions, strict=True)
     ]
-    found = list(decisions)
+    wanted = {
+        index: (each.alteration, now)
+        for index, (case, each) in enumerate(zip(objective.cases, found, strict=True))
+        if each.alteration is not None
+        and each.estimate is not None
+        and each.unchanged is None
+        and (now := kept(case, each.alteration.names)) is not None
+    }
     for one in objective.whole:
-        mine = [index for index, each in enumerate(wanted) if each is not None and each.names == one.names]
+        mine = {index: pair for index, pair in wanted.items() if pair[0].names == one.names}
         if not mine:
             continue
-        start = one.starts(1)[0]
-        now, then = start.to(torch.float64).clone(), start.to(torch.float64).clone()
-        for index in mine:
-            now[index], then[index] = _values(wanted[index], now), _values(decisions[index].alteration, then)
-        appraised = one.appraise(now)
-        gains = one.contrast(then, now)
+        chosen, kept_as_is = (
+            one.with_alterations({index: pair[which] for index, pair in mine.items()}) for which in (0, 1)
+        )
+        appraised, gains = one.appraise(kept_as_is), one.contrast(chosen, kept_as_is)
         for index in mine:
             gain = None if gains is None else gains[index]
             told = appraised[index]
-            decision = _warned_of_others(objective, objective.cases[index], decisions[index])
-            found[index] = _with(decision, objective.cases[index], told.estimate, gain, told.refused)
+            found[index] = _with(found[index], objective.cases[index], told.estimate, gain, told.refused)
     return found
 
 
 def _warned_of_others(
     objective: "Candidates[AlterationObjective]", case: RehearsalCase, decision: Decision
 ) -> Decision:
-    assert decision.alteration is not None
+    if decision.alteration is None:
+        return decision
     left = left_alone(objective, case, decision.alteration.names)
     if not left:
         return decision
-    each = " and ".join(f"{name} ({setting_text(case.present[name])})" for name in left)
+    stated = case.in_texts({name: case.present[name] for name in left})
+    each = " and ".join(f"{name} ({text})" for name, text in stated.items())
     said = (
         f"present: the present value of {each} is not used: what is not set is assumed to take what is usual "
         "for such a case"
     )
     return replace(decision, warnings=tuple(dict.fromkeys((*decision.warnings, said))))
-
-
-def _values(alteration: Alteration | None, like: Tensor) -> Tensor:
-    assert alteration is not None
-    return alteration.values.to(like)
 
 
 def _with(

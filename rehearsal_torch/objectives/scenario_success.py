@@ -162,6 +162,8 @@ class CountObjective(AlterationObjective, ABC):
         validation_scenarios: Scenarios for the validation, likewise.
     """
 
+    of_success = True
+
     def __init__(
         self,
         cases: Sequence[RehearsalCase],
@@ -169,13 +171,11 @@ class CountObjective(AlterationObjective, ABC):
         search_scenarios: Scenarios,
         validation_scenarios: Scenarios,
     ) -> None:
-        super().__init__(cases, names)
+        super().__init__(cases, names, search_scenarios.gains.device)
         self.origin = origin_of(self.lower, self.upper)
         # Without a single defined scenario the share is undefined.
         defined = search_scenarios.defined().any(0) & validation_scenarios.defined().any(0)
-        self.undefined_mask = torch.zeros_like(self.lower[:, 0]).where(
-            defined.to(self.lower.device), torch.nan
-        )
+        self.undefined_mask = torch.zeros_like(self.lower[:, 0]).where(defined, torch.nan)
         self.search_scenarios, self.validation_scenarios = (
             self.counted(search_scenarios),
             self.counted(validation_scenarios),
@@ -194,6 +194,10 @@ class CountObjective(AlterationObjective, ABC):
     def share(self, actions: Tensor) -> Tensor:
         """The share of desired validation scenarios, unseen by the search, (..., B, k) -> (..., B)."""
         return self.validation_scenarios.share(actions - self.origin.to(actions)) + self.undefined_mask
+
+    def compared_probability(self, actions: Tensor) -> Tensor:
+        """The share of desired validation scenarios, (B, k) -> (B,)."""
+        return self.share(actions)
 
     def starts(self, count: int) -> Tensor:
         """The centre of the box, then Sobol points, (count, B, k)."""

@@ -20,6 +20,7 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.question import Columns, Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 # For the cards of simulated worlds.
@@ -45,6 +46,16 @@ class Problem(ABC):
     @abstractmethod
     def held_out(self) -> Table:
         """Observations for early stopping and held-out likelihoods; not used for fitting."""
+
+    def training_rows(self) -> Table | Blocks[Table]:
+        """What a surrogate is fitted to: the observations, the default, or blocks of more rows than need fit
+        in memory, of which the observations are a sample.
+        """
+        return self.observations()
+
+    def held_out_rows(self) -> Table | Blocks[Table]:
+        """All held-out rows, likewise."""
+        return self.held_out()
 
     def units(self) -> Sequence[str] | None:
         """The unit (a patient, a store) of each row of the observations; None, the default, if every row is a
@@ -92,6 +103,20 @@ class Problem(ABC):
     def method_named(self) -> str | None:
         """The method that the problem itself asks for, such as "auto"; None by default."""
         return None
+
+    def possible_graphs(self) -> Any:
+        """The graphs that may be true, as `graphs.graph_class` reads them; None if there is one, the
+        default.
+        """
+        return None
+
+    def costs(self) -> Mapping[str, float]:
+        """Action to the weight of its squared change, for `micns`; none by default."""
+        return {}
+
+    def unweighed(self) -> Sequence[str]:
+        """Actions whose costs are told and do not count, as no worth is stated; none by default."""
+        return ()
 
     def episodes(self, split: str = "train") -> Sequence[Episode] | None:  # noqa: ARG002
         """The episodes of a split; None if the observations are not episodes.
@@ -174,6 +199,10 @@ class RehearsalProblem(Problem, ABC):
     def question(self) -> Question:
         """The task."""
         return self.task
+
+    def unweighed(self) -> Sequence[str]:
+        """The actions that have a cost in the task, where it states no worth."""
+        return tuple(self.task.costs) if self.task.worth is None else ()
 
     def surrogate_settings(self) -> Mapping[str, Any]:
         """The task, and the candidate graphs."""

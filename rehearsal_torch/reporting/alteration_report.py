@@ -6,17 +6,27 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.overturning import sensitivity_of
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, search_of
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, search_of
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth
 from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
-from rehearsal_torch.reporting import decision_table, method_choice, untouched_score
+from rehearsal_torch.reporting import (
+    claim_plot,
+    decision_plot,
+    decision_table,
+    method_choice,
+    untouched_score,
+)
+from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
 from rehearsal_torch.reporting.figures import (
     online_panels,
     overturning_strength,
     probability_claims,
     true_probability,
 )
+
+# The largest number of cases whose claims are drawn side by side.
+MOST = 100
 
 
 def concerns(run: Recorded) -> bool:
@@ -92,14 +102,15 @@ def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
 
 
 def figures(run: Recorded) -> dict[str, Figure]:
-    """File name to figure: what would overturn the recommendations, and comparisons with the truth where it
-    is known. To be called within `drawing`.
+    """File name to figure: the claims of cases and over actions, what would overturn the recommendations, and
+    comparisons with the truth where it is known. To be called within `drawing`.
     """
+    found = _answers(run)
     weighed = {
         name: [one for one in decided if sensitivity_of(one)] for name, decided in _groups(run).items()
     }
     weighed = {name: decided for name, decided in weighed.items() if decided}
-    found = {"overturning": overturning_strength.draw(weighed)} if weighed else {}
+    found |= {"overturning": overturning_strength.draw(weighed)} if weighed else {}
     scored = {
         name: [one for one in decided if scored_by_world(one)] for name, decided in _groups(run).items()
     }
@@ -124,6 +135,20 @@ def figures(run: Recorded) -> dict[str, Figure]:
     if rounds:
         found["rounds"] = online_panels.draw({_dataset(run): rounds})
     return found | ({"calibration": probability_claims.draw(claims)} if claims else {})
+
+
+def _answers(run: Recorded) -> dict[str, Figure]:
+    """What is claimed of each case, and over each action for a few of them; the former for few cases alone,
+    and not for rounds, whose claims are beside the truth of each.
+    """
+    found: dict[str, Figure] = {}
+    groups = _groups(run)
+    lines = next(iter(groups.values()), [])
+    if len(groups) == 1 and len(lines) <= MOST and not learnt(run) and any(map(claim, lines)):
+        found["decisions"] = decision_plot.in_panels(decision_frame(lines), quantity(lines))
+    units = run.words.get("units_of")
+    curves = claim_plot.draw(run.claims, units if isinstance(units, dict) else None, run.codings)
+    return found if curves is None else found | {"claims": curves}
 
 
 def summaries(run: Recorded) -> dict[str, MethodSummary]:

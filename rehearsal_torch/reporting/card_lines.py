@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any
 
+from rehearsal_torch.data.codings.recorded import card_in_words
 from rehearsal_torch.reporting.page.material import listed, mapping, shown
 from rehearsal_torch.reporting.page.question import region
 
@@ -23,6 +24,7 @@ LABELS = {
     "region": "desired",
     "candidates": "sets of variables that may be set together",
     "ranges": "observed ranges",
+    "codings": "texts, in the order of their codes 0, 1, ...",
     "best_radius": "radius of the best settings",
 }
 # What is told in other words elsewhere, or is for comparing files only.
@@ -36,6 +38,7 @@ def label(key: str) -> str:
 
 def brief(card: Mapping[str, Any]) -> list[str]:
     """The short form: an entry a line, without cautions, which are warnings, and without what is long."""
+    card = card_in_words(card)
     return [
         line
         for key, value in card.items()
@@ -46,7 +49,7 @@ def brief(card: Mapping[str, Any]) -> list[str]:
 
 def whole(card: Mapping[str, Any]) -> list[str]:
     """All entries but cautions; a mapping of mappings as one line for each."""
-    found = []
+    found, card = list[str](), card_in_words(card)
     for key, value in card.items():
         if _caution(key):
             continue
@@ -93,7 +96,8 @@ def _value(key: str, value: Any, card: Mapping[str, Any]) -> str:
     if key == "region" and (faces := region(dict(card))):
         return " and ".join(faces)
     if key in ("box", "ranges", "actions") and isinstance(value, Mapping):
-        return ", ".join(f"{name} {_range(each)}" for name, each in value.items())
+        texts = key == "ranges"
+        return ", ".join(f"{name} {_range(each, texts)}" for name, each in value.items())
     if key == "candidates" and isinstance(value, list):
         return "; ".join(" and ".join(map(str, listed(each) or [each])) for each in value)
     return _plain(value)
@@ -108,9 +112,10 @@ def _plain(value: Any) -> str:
     return shown(value)
 
 
-def _range(value: Any) -> str:
+def _range(value: Any, texts: bool) -> str:
+    """Two ends, which are numbers or, of a range, may be texts; else all that may be taken."""
     ends = listed(value)
-    if len(ends) == 2 and not any(isinstance(end, str) for end in ends):
+    if len(ends) == 2 and (texts or not any(isinstance(end, str) for end in ends)):
         return f"{shown(ends[0])} to {shown(ends[1])}"
     levels = listed(mapping(value).get("values")) or ends
     return f"one of {shown(levels)}" if levels else f"({shown(value)})"

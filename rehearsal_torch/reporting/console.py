@@ -40,7 +40,8 @@ def answers(of: Material, shown: int = SHOWN) -> list[str]:
         return [f"No decisions in {of.run.path} yet."]
     if of.trials:
         title, headline, said = said_of_trials(of)
-        return _wrapped(f"{title}: {' '.join([headline, *said[:1]])}")
+        # Of a system of one's own there are two settings, the next one and that to keep.
+        return _wrapped(f"{title}: {' '.join([headline, *said[: 3 if headline.startswith('Try') else 1]])}")
     lines = [line for one in decisions[:shown] for line in _wrapped(_answer(one, of))]
     more = len(decisions) - shown
     return lines + ([f"... and {more} more: decisions.jsonl"] if more > 0 else [])

@@ -12,11 +12,15 @@
     unchanged          the estimate if they stay, for the variables that the decision sets, and
     gain, gain_lower,  the difference to it, with its interval
     gain_upper
+    cost               where actions have costs: that of the alteration, 0 where nothing is altered,
+    net_value,         the worth of a desired outcome times its probability, minus the cost, and
+    net_gain           the same minus that of changing nothing, each with _lower and _upper; NaN where no
+                       worth is stated
     warnings, reason   sentences, separated by "; "
     given/NAME         the context of the case
 
-The names of context and actions have a prefix, as in a run's table.csv, so that no variable's name can hide
-another column.
+A variable that has texts has these in its columns. The names of context and actions have a prefix, as in a
+run's table.csv, so that no variable's name can hide another column.
 """
 
 import math
@@ -27,6 +31,7 @@ import pandas as pd
 
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.reporting import cost_words
 
 GIVEN, SET, PRESENT = "given/", "set/", "present/"
 STATUS = {
@@ -50,10 +55,14 @@ def decision_frame(
     named = dict.fromkeys([*actions, *(name for each in settings for name in each)])
     known = dict.fromkeys(name for line in lines for name in line.get("given") or {})
     now = list(dict.fromkeys(name for line in lines for name in line.get("present") or {}))
+    priced = cost_words.priced(lines)
+    # Without present values, cross-fitted claims alone have the gain over no action.
+    gained = bool(now) or any("gain" in line for line in lines)
     rows = [
-        _row(line, each, list(named), list(known), now) for line, each in zip(lines, settings, strict=True)
+        _row(line, each, list(named), list(known), now, priced, gained)
+        for line, each in zip(lines, settings, strict=True)
     ]
-    columns = _row({}, {}, list(named), list(known), now)
+    columns = _row({}, {}, list(named), list(known), now, priced, gained)
     return pd.DataFrame(rows, columns=list(columns), index=index)
 
 
@@ -63,6 +72,8 @@ def _row(
     named: Sequence[str],
     known: Sequence[str],
     now: Sequence[str],
+    priced: bool,
+    gained: bool,
 ) -> dict[str, Any]:
     acted = bool(setting)
     ends = {part: number(claim(line, part)) if acted else math.nan for part in ("lower", "upper", "level")}
@@ -70,26 +81,38 @@ def _row(
     return {
         "case": str(line.get("identity", "")),
         "status": line.get("status", ""),
-        **{f"{SET}{name}": number(setting.get(name)) for name in named},
+        **{f"{SET}{name}": _cell(setting.get(name)) for name in named},
         "estimate": number(claim(line) if acted else before(line)),
         **ends,
         "no_action": number(claim(line, of="baseline")),
         **(_against_present(line, now) if now else {}),
+        **(_gain(line) if gained else {}),
+        **(cost_words.cells(line) if priced else {}),
         "warnings": "; ".join(line.get("warnings") or ()),
         "reason": str(line.get("reason") or ""),
-        **{f"{GIVEN}{name}": number(given.get(name)) for name in known},
+        **{f"{GIVEN}{name}": _cell(given.get(name)) for name in known},
     }
 
 
 def _against_present(line: Decided, now: Sequence[str]) -> dict[str, Any]:
     present = line.get("present") or {}
     return {
-        **{f"{PRESENT}{name}": number(present.get(name)) for name in now},
+        **{f"{PRESENT}{name}": _cell(present.get(name)) for name in now},
         "unchanged": number(claim(line, of="unchanged")),
+    }
+
+
+def _gain(line: Decided) -> dict[str, Any]:
+    return {
         "gain": number(claim(line, of="gain")),
         "gain_lower": number(claim(line, "lower", "gain")),
         "gain_upper": number(claim(line, "upper", "gain")),
     }
+
+
+def _cell(value: object) -> Any:
+    """A value as a number; the text of a variable that has texts."""
+    return value if isinstance(value, str) else number(value)
 
 
 def quantity(lines: Sequence[Decided]) -> str:
@@ -115,4 +138,5 @@ def summary(frame: pd.DataFrame, of: str) -> str:
     beside = "" if math.isnan(before) else f", {before:.3g} without an alteration"
     if "unchanged" in acted and not acted["unchanged"].isna().any():
         beside = f", {acted['unchanged'].mean():.3g} with the present values"
-    return f"{said} Where one is recommended, the claimed {of} is {after:.3g} on average{beside}."
+    claimed = f"Where one is recommended, the claimed {of} is {after:.3g} on average{beside}."
+    return f"{said} {claimed}{cost_words.average(acted)}"

@@ -35,7 +35,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
         [
             str(row["case"]),
             str(row["status"]).replace("_", " "),
-            *(_number(row[name]) for name in actions),
+            *(row[name] if isinstance(row[name], str) else _number(row[name]) for name in actions),
             _number(row["estimate"]),
             "" if math.isnan(row["lower"]) else f"{row['lower']:.3g} to {row['upper']:.3g}",
             *([_number(row["unchanged"])] if compared else []),

@@ -1,18 +1,50 @@
 """Figure: what a method claims for each case, beside its estimate for no action.
 
 One column per case: a filled point with the interval of the estimate where an alteration is recommended, an
-open circle for no action. A case without a filled point has no recommendation; where it was refused, its
-circle is crossed.
+open circle for no action, or a square where the comparison is with present values. A case without a filled
+point has no recommendation; where it was refused, its mark is crossed. Many cases stand in several panels,
+with a common scale.
 """
+
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION
+from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, panels
 
 # Names of cases are written below the axis up to this number of cases.
 NAMED = 30
+# Characters of a name that are shown; characters of all names that fit on an inch of the figure.
+LONGEST, ACROSS = 24, 8
+# Characters of a line of the vertical axis' label.
+BROAD = 26
+# Cases of a panel, and panels side by side.
+CASES, BESIDE = 14, 2
+
+
+def in_panels(frame: pd.DataFrame, of: str) -> Figure:
+    """The figure of all cases, with at most `CASES` of them in a panel; to be called within `drawing`.
+
+    Args:
+        frame: One row per case (`reporting.decision_frame`), at least one.
+        of: What the estimates are of.
+    """
+    count = -(-len(frame) // CASES)
+    columns = min(count, BESIDE)
+    figure, grid = panels(-(-count // columns), columns)
+    every = [axes for line in grid for axes in line]
+    pieces = np.array_split(np.arange(len(frame)), count)
+    for axes, places in zip(every, pieces, strict=False):
+        draw(axes, frame.iloc[places], of)
+    for axes in every[count:]:
+        axes.set_visible(False)
+    ends = [end for axes in every[:count] for end in axes.get_ylim()]
+    for axes in every[:count]:
+        axes.set_ylim(min(ends), max(ends))
+    return figure
 
 
 def draw(axes: Axes, frame: pd.DataFrame, of: str) -> None:
@@ -27,6 +59,10 @@ def draw(axes: Axes, frame: pd.DataFrame, of: str) -> None:
     point, low, high, before = (
         frame[name].to_numpy(float) for name in ("estimate", "lower", "upper", "no_action")
     )
+    present = np.full(len(frame), np.nan)
+    if "unchanged" in frame.columns:
+        present = frame["unchanged"].to_numpy(float)
+        before = np.where(np.isnan(present), before, np.nan)
     acted = (frame["status"] == "recommended").to_numpy()
     refused = (frame["status"] == "refused").to_numpy()
     bounded = acted & ~np.isnan(low + high)
@@ -38,17 +74,29 @@ def draw(axes: Axes, frame: pd.DataFrame, of: str) -> None:
         )
     axes.plot(places[acted], point[acted], "o", color=BLUE, markersize=5, label="after the alteration")
     known = ~np.isnan(before)
-    axes.plot(places[known], before[known], "o", color=BLACK, fillstyle="none", label="no action")
+    kept = ~np.isnan(present)
+    if known.any() or not kept.any():
+        axes.plot(places[known], before[known], "o", color=BLACK, fillstyle="none", label="no action")
+    if kept.any():
+        axes.plot(places[kept], present[kept], "s", color=BLACK, fillstyle="none", label="present values")
     if refused.any():
-        axes.plot(places[refused], before[refused], "x", color=VERMILION, label="refused")
-    axes.set(xlabel="Case", ylabel=f"Claimed {of}")
+        at = np.where(kept, present, before)
+        axes.plot(places[refused], at[refused], "x", color=VERMILION, label="refused")
+    axes.set(xlabel="Case", ylabel=fill(f"Claimed {of}", BROAD))
     if of.startswith("probability"):
         axes.set_ylim(-0.02, 1.02)
     if len(frame) <= NAMED:
-        axes.set_xticks(places, [_plain(name) for name in frame["case"]])
+        names = [_plain(name) for name in frame["case"]]
+        # Names that would lie on each other stand upright.
+        figure, cell = axes.get_figure(root=True), axes.get_subplotspec()
+        beside = 1 if cell is None else cell.get_gridspec().ncols
+        room = 0.0 if figure is None else ACROSS * figure.get_figwidth() / beside
+        wide = sum(len(name) + 2 for name in names) > room
+        axes.set_xticks(places, names, rotation=90 if wide else 0)
     axes.legend()
 
 
 def _plain(text: str) -> str:
-    """A name that is shown as it is: a pair of dollar signs would be read as a formula."""
+    """A name that is not long, and shown as it is: a pair of dollar signs would be read as a formula."""
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
     return text.replace("$", r"\$")

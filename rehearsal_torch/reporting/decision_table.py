@@ -29,6 +29,7 @@ from rehearsal_torch.evaluation.rehearsal_rows import (
     truth_bounds,
 )
 from rehearsal_torch.evaluation.summaries import MethodSummary
+from rehearsal_torch.reporting import cost_words
 from rehearsal_torch.spaces.box import setting_text
 
 SHOWN, WIDTH = 10, 110
@@ -48,12 +49,15 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     weighed = any(sensitivity_of(one) for one in some)
     truth, notes = any(scored_by_world(one) for one in some), any(len(each) > len(shared) for each in every)
     bounds_truth = any(truth_bounds(one) for one in some)
+    costs, nets = cost_words.priced(some), cost_words.weighed(some)
     table = Table()
     for head in ("case", "context", "alteration"):
         table.add_column(head, overflow="fold")
     for head in (
         "probability,\nestimated",
         "intervals:\nposterior mean,\ntruth" if bounds_truth else "interval",
+        *(["cost"] if costs else []),
+        *(["net gain"] if nets else []),
         *(["strength of hidden\ncause to overturn"] if weighed else []),
         *(["probability, true\n(best possible)"] if truth else []),
     ):
@@ -67,6 +71,8 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
             change(one),
             _from_to(before(one), claim(one) if one.get("alteration") is not None else None),
             "\n".join([interval(one), *([truth_interval(one)] if bounds_truth else [])]),
+            *([cost_words.cost_cell(one)] if costs else []),
+            *([cost_words.gain_cell(one)] if nets else []),
             *([tipping(one)] if weighed else []),
         ]
         if truth:
@@ -156,6 +162,7 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
                 for end, part in (("", "point"), ("_lower", "lower"), ("_upper", "upper"))
                 if "gain" in one
             },
+            **(cost_words.cells(one) if cost_words.priced([one]) else {}),
             **{f"present/{name}": value for name, value in (one.get("present") or {}).items()},
             "share": number((one.get("score") or {}).get("share")),
             "support": number(effort(one, "support")),

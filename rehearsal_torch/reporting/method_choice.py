@@ -22,8 +22,23 @@ NUMBERS = (
     *("value", "gain", "gain_error", "behind", "behind_error", "brier", "brier_context", "brier_constant"),
     *("worse", "worse_error", "judges", "seconds"),
 )
-HEADS = ("method", "value", "behind the best", "Brier", "context only", "constant", "judges", "")
-CAPTION = "The methods that were compared, simplest first; differences with one standard error"
+# Not in the tables of earlier releases.
+ENDS = ("gain_lower", "gain_upper")
+HEADS = (
+    "method",
+    "value",
+    "above nothing",
+    "behind the best",
+    "Brier",
+    "context only",
+    "constant",
+    "judges",
+    "",
+)
+CAPTION = (
+    "The methods that were compared, simplest first; above nothing: 95% intervals of what each gains; "
+    "other differences with one standard error"
+)
 
 
 def told(run: Recorded) -> list[str]:
@@ -62,11 +77,12 @@ def section(run: Recorded) -> Markup:
 
 def _rows(run: Recorded) -> Sequence[Sequence[str]]:
     """The methods that were compared, as cells."""
-    found = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), NUMBERS)
+    found = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), (*NUMBERS, *ENDS))
     return [
         (
             each["method"],
             _cell(each["value"]),
+            _within(*(each.get(end, "") for end in ENDS)),
             _pair(each["behind"], each["behind_error"]),
             _cell(each["brier"], 4),
             _cell(each["brier_context"], 4),
@@ -81,6 +97,11 @@ def _rows(run: Recorded) -> Sequence[Sequence[str]]:
 
 def _pair(value: str, error: str) -> str:
     return "-" if not value else f"{_cell(value)} ± {_cell(error)}"
+
+
+def _within(lower: str, upper: str) -> str:
+    """The interval of a gain, if there is one."""
+    return "-" if not lower else f"[{_cell(lower, 2)}, {_cell(upper, 2)}]"
 
 
 def _cell(written: str, digits: int = 3) -> str:

@@ -69,9 +69,7 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
             path = run.path / observed_outcomes.FILE
             write([group.row() for group in compared], path)
             written.append(path)
-    with drawing():
-        for name, figure in _figures(run, words).items():
-            written += save(figure, run.path / "figures", name)
+    written += draw(run)
     page = write_page(run.path, ended=True)
     written += [] if page is None else [page]
     of = material(run.path)
@@ -81,6 +79,26 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     parts += [[long]] if tables and long else []
     parts.append(console.files(of, written))
     return "\n".join(line for part in parts for line in part)
+
+
+def draw(run: Recorded) -> list[Path]:
+    """Draws the figures of a run folder from its records, anew if they are there already.
+
+    Args:
+        run: What the folder holds.
+
+    Returns:
+        The files, two for each figure.
+
+    Raises:
+        OSError: if a file cannot be written.
+    """
+    with drawing():
+        return [
+            path
+            for name, figure in _figures(run, worded(run)).items()
+            for path in save(figure, run.path / "figures", name)
+        ]
 
 
 def _figures(run: Recorded, words: Wording) -> dict[str, Figure]:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rehearsal_torch.evaluation.recorded_run import Recorded
+from rehearsal_torch.files.writing import write_bytes
+from rehearsal_torch.reporting.narrow import png
+from rehearsal_torch.reporting.narrow.regions import regions
 
 BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW, BLACK = (
     "#0072B2",
@@ -50,6 +54,8 @@ DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     (0, (1, 1)),
     (0, (3, 1, 1, 1)),
 )
+# Dots per inch of PNG files.
+DOTS = 150
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 11,
@@ -68,7 +74,7 @@ _SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "svg.fonttype": "none",
     "svg.hashsalt": "rehearsal_torch",
-    "savefig.dpi": 150,
+    "savefig.dpi": DOTS,
 }
 
 
@@ -105,7 +111,7 @@ def logarithmic(axis: XAxis | YAxis) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes ``name.png`` and ``name.svg``; to be called within `drawing`.
+    """Writes ``name.png``, which says where its panels lie, and ``name.svg``; to be called within `drawing`.
 
     Args:
         figure: The figure.
@@ -115,10 +121,15 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     Returns:
         The two files.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{name}.png", folder / f"{name}.svg"]
-    figure.savefig(files[0], metadata={"Software": None})
-    figure.savefig(files[1], metadata={"Date": None, "Creator": None})
+    said = (
+        {"Software": None, **png.recorded(regions(figure, DOTS))},
+        {"Date": None, "Creator": None},
+    )
+    for file, metadata in zip(files, said, strict=True):
+        content = BytesIO()
+        figure.savefig(content, format=file.suffix[1:], metadata=metadata)
+        write_bytes(file, content.getvalue())
     return files
 
 

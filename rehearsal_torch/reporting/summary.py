@@ -19,6 +19,7 @@ from rich.table import Table
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, effort
+from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting.figures import truth_errors
 from rehearsal_torch.reporting.style import Wording
 
@@ -56,16 +57,14 @@ def write(rows: Sequence[Row], path: Path) -> None:
     NaN and missing values as empty cells.
     """
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, restval="")
-        writer.writeheader()
-        writer.writerows(
-            {
-                name: "" if isinstance(value, float) and math.isnan(value) else value
-                for name, value in row.items()
-            }
-            for row in rows
-        )
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, columns, restval="")
+    writer.writeheader()
+    writer.writerows(
+        {name: "" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
+        for row in rows
+    )
+    write_text(path, text.getvalue())
 
 
 def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:

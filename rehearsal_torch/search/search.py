@@ -40,12 +40,15 @@ class Search(ABC, Generic[Sought]):
         declines: Whether the search may decline to act where its own estimate is against acting
             (`objectives.guard`); if False, the decision carries a warning instead. Random baselines, presets
             that reproduce a publication and methods that learn online set it to False.
+        weighs: Whether it looks for the largest probability of a desired outcome, so that it can be weighed
+            against costs (`search.alterations.net_value`).
         budget_s: Time limit of a call in seconds, after which the best action found so far is returned
             (`search.budget`); None for no limit.
     """
 
     kind: Kind | None = None
     declines: bool = True
+    weighs: bool = True
     budget_s: float | None = None
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from rehearsal_torch.files.schema import LARGEST
 
 LONGEST, DEEPEST, FACES = 10_000, 20, 1000
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"""\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<sign><=|>=|=<|=>|==|!=|<|>|=|≤|≥|≠)
     |(?P<mark>[-+*/()])
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _PLAIN = re.compile(r"[^\W\d][\w.]*\Z")
-_SIGNS = {"<=": "<=", ">=": ">=", "≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
+SIGNS = {"<=": "<=", ">=": ">=", "≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
 CLOSED = "a bound belongs to the region; for whole numbers below 3 write <= 2"
 EQUAL = (
     "a region has an interior; write an interval, such as 1.5 <= grade <= 2.5, or >= 1 for a yes/no outcome"
@@ -110,7 +110,20 @@ def inequalities(text: str | Sequence[str]) -> Inequalities:
     Raises:
         InequalityError: at the first character that cannot be read.
     """
-    found = [face for each in ([text] if isinstance(text, str) else text) for face in _Reader(each).region()]
+    return faces_of(
+        [face for each in ([text] if isinstance(text, str) else text) for face in Reader(each).region()]
+    )
+
+
+def faces_of(found: Sequence[Linear]) -> Inequalities:
+    """Linear forms that must not be positive, as the faces of a region.
+
+    Args:
+        found: The linear forms.
+
+    Raises:
+        InequalityError: if there are none.
+    """
     if not found:
         raise InequalityError("", 1, "expected an inequality, such as 0.6 <= repayment")
     names = tuple(dict.fromkeys(name for face in found for name in face.weights))
@@ -127,7 +140,7 @@ def linear(text: str) -> Linear:
     Raises:
         InequalityError: at the first character that cannot be read.
     """
-    reader = _Reader(text)
+    reader = Reader(text)
     found = reader.sum()
     reader.end("expected the end")
     return found
@@ -149,14 +162,25 @@ def _quoted(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Token:
+class Token:
+    """A part of a text: its kind, its value, and the character at which it begins, from 1."""
+
     kind: str
     value: str
     place: int
 
 
-class _Reader:
-    """Reads a text from left to right."""
+class Reader:
+    """Reads a text from left to right.
+
+    Args:
+        text: The text.
+
+    Raises:
+        InequalityError: at the first character that is no part of an inequality.
+    """
+
+    pattern = TOKEN
 
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0
@@ -164,10 +188,10 @@ class _Reader:
             raise InequalityError(text[:40], 1, f"expected at most {LONGEST} characters; got {len(text)}")
         self.tokens = self._tokens()
 
-    def _tokens(self) -> list[_Token]:
-        found, at, end = list[_Token](), 0, len(self.text.rstrip())
+    def _tokens(self) -> list[Token]:
+        found, at, end = list[Token](), 0, len(self.text.rstrip())
         while at < end:
-            match = _TOKEN.match(self.text, at)
+            match = self.pattern.match(self.text, at)
             if match is None:
                 at += len(self.text[at:]) - len(self.text[at:].lstrip())
                 odd = self.text[at]
@@ -177,15 +201,17 @@ class _Reader:
                 raise InequalityError(self.text, at + 1, f"expected {quote}; got {odd!r}")
             kind = str(match.lastgroup)
             word = "name" if kind in ("tick", "quoted") else kind
-            found.append(_Token(word, match[kind], match.start(kind) + 1 - (kind in ("tick", "quoted"))))
+            found.append(Token(word, match[kind], match.start(kind) + 1 - (kind in ("tick", "quoted"))))
             at = match.end()
-        return [*found, _Token("end", "the end", end + 1)]
+        return [*found, Token("end", "the end", end + 1)]
 
     @property
-    def next(self) -> _Token:
+    def next(self) -> Token:
+        """The token that comes next."""
         return self.tokens[self.at]
 
     def error(self, words: str) -> InequalityError:
+        """An error at the next token."""
         got = self.next.value if self.next.kind == "end" else repr(self.next.value)
         return InequalityError(self.text, self.next.place, f"{words}; got {got}")
 
@@ -197,10 +223,12 @@ class _Reader:
         return None
 
     def end(self, words: str) -> None:
+        """Refuses a further token."""
         if self.next.kind != "end":
             raise self.error(words)
 
     def region(self) -> list[Linear]:
+        """Relations that are joined by `and`; each linear form must not be positive."""
         found = self.relation()
         while self.take("and") is not None:
             found += self.relation()
@@ -212,6 +240,7 @@ class _Reader:
         return found
 
     def relation(self) -> list[Linear]:
+        """One relation, with one sign or two."""
         start = self.next.place
         left, sign = self.sum(), self.sign(None)
         right = self.sum()
@@ -225,6 +254,7 @@ class _Reader:
         return faces
 
     def sign(self, before: str | None) -> str:
+        """The next sign, <= or >=; the same as before, if there was one before."""
         token = self.next
         if token.kind != "sign":
             raise self.error("expected <= or >=")
@@ -232,12 +262,13 @@ class _Reader:
             raise InequalityError(
                 self.text, token.place, f"expected <= or >=; got {token.value!r}: {OTHERS[token.value]}"
             )
-        if before is not None and _SIGNS[token.value] != before:
+        if before is not None and SIGNS[token.value] != before:
             raise self.error(f"expected {before} again, as in 65 <= map <= 100")
         self.at += 1
-        return _SIGNS[token.value]
+        return SIGNS[token.value]
 
     def face(self, left: Linear, right: Linear, sign: str, place: int) -> Linear:
+        """The linear form of a relation."""
         made = left.plus(right, -1.0) if sign == "<=" else right.plus(left, -1.0)
         made = Linear({name: each for name, each in made.weights.items() if each}, made.constant)
         if not made.weights:
@@ -251,6 +282,7 @@ class _Reader:
         return made
 
     def sum(self) -> Linear:
+        """A sum of products."""
         sign = self.take("+", "-")
         found = self.product().times(-1.0 if sign == "-" else 1.0)
         while (sign := self.take("+", "-")) is not None:
@@ -258,6 +290,7 @@ class _Reader:
         return found
 
     def product(self) -> Linear:
+        """A product of factors, at most one of which has a variable."""
         found = self.factor()
         while (mark := self.take("*", "/")) is not None:
             place, other = self.next.place, self.factor()
@@ -280,6 +313,7 @@ class _Reader:
         return found
 
     def factor(self) -> Linear:
+        """A number, a name, or a sum in brackets."""
         token = self.next
         if token.kind == "number":
             self.at += 1

@@ -22,6 +22,9 @@ from torch import Tensor
 
 from rehearsal_torch.spaces.contradiction import contradiction
 
+# The states in which a linear program has been solved: optimal, infeasible, unbounded.
+SETTLED = (0, 2, 3)
+
 
 @dataclass(frozen=True)
 class Polytope:
@@ -112,18 +115,28 @@ class Polytope:
         """Centre (|Y|,) and radius of the largest inscribed ball; radius inf if balls of any radius fit,
         centre None if the region is empty.
 
+        Raises:
+            ValueError: if the linear program cannot be solved.
+
         Source: Qin et al. (2025): max r subject to m_k' o + r |m_k| <= d_k, a linear program.
         """
-        normals, offsets = self.normals.numpy(), self.offsets.numpy()
-        faces = np.hstack([normals, np.linalg.norm(normals, axis=1, keepdims=True)])
+        # Of length one: beside a long normal, the solver would take a short one for nothing.
+        lengths = self.normals.norm(dim=-1, keepdim=True)
+        normals, offsets = (self.normals / lengths).numpy(), (self.offsets / lengths[:, 0]).numpy()
+        faces = np.hstack([normals, np.ones((len(normals), 1))])
         width = normals.shape[1]
         bounds = [(None, None)] * width + [(None, None)]
         found = linprog(
             np.append(np.zeros(width), -1.0), A_ub=faces, b_ub=offsets, bounds=bounds, method="highs"
         )
+        if found.status not in SETTLED:
+            raise ValueError(
+                "the linear program of the desired region cannot be solved: expected weights of about the "
+                "same size; use other units"
+            )
         if found.status == 3:  # any radius fits: take the centre of a ball of radius one
             inner = linprog(
-                np.zeros(width), A_ub=normals, b_ub=offsets - faces[:, -1], bounds=bounds[:-1], method="highs"
+                np.zeros(width), A_ub=normals, b_ub=offsets - 1.0, bounds=bounds[:-1], method="highs"
             )
             return torch.from_numpy(inner.x), float("inf")
         if not found.success:

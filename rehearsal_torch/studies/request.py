@@ -172,7 +172,7 @@ def _of_the_configuration(override: Override, keys: Sequence[str], study: Study)
     key = override.key_or_group
     conf = conf_folder()
     groups = [path.name for path in conf.iterdir() if path.is_dir()]
-    known = {*groups, *read_yaml(conf / "config.yaml")} - {"defaults", "out", "workers"}
+    known = {*groups, *read_yaml(conf / "config.yaml")} - {"defaults", "out", "workers", "parallel", "dask"}
     if study.worlds:
         known -= {"seed"}
     if override.is_sweep_override():

@@ -23,15 +23,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.graph_check import SIGNIFICANT, contradiction, dependence_given
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.graph_check import contradictions, dependence_given
+from rehearsal_torch.data.part import Examples, Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.tables.block_statistics import evenly, extremes, moments, rows_at
+from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
+from rehearsal_torch.graphs.influence_paths import MAX_POINTS, reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import setting_text
 
 NEIGHBOURS, SHARE = 5, 0.975
+# Rounding of distances, in standard deviations: of equal points they are roots of rounding errors of squares.
+ROUNDING = 1e-6
 
 
 class Overlap(Solved):
@@ -75,18 +79,21 @@ class Overlap(Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to all variables (n, d), in the graph's order and in units."""
-        table = Table.observed(self.task.graph.names, examples[0].detach().to(torch.float64))
-        values = table.columns(self.names)
-        self.p_values = values.new_tensor(
-            [dependence_given(table, self.task, name) for name in self.unlinked]
-        )
-        spread = values.std(0, correction=0)
-        self.location, self.scale = values.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
-        self.lowest, self.highest = values.amin(0), values.amax(0)
-        every = torch.linspace(
-            0, len(values) - 1, min(self.max_points, len(values)), dtype=torch.float64, device=values.device
-        )
-        self.rows = ((values - self.location) / self.scale)[every.round().long()]
+        self.solve_blocks(in_blocks(examples))
+
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """As `solve`: the graph is tested, and distances are taken, on few rows of many in any case."""
+        whole = blocks.map(lambda _, each: (each[0].detach().to(torch.float64),))
+        count, places = len(blocks), positions(self.task.graph.names, self.names)
+        (few,) = rows_at(whole, evenly(count, MAX_POINTS))
+        tested = Table.observed(self.task.graph.names, few)
+        self.p_values = few.new_tensor([dependence_given(tested, self.task, name) for name in self.unlinked])
+        values = whole.map(lambda _, each: each[0][:, places])
+        self.location, spread = moments(values)
+        self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
+        self.lowest, self.highest = extremes(values)
+        (kept,) = rows_at(values.map(lambda _, each: (each,)), evenly(count, self.max_points))
+        self.rows = (kept - self.location) / self.scale
         self._limit()
 
     def sizes(self) -> Sizes:
@@ -189,11 +196,7 @@ class Overlap(Solved):
     def contradictions(self) -> list[str]:
         """One sentence for each action that has no path to an outcome although the outcomes depend on it."""
         p_values = self.p_values.tolist() or [1.0] * len(self.unlinked)
-        return [
-            contradiction(self.task, name, p)
-            for name, p in zip(self.unlinked, p_values, strict=True)
-            if p < SIGNIFICANT / len(self.unlinked)
-        ]
+        return contradictions(self.task, dict(zip(self.unlinked, p_values, strict=True)))
 
     def _places(self, names: Sequence[str]) -> list[int]:
         return [self.names.index(name) for name in (*self.task.context, *names)]

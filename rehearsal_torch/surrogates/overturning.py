@@ -13,6 +13,9 @@ Where the present values of what is set are known, the action is compared with t
 both, and Gamma* is where the lower bound of the one meets the upper bound of the other (`tipping_between`);
 from the lower end of the interval of their difference, if the method has one.
 
+Where costs count, an action overturns already where its gain is not worth its cost: b is then b plus the
+cost in units of the worth of a desired outcome.
+
 Beside it stands the strength of the strongest covariate (`estimators.covariate_strength`) among those that
 the graph says to adjust for: the context, the variables before the alteration, and those between two
 alterations (`graphs.separation`). It depends on the observations and on which variables are altered, and is
@@ -94,19 +97,22 @@ class Overturning:
             certificate: Its certificate, whose ``truth_lower`` is used where the estimate has no interval; a
                 bound of the posterior mean alone says nothing about the truth.
         """
-        estimate, baseline = decision.estimate, decision.baseline
-        if decision.alteration is None or estimate is None or baseline is None:
+        estimate, before = decision.estimate, decision.before
+        if decision.alteration is None or estimate is None or before is None:
             return decision
-        if not estimate.of == baseline.of == CHANCE or not self.applies:
+        if not estimate.of == before.of == CHANCE or not self.applies:
             return decision
         lower, basis = self._lower(decision, certificate)
         against: Against = "no action" if decision.unchanged is None else "the present values"
-        before = baseline if decision.unchanged is None else decision.unchanged
         if decision.gain is not None and decision.gain.lower is not None:
             lower = before.point + decision.gain.lower
-        ends = torch.tensor([lower, before.point], dtype=torch.float64).clamp(0.0, 1.0)
-        meeting = tipping_strength if decision.unchanged is None else tipping_between
-        tipping = float(meeting(ends[0], ends[1]))
+        paid = (decision.cost or 0.0) / decision.worth if decision.worth else 0.0
+        ends = torch.tensor([lower, before.point, before.point + paid], dtype=torch.float64).clamp(0.0, 1.0)
+        tipping = float(
+            tipping_strength(ends[0], ends[2])
+            if decision.unchanged is None
+            else tipping_between(ends[0], ends[1], paid)
+        )
         found = self.covariates(decision.alteration.names)
         if not found:
             note = self.why_none(decision.alteration.names) if found is None else NO_COVARIATE

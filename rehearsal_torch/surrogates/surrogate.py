@@ -11,10 +11,21 @@ from collections.abc import Iterator, Mapping
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.part import NotFittedError, Solved, Trained, state_faults, unfitted_parts
+from rehearsal_torch.data.part import (
+    Examples,
+    NotFittedError,
+    Solved,
+    Trained,
+    state_faults,
+    unfitted_parts,
+)
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.trajectory import Trajectory
+
+IN_BLOCKS = "decision=cme_nystrom or decision=outcome_regression"
+"""The methods for cases that are fitted to rows in blocks, in messages."""
 
 
 class Surrogate(nn.Module, ABC):
@@ -33,6 +44,26 @@ class Surrogate(nn.Module, ABC):
         An iterator, so that the examples of a later part may depend on the fit of an earlier one (a scaler,
         say).
         """
+
+    def parts_of_blocks(
+        self,
+        blocks: Blocks[Table],  # noqa: ARG002
+    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
+        """The parts to fit, as `parts` has them, with examples that follow from blocks of a table that need
+        not fit in memory.
+
+        Raises:
+            ValueError: if it is fitted to tables in memory only, as by default.
+        """
+        remedy = (
+            f"choose {IN_BLOCKS}, or read the table at once (dataset=table)"
+            if self.kind == "rehearse"
+            else "models of transitions (surrogate=transition, surrogate=transition_ensemble) are fitted to "
+            "these"
+        )
+        raise ValueError(
+            f"{type(self).__name__} is fitted to a table in memory; got one that is read in blocks: {remedy}"
+        )
 
     def require_fitted(self) -> None:
         """Refuses to answer before the surrogate has been fitted.
@@ -144,9 +175,13 @@ class EpisodeSurrogate(Surrogate, ABC):
     def doses(self, actions: Tensor) -> Tensor:
         """Action numbers to doses, (...) -> (..., p), in the doses' units."""
 
-    def outside(self, episode: Episode) -> tuple[str, ...]:  # noqa: ARG002
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:  # noqa: ARG002
         """One sentence for each variable of an episode that leaves the range of the observations; empty if no
         range is known.
+
+        Args:
+            episode: The episode.
+            slack: How far beyond the range a value may lie, as a share of the range on the model's scale.
         """
         return ()
 

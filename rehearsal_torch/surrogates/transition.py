@@ -25,10 +25,11 @@ from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
-from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.part import Examples, Solved, Trained
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.blocks import Blocks, blocks_of
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import Trajectory
@@ -36,6 +37,8 @@ from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 EFFECTS = ("dense", "sparse")
+BLOCK = 65_536
+"""Rows that are scaled at a time: intermediate results of all rows would be larger than the table."""
 
 
 class TransitionModel(EpisodeSurrogate):
@@ -144,17 +147,50 @@ class TransitionModel(EpisodeSurrogate):
             table: Transitions with the next step's columns primed (`data.episode.transitions`), in clinical
                 units.
         """
-        features = self.rescale.names
-        yield (
-            self.rescale,
-            (torch.cat([table.columns(features), table.columns([next_name(name) for name in features])]),),
-        )
+        yield self.rescale, (self.extremes(table),)
         yield self.levels, (table.columns(self.levels.names),)
-        yield from self.mechanism_parts(table)
+        steps = self.mechanism_parts(table)
+        del table  # training does not need it, and it may be the largest thing in memory
+        yield from steps
 
     def mechanism_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts of the mechanism alone, once the ranges and levels have been fitted."""
-        yield from self.mechanism.parts(*self._scaled(table))
+        scaled = self._scaled(table)
+        del table
+        yield from self.mechanism.parts(*scaled)
+
+    def parts_of_blocks(
+        self, blocks: Blocks[Table]
+    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
+        """The parts as `parts` has them; the doses of all rows are in memory, and nothing else of them."""
+        # Written into tensors of their own: small results that are kept between large intermediate ones
+        # would leave the memory in pieces.
+        first = blocks[0]
+        doses = first.values.new_empty(len(blocks), len(self.levels.names))
+        ends, begin = self.extremes(first), 0
+        for block in blocks:
+            ends = torch.stack(torch.cat([ends, self.extremes(block)]).aminmax(dim=0))
+            doses[begin : begin + len(block)] = block.columns(self.levels.names)
+            begin += len(block)
+        yield self.rescale, (ends,)
+        yield self.levels, (doses,)
+        del doses
+        yield from self.mechanism_parts_of_blocks(blocks)
+
+    def mechanism_parts_of_blocks(
+        self, blocks: Blocks[Table]
+    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
+        """The parts of the mechanism alone, once the ranges and levels have been fitted."""
+        yield from self.mechanism.parts_of_blocks(blocks.map(lambda _, block: self._scaled(block)))
+
+    def extremes(self, table: Table) -> Tensor:
+        """The least and largest values of blocks of transitions, (2 k, d), which have the ranges of all."""
+        names = self.rescale.names
+        found = []
+        for block in blocks_of(table, BLOCK):
+            for rows in (block.columns(names), block.columns([next_name(name) for name in names])):
+                found += [rows.amin(0), rows.amax(0)]
+        return torch.stack(found)
 
     def question(self) -> Question:
         """The columns that it reads."""
@@ -170,6 +206,15 @@ class TransitionModel(EpisodeSurrogate):
         return self._scaled(table)
 
     def _scaled(self, table: Table) -> tuple[Tensor, Tensor]:
+        kind, rows = self.mechanism.factor.dtype, len(table)
+        widths = (len(self.rescale.names) + len(self.levels.names), len(self.varying))
+        parents, values = (table.values.new_empty(rows, width, dtype=kind) for width in widths)
+        for place, block in enumerate(blocks_of(table, BLOCK)):
+            here = slice(place * BLOCK, place * BLOCK + len(block))
+            parents[here], values[here] = self._scaled_block(block)
+        return parents, values
+
+    def _scaled_block(self, table: Table) -> tuple[Tensor, Tensor]:
         ahead = [next_name(name) for name in self.varying]
         boxed = self.rescale.scale(table.columns(self.rescale.names))
         after = torch.cat([table.columns(ahead), table.columns(self.rescale.names)[:, len(ahead) :]], -1)
@@ -202,10 +247,12 @@ class TransitionModel(EpisodeSurrogate):
         observed = self.levels.digitise(episode.columns(self.levels.names).to(boxed))
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
 
-    def outside(self, episode: Episode) -> tuple[str, ...]:
-        """One sentence for each feature that leaves its range in the training table."""
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:
+        """One sentence for each feature that leaves its range in the training table by more than `slack`, as
+        a share of the range on the model's scale.
+        """
         columns, sentences = episode.columns(self.rescale.names).to(self.rescale.lower), []
-        boxed, slack = self.rescale.scale(columns), 1e-9
+        boxed, slack = self.rescale.scale(columns), slack + 1e-9
         for name, values, scaled in zip(self.rescale.names, columns.T, boxed.T, strict=True):
             if bool((scaled.abs() > 0.5 + slack).any()):
                 ends = self.rescale.unscale(

@@ -15,18 +15,20 @@ unanimity is ours.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.part import Examples, Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.stacked_trajectory import stacked
 from rehearsal_torch.mechanisms.trajectory import Trajectory
-from rehearsal_torch.seeding import paired_generator
+from rehearsal_torch.seeding import generator, paired_generator, paired_seed
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 
@@ -80,6 +82,24 @@ class TransitionEnsemble(EpisodeSurrogate):
                 yield next(steps)
             yield from model.mechanism_parts(Table(table.names, table.values[drawn], table.altered[drawn]))
 
+    def parts_of_blocks(
+        self, blocks: Blocks[Table]
+    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
+        """The parts as `parts` has them; rows are resampled within each block."""
+        for place, model in enumerate(self.each):
+            if not place:
+                steps = model.parts_of_blocks(blocks)
+                yield next(steps)
+                yield next(steps)
+            yield from model.mechanism_parts_of_blocks(blocks.map(partial(self._resampled, place)))
+
+    def _resampled(self, member: int, number: int, block: Table) -> Table:
+        """The resample of a block for a member; of a single block, that of a table in memory."""
+        seed = paired_seed(self.seed, member)
+        stream = paired_generator(seed, number) if number else generator(seed)
+        drawn = torch.randint(len(block), (len(block),), generator=stream)
+        return Table(block.names, block.values[drawn], block.altered[drawn])
+
     def trajectory(self, episode: Episode) -> Trajectory:
         """The members' trajectories side by side, with states (T, M D)."""
         return stacked([model.trajectory(episode) for model in self.each])
@@ -115,9 +135,9 @@ class TransitionEnsemble(EpisodeSurrogate):
         """Which actions have training rows at each of their levels, (A,) bool."""
         return self.first.selectable
 
-    def outside(self, episode: Episode) -> tuple[str, ...]:
+    def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:
         """One sentence for each feature that leaves its range in the training table."""
-        return self.first.outside(episode)
+        return self.first.outside(episode, slack)
 
     def question(self) -> Question | None:
         """The columns that it reads."""

@@ -33,16 +33,31 @@ def tensorboard(folder: Path) -> "Logger":
     Raises:
         ModuleNotFoundError: if TensorBoard is not installed.
     """
-    from importlib.util import find_spec
-
+    require("tensorboard", "tensorboard")
     from lightning.pytorch.loggers import TensorBoardLogger
 
-    if find_spec("tensorboard") is None:
-        raise ModuleNotFoundError(
-            "expected the package tensorboard; it is not installed: pip install "
-            "'rehearsal-torch[tensorboard]' or choose logger=csv"
-        )
     return TensorBoardLogger(folder, name="", version="tensorboard")
+
+
+def require(package: str, extra: str) -> None:
+    """Checks that a logger's package is installed; nothing is imported.
+
+    Args:
+        package: The module that the logger imports.
+        extra: The extra of this package that installs it.
+
+    Raises:
+        ModuleNotFoundError: with what to type, if it is not.
+    """
+    from importlib.util import find_spec
+
+    found = find_spec(package)
+    # A folder of that name, which the libraries make where they run, is found without a file.
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError(
+            f"expected the package {package}; it is not installed: pip install "
+            f"'rehearsal-torch[{extra}]' or choose logger=csv"
+        )
 
 
 class BestWeights(Callback):
@@ -95,8 +110,10 @@ class LastState(Checkpoint):
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Writes a temporary file, then renames it: a killed process leaves the previous state intact."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        # All processes of a training take part, and the first one writes.
         trainer.save_checkpoint(self.folder / "last.tmp")
-        (self.folder / "last.tmp").replace(self.folder / "last.ckpt")
+        if trainer.is_global_zero:
+            (self.folder / "last.tmp").replace(self.folder / "last.ckpt")
 
 
 class Ended(Callback):

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from torch import Tensor
-
-from rehearsal_torch.data.part import Trained
+from rehearsal_torch.data.part import Examples, Trained
+from rehearsal_torch.data.tables.blocks import Blocks
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -35,7 +34,9 @@ class Descent:
         patience: The number of epochs without a lower held-out loss after which training ends; None disables
             early stopping. Ignored without held-out examples.
         accelerator: Where to train: "cpu", "gpu" (CUDA), or "auto" for a GPU if there is one.
-        devices: 1, or a list with the number of one GPU. The models are small: one device is fastest.
+        devices: The number of processes that share a training on the CPU (`training.peers`): each takes its
+            part of every batch. A loss that is no mean over rows is trained in one. On a GPU: 1, or a list
+            with its number.
         precision: "32-true" trains a part in its own precision, "64-true" in float64.
         progress: Shows a progress bar on a terminal, a few plain lines elsewhere.
         loggers: Name to logger factory (see `training.callbacks`), each called with the folder of a part's
@@ -92,10 +93,11 @@ class Descent:
                 "expected precision 32-true or 64-true (the spectral norms are exact, which lower "
                 f"precisions are not); got {precision!r}"
             )
-        if devices != 1 and not (isinstance(devices, list | tuple) and len(devices) == 1):
+        if not _possible(devices, accelerator):
             raise ValueError(
-                f"expected devices=1, or a list with the number of one GPU; got {devices!r}: these models "
-                "are small, several devices only slow down training"
+                "expected devices=1, a list with the number of one GPU, or with accelerator=cpu the number "
+                f"of processes; got {devices!r} and accelerator={accelerator}: these models are small, "
+                "several GPUs only slow down training"
             )
         if loggers and folder is None:
             raise ValueError(
@@ -121,15 +123,15 @@ class Descent:
     def train(
         self,
         part: Trained,
-        examples: tuple[Tensor, ...],
-        held_out: tuple[Tensor, ...] | None = None,
+        examples: Examples | Blocks[Examples],
+        held_out: Examples | Blocks[Examples] | None = None,
         name: str = "part",
     ) -> list[tuple[int, str, float]]:
         """Trains a part in place, restores its best weights, and calls its `finish`.
 
         Args:
             part: The part; it is returned to its device and precision.
-            examples: The loss's arguments, (n, ...) each.
+            examples: The loss's arguments, (n, ...) each; in blocks if they need not fit in memory.
             held_out: The same for held-out rows, (m, ...) each, or None.
             name: The part's name in the history and the folder.
 
@@ -149,3 +151,12 @@ class Descent:
         ]
         self.history.extend(readings)
         return readings
+
+
+def _possible(devices: object, accelerator: str) -> bool:
+    """Whether a training can run on these devices."""
+    if isinstance(devices, list | tuple):
+        return len(devices) == 1
+    if isinstance(devices, bool) or not isinstance(devices, int):
+        return False
+    return devices >= 1 if accelerator == "cpu" else devices == 1

@@ -5,11 +5,13 @@ trained by gradient descent on its loss. The examples of a part may depend on th
 do the held-out examples, so that nothing is fitted to held-out rows.
 """
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.data.part import Solved
+from rehearsal_torch.data.part import Examples, Solved, Trained
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
@@ -19,9 +21,9 @@ Fitted = TypeVar("Fitted", bound=Surrogate)
 
 def fit(
     surrogate: Fitted,
-    table: Table,
+    table: Table | Blocks[Table],
     trainer: Descent | None = None,
-    held_out: Table | None = None,
+    held_out: Table | Blocks[Table] | None = None,
     *,
     quiet: bool = True,
 ) -> Fitted:
@@ -29,7 +31,8 @@ def fit(
 
     Args:
         surrogate: The surrogate.
-        table: The observations, in the variables' units.
+        table: The observations, in the variables' units; in blocks if they need not fit in memory, for models
+            of transitions (`data.tables.blocks`).
         trainer: Trains the parts without a solver; not needed if every part is solved.
         held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts for
             which `uses_held_out` is false.
@@ -50,13 +53,16 @@ def fit(
     names = {id(module): name for name, module in surrogate.named_modules()}
     # The held-out examples of a part are created after the parts before it have been fitted to `table`, and
     # only for parts that use them: held-out rows need not be rows that one could fit to.
-    checks = None if held_out is None else enumerate(surrogate.parts(held_out))
+    checks = None if held_out is None else enumerate(_parts(surrogate, held_out))
     with in_numbers("these rows"):
-        for place, (part, examples) in enumerate(surrogate.parts(table)):
+        steps = _parts(surrogate, table)
+        # Training needs examples and not the table: it is gone by then, unless the caller keeps it.
+        del table
+        for place, (part, examples) in enumerate(steps):
             name = names.get(id(part), type(part).__name__)
             if isinstance(part, Solved):
                 with Progress(f"fitting the model, part {place + 1}", quiet=quiet):
-                    part.solve(*examples)
+                    _solve(part, examples)
                 _make_contiguous(part)
             elif trainer is None:
                 raise ValueError(
@@ -69,6 +75,19 @@ def fit(
                     check = next(each[1] for other, each in checks if other == place)
                 trainer.train(part, examples, check, name)
     return surrogate.eval()
+
+
+def _parts(
+    surrogate: Surrogate, rows: Table | Blocks[Table]
+) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
+    return surrogate.parts_of_blocks(rows) if isinstance(rows, Blocks) else surrogate.parts(rows)
+
+
+def _solve(part: Solved, examples: Examples | Blocks[Examples]) -> None:
+    if isinstance(examples, Blocks):
+        part.solve_blocks(examples)
+    else:
+        part.solve(*examples)
 
 
 def _make_contiguous(part: Solved) -> None:

@@ -5,11 +5,12 @@ settings from its folder, and returns the part with its best weights, on its ori
 original precision.
 """
 
+import copy
 import hashlib
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,13 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import Callback, EarlyStopping
 from torch import Tensor
 
-from rehearsal_torch.data.part import Trained, in_words
+from rehearsal_torch.data.part import Examples, Trained, in_words
+from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.callbacks import BestWeights, Ended, EpochCount, Finite, LastState
+from rehearsal_torch.training.example_batches import BLOCK, buffers_of
 from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
+from rehearsal_torch.training.peers import peers, strategy
 
 if TYPE_CHECKING:
     from rehearsal_torch.training.descent import Descent
@@ -30,8 +34,8 @@ if TYPE_CHECKING:
 def run(
     how: "Descent",
     part: Trained,
-    examples: tuple[Tensor, ...],
-    held_out: tuple[Tensor, ...] | None,
+    examples: Examples | Blocks[Examples],
+    held_out: Examples | Blocks[Examples] | None,
     name: str,
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
@@ -42,17 +46,20 @@ def run(
             "expected a CUDA GPU for accelerator=gpu; torch sees none: choose trainer=cpu, or install the "
             "CUDA build of torch"
         )
+    world = _processes(how, part, examples)
     homes = {key: (value.device, value.dtype) for key, value in _tensors(part)}
-    settings = _settings(how, examples, held_out)
+    settings = _settings(how, examples, held_out, world)
     folder = None if how.folder is None else how.folder / name
     last = None if folder is None else folder / "last.ckpt"
     resumed = last if last is not None and last.exists() else None
     if resumed is not None:
         _agree(resumed, settings)
+    examples, held_out = _cast(how, examples), None if held_out is None else _cast(how, held_out)
+    others = [
+        (_silent(how), copy.deepcopy(part), examples, held_out, settings, folder, resumed)
+        for _ in range(world - 1)
+    ]
     module, best = TrainingModule(part.train(), settings), BestWeights()
-    data = ExampleModule(
-        _cast(how, examples), None if held_out is None else _cast(how, held_out), how.batch_size, how.seed
-    )
     line = Progress(
         f"fitting {in_words(name)}",
         how.max_epochs,
@@ -60,15 +67,43 @@ def run(
         at_most=held_out is not None and how.patience is not None,
         quiet=not how.progress,
     )
-    with _quiet(), _threads(how.threads), torch.random.fork_rng(), line:
+    found = _callbacks(how, best, folder, held_out is not None, line)
+    with peers(_peer, others) if others else nullcontext(), _threads(how.threads), line:
+        _fit(how, module, examples, held_out, found, folder, resumed, 0, world)
+    best.restore(module)
+    part.zero_grad(set_to_none=True)
+    for key, value in _tensors(part):
+        device, dtype = homes[key]
+        value.data = value.data.to(device, dtype)
+    part.eval().finish()
+    return module.readings
+
+
+def _fit(
+    how: "Descent",
+    module: TrainingModule,
+    examples: Examples | Blocks[Examples],
+    held_out: Examples | Blocks[Examples] | None,
+    found: list[Callback],
+    folder: Path | None,
+    resumed: Path | None,
+    rank: int,
+    world: int,
+) -> None:
+    """Trains a module, as one of several processes if `world` is above 1."""
+    gpu = how.accelerator != "cpu" and torch.cuda.is_available()
+    data = ExampleModule(examples, held_out, how.batch_size, how.seed)
+    with _quiet(), torch.random.fork_rng():
         trainer = Trainer(
             max_epochs=how.max_epochs,
-            accelerator="cuda" if how.accelerator != "cpu" and torch.cuda.is_available() else "cpu",
-            devices=how.devices if how.accelerator != "cpu" and torch.cuda.is_available() else 1,
+            accelerator="cuda" if gpu else "cpu",
+            devices=how.devices if gpu else world,
+            strategy="auto" if world == 1 else strategy(rank),
+            use_distributed_sampler=False,
             precision=how.precision,
             gradient_clip_val=how.clip,
             logger=[make(folder) for make in how.loggers.values()] if folder is not None else False,
-            callbacks=_callbacks(how, best, folder, held_out is not None, line),
+            callbacks=found,
             enable_checkpointing=folder is not None,
             enable_progress_bar=False,
             enable_model_summary=False,
@@ -86,13 +121,50 @@ def run(
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise error.__context__ from None
             raise
-    best.restore(module)
-    part.zero_grad(set_to_none=True)
-    for key, value in _tensors(part):
-        device, dtype = homes[key]
-        value.data = value.data.to(device, dtype)
-    part.eval().finish()
-    return module.readings
+
+
+def _peer(
+    rank: int,
+    world: int,
+    how: "Descent",
+    part: Trained,
+    examples: Examples,
+    held_out: Examples | None,
+    settings: dict[str, Any],
+    folder: Path | None,
+    resumed: Path | None,
+) -> None:
+    """What a further process of a training runs."""
+    checked = held_out is not None
+    line = Progress("", how.max_epochs, steps="epoch", at_most=False, quiet=True)
+    found = _callbacks(how, BestWeights(), folder, checked, line)
+    module = TrainingModule(part.train(), settings)
+    with _threads(how.threads):
+        _fit(how, module, examples, held_out, found, folder, resumed, rank, world)
+
+
+def _silent(how: "Descent") -> "Descent":
+    """The settings for a further process, which reports nothing."""
+    other = copy.copy(how)
+    other.loggers, other.callbacks, other.history, other.progress = {}, {}, [], False
+    return other
+
+
+def _processes(how: "Descent", part: Trained, examples: Examples | Blocks[Examples]) -> int:
+    """The number of processes of a training: one for a loss that is not a mean over rows.
+
+    Raises:
+        ValueError: if examples in blocks are to be shared.
+    """
+    count = how.devices if isinstance(how.devices, int) and how.accelerator == "cpu" else 1
+    if count == 1 or not part.uses_held_out:
+        return 1
+    if isinstance(examples, Blocks):
+        raise ValueError(
+            f"expected devices=1 for rows that are read in blocks; got {count}: they are not shared among "
+            "processes"
+        )
+    return count
 
 
 def _callbacks(
@@ -112,7 +184,10 @@ def _callbacks(
 
 
 def _settings(
-    how: "Descent", examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None
+    how: "Descent",
+    examples: Examples | Blocks[Examples],
+    held_out: Examples | Blocks[Examples] | None,
+    world: int,
 ) -> dict[str, Any]:
     """The settings that determine the result, as plain values: Lightning's checkpoints must be readable
     without unpickling.
@@ -124,35 +199,56 @@ def _settings(
         "precision": how.precision,
         "seed": how.seed,
     }
-    return {**decisive, "clip": how.clip, "examples": _digest(examples), "held_out": _digest(held_out or ())}
+    # What is shuffled at a time; one buffer of all rows gives the batches of rows in memory.
+    buffers = buffers_of(examples.rows) if isinstance(examples, Blocks) else []
+    return {
+        **decisive,
+        "clip": how.clip,
+        "examples": _digest(examples),
+        "held_out": _digest(() if held_out is None else held_out),
+        **({"buffers": len(buffers)} if len(buffers) > 1 else {}),
+        **({"devices": world} if world > 1 else {}),
+    }
 
 
 def _agree(path: Path, settings: dict[str, Any]) -> None:
     before = torch.load(path, map_location="cpu", weights_only=True)["hyper_parameters"]["settings"]
-    odd = [key for key in settings if before.get(key) != settings[key]]
+    odd = [key for key in {**before, **settings} if before.get(key) != settings.get(key)]
     if odd:
-        differences = ", ".join(f"{key}: {before.get(key)!r} there, {settings[key]!r} here" for key in odd)
+        differences = ", ".join(
+            f"{key}: {before.get(key)!r} there, {settings.get(key)!r} here" for key in odd
+        )
         raise ValueError(
             f"{path} belongs to another training ({differences}): choose another folder, or delete the file "
             "to start again"
         )
 
 
-def _digest(examples: tuple[Tensor, ...]) -> str:
+def _digest(examples: Examples | Blocks[Examples]) -> str:
     digest = hashlib.sha256()
+    if isinstance(examples, Blocks):
+        if examples.count == 1:
+            return _digest(examples[0])
+        for block in examples:
+            digest.update(_digest(block).encode())
+        return digest.hexdigest()
     for example in examples:
         digest.update(f"{example.dtype}{tuple(example.shape)}".encode())
-        digest.update(example.detach().cpu().contiguous().numpy().tobytes())
+        for rows in example.detach().split(BLOCK) if example.ndim else (example.detach(),):
+            digest.update(rows.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 
-def _cast(how: "Descent", examples: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _cast(how: "Descent", examples: Examples | Blocks[Examples]) -> Examples | Blocks[Examples]:
     """Detached examples in the precision of the training, so that no batch needs a conversion."""
     double = how.precision == "64-true"
-    return tuple(
-        example.detach().double() if double and example.is_floating_point() else example.detach()
-        for example in examples
-    )
+
+    def changed(_: int, rows: Examples) -> Examples:
+        return tuple(
+            each.detach().double() if double and each.is_floating_point() else each.detach() for each in rows
+        )
+
+    return examples.map(changed) if isinstance(examples, Blocks) else changed(0, examples)
 
 
 def _tensors(part: Trained) -> list[tuple[str, Tensor]]:

@@ -5,115 +5,61 @@ epoch the mean training loss (over the epoch's batches, while the weights change
 (after the epoch); for a mechanism both are negative log-likelihoods per transition. The module exists during
 training only: the saved model is the part.
 
-All examples are moved to the device once. Every epoch shuffles them by a permutation that depends on (seed,
-epoch) alone, gathers them once and yields slices, so that a step needs no indexing, copy or worker, and a
+Examples in memory are moved to the device once, those in blocks as they are read. Batches are slices of
+blocks of shuffled rows (`training.example_batches`), so that a step needs no indexing, copy or worker, and a
 resumed training has the batches of an uninterrupted one without any saved random state.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from lightning.pytorch import LightningDataModule, LightningModule, Trainer
-from torch import Tensor
+from torch import Tensor, distributed
 
-from rehearsal_torch.data.part import Trained
-from rehearsal_torch.seeding import epoch_seed, generator
-
-
-class Batches:
-    """Batches of examples, reshuffled each epoch.
-
-    Args:
-        examples: Tensors (n, ...) with the same n.
-        size: Rows per batch; the last batch may be smaller.
-        seed: Determines the orders.
-        epoch: Returns the current epoch; None keeps the rows in their order.
-
-    Raises:
-        ValueError: if there are no rows, the tensors disagree on n, or size is below 1.
-    """
-
-    def __init__(
-        self, examples: tuple[Tensor, ...], size: int, seed: int = 0, epoch: Callable[[], int] | None = None
-    ) -> None:
-        counts = {len(example) for example in examples}
-        if len(counts) != 1 or 0 in counts or size < 1:
-            raise ValueError(
-                "expected examples with one positive number of rows and a batch size of at least 1; got "
-                f"rows {sorted(counts)}, size {size}"
-            )
-        self.examples, self.size, self.seed, self.epoch = examples, size, seed, epoch
-        self.rows = counts.pop()
-
-    def __len__(self) -> int:
-        """The number of batches per epoch."""
-        return -(-self.rows // self.size)
-
-    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
-        """The batches of the current epoch."""
-        # A generator starts at its first `next`, so the epoch is read when the epoch begins and not when the
-        # loop is set up.
-        rows = (
-            self.examples
-            if self.epoch is None
-            else tuple(example[self.order(self.epoch()).to(example.device)] for example in self.examples)
-        )
-        yield from zip(*(example.split(self.size) for example in rows), strict=True)
-
-    def order(self, epoch: int) -> Tensor:
-        """The order of the rows in an epoch, (n,) long; drawn on the CPU, so that it is the same on every
-        device.
-        """
-        return torch.randperm(self.rows, generator=generator(epoch_seed(self.seed, epoch)))
+from rehearsal_torch.data.part import Examples, Trained
+from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.seeding import epoch_seed, paired_seed
+from rehearsal_torch.training.example_batches import Batches, BlockBatches, Share, Shares
 
 
 class ExampleModule(LightningDataModule):
-    """Training and held-out examples as a Lightning data module, for one process.
+    """Training and held-out examples as a Lightning data module; of several processes, each takes its share
+    of every batch.
 
     Args:
-        examples: Tensors (n, ...).
-        held_out: Tensors (m, ...), or None.
+        examples: Tensors (n, ...), or blocks of them.
+        held_out: Tensors (m, ...), or blocks of them, or None.
         size: Rows per training batch.
         seed: Decides the orders.
     """
 
     def __init__(
-        self, examples: tuple[Tensor, ...], held_out: tuple[Tensor, ...] | None, size: int, seed: int
+        self,
+        examples: Examples | Blocks[Examples],
+        held_out: Examples | Blocks[Examples] | None,
+        size: int,
+        seed: int,
     ) -> None:
         super().__init__()
         self.examples, self.held_out, self.size, self.seed = examples, held_out, size, seed
 
-    def setup(self, stage: str) -> None:  # noqa: ARG002
-        """Refuses to run in several processes.
-
-        Raises:
-            RuntimeError: if the trainer runs in more than one process: each would process all the examples.
-        """
-        if self._trainer.world_size > 1:
-            raise RuntimeError(
-                f"expected one process for each training; got {self._trainer.world_size}. Examples are not "
-                "divided among processes yet: each of them would process all rows in the same order, and "
-                "every step would repeat one batch. Set devices=1 and num_nodes=1, and train several models "
-                "in several runs"
-            )
-
-    def train_dataloader(self) -> Batches:
+    def train_dataloader(self) -> Batches | BlockBatches | Shares:
         """The shuffled training batches."""
-        return Batches(self._placed(self.examples), self.size, self.seed, lambda: self._trainer.current_epoch)
+        return self._batches(self.examples, self.size, lambda: self._trainer.current_epoch)
 
-    def val_dataloader(self) -> Batches | list[Batches]:
+    def val_dataloader(self) -> Batches | BlockBatches | Shares | list[Batches]:
         """The held-out examples in their order, in batches of at least 8,192 rows for speed; empty without
         them.
         """
-        return [] if self.held_out is None else Batches(self._placed(self.held_out), max(self.size, 8192))
+        return [] if self.held_out is None else self._batches(self.held_out, max(self.size, 8192), None)
 
     def transfer_batch_to_device(
         self,
-        batch: tuple[Tensor, ...],
+        batch: Examples | Share,
         device: torch.device,  # noqa: ARG002
         dataloader_idx: int,  # noqa: ARG002
-    ) -> tuple[Tensor, ...]:
+    ) -> Examples | Share:
         """The batch unchanged: it is on the device already."""
         return batch
 
@@ -123,8 +69,16 @@ class ExampleModule(LightningDataModule):
             raise RuntimeError("expected a trainer; got none: batches are made for a running training only")
         return self.trainer
 
-    def _placed(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return tuple(example.to(self._trainer.strategy.root_device) for example in examples)
+    def _batches(
+        self, examples: Examples | Blocks[Examples], size: int, epoch: Callable[[], int] | None
+    ) -> Batches | BlockBatches | Shares:
+        device, world = self._trainer.strategy.root_device, self._trainer.world_size
+        made: Batches | BlockBatches
+        if isinstance(examples, Blocks):
+            made = BlockBatches(examples, size, self.seed, epoch, device)
+        else:
+            made = Batches(tuple(each.to(device) for each in examples), size, self.seed, epoch)
+        return made if world == 1 else Shares(made, self._trainer.global_rank, world)
 
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
@@ -151,15 +105,16 @@ class TrainingModule(LightningModule):
         return torch.optim.Adam(self.part.parameters(), lr=self.settings["learning_rate"], fused=True)
 
     def on_train_epoch_start(self) -> None:
-        """Seeds the random draws of the loss by (seed, epoch) alone, like the batches."""
-        torch.manual_seed(epoch_seed(self.settings["seed"] + 1, self.current_epoch))
+        """Seeds the random draws of the loss by (seed, epoch) alone, like the batches; those of further
+        processes, by their rank as well.
+        """
+        seed = epoch_seed(self.settings["seed"] + 1, self.current_epoch)
+        torch.manual_seed(paired_seed(seed, self.global_rank) if self.global_rank else seed)
         self._running.begin(self.device)
 
-    def training_step(self, batch: tuple[Tensor, ...], index: int) -> Tensor:  # noqa: ARG002
-        """Mean loss of the batch."""
-        loss = self.part.loss(*batch)
-        self._running.add(loss, len(batch[0]))
-        return loss
+    def training_step(self, batch: Examples | Share, index: int) -> Tensor:  # noqa: ARG002
+        """Mean loss of the batch; of a share, weighted such that the mean over all processes is that."""
+        return self._loss(batch, self._running)
 
     def on_train_epoch_end(self) -> None:
         """Records the epoch's mean training loss."""
@@ -169,9 +124,9 @@ class TrainingModule(LightningModule):
         """Starts a separate mean: validation runs inside the training epoch."""
         self._checked.begin(self.device)
 
-    def validation_step(self, batch: tuple[Tensor, ...], index: int) -> None:  # noqa: ARG002
+    def validation_step(self, batch: Examples | Share, index: int) -> None:  # noqa: ARG002
         """Accumulates the held-out loss."""
-        self._checked.add(self.part.loss(*batch), len(batch[0]))
+        self._loss(batch, self._checked)
 
     def on_validation_epoch_end(self) -> None:
         """Records the mean held-out loss."""
@@ -187,10 +142,19 @@ class TrainingModule(LightningModule):
             (int(epoch), str(name), float(value)) for epoch, name, value in checkpoint["readings"]
         ]
 
+    def _loss(self, batch: Examples | Share, mean: "Mean") -> Tensor:
+        if not isinstance(batch, Share):
+            loss = self.part.loss(*batch)
+            mean.add(loss, len(batch[0]))
+            return loss
+        loss = self.part.loss(*batch.examples)
+        mean.add(loss, batch.rows)
+        return loss if batch.weight == 1 else loss * batch.weight
+
     def _note(self, name: str, mean: "Mean") -> None:
-        value = mean.value()
+        value = mean.value(shared=self.trainer.world_size > 1)
         self.readings.append((self.current_epoch, name, value))
-        self.log(name, value, prog_bar=True, on_step=False, on_epoch=True, batch_size=1)
+        self.log(name, value, prog_bar=True, on_step=False, on_epoch=True, batch_size=1, sync_dist=True)
 
 
 class Mean:
@@ -198,13 +162,21 @@ class Mean:
 
     def begin(self, device: torch.device) -> None:
         """Resets the mean."""
-        self.total, self.rows = torch.zeros((), device=device, dtype=torch.float64), 0
+        self.total, self.rows = torch.zeros((), device=device, dtype=torch.float64), 0.0
 
-    def add(self, mean: Tensor, rows: int) -> None:
+    def add(self, mean: Tensor, rows: float) -> None:
         """Adds the mean () of `rows` rows."""
         self.total += mean.detach() * rows
         self.rows += rows
 
-    def value(self) -> float:
-        """The mean of all rows so far; the only call that synchronises with the device."""
-        return float(self.total) / self.rows
+    def value(self, shared: bool = False) -> float:
+        """The mean of all rows so far; the only call that synchronises with the device.
+
+        Args:
+            shared: Whether the rows are those of all processes.
+        """
+        if not shared:
+            return float(self.total) / self.rows
+        both = torch.stack([self.total, self.total.new_tensor(self.rows)])
+        distributed.all_reduce(both)
+        return float(both[0] / both[1])

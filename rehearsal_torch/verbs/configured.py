@@ -145,13 +145,13 @@ def _key(name: object) -> str:
     return "".join(f"\\{char}" if char in "\\()[]{}:=, \t" else char for char in str(name))
 
 
-def learnt(config: DictConfig, problem: "Problem", method: Method) -> "Surrogate":
+def learnt(config: DictConfig, problem: "Problem", method: Method | None = None) -> "Surrogate":
     """The fitted surrogate of a problem, exactly as ``rehearsal decide`` fits it.
 
     Args:
         config: The configuration; the problem's task is written into it.
         problem: The problem whose observations it is fitted to.
-        method: The method that will decide with it.
+        method: The method that will decide with it; None for that of the configuration.
 
     Raises:
         UserError: if surrogate, method and data are incompatible.

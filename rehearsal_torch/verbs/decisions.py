@@ -1,6 +1,7 @@
 """Collections of decisions, as verbs return them: a list, with a data frame, a figure and HTML.
 
 decisions = rt.rehearse(frame, task, cases)
+print(decisions)         a sentence for each of the first cases
 decisions.to_frame()     one row per case
 decisions.plot()         claims with intervals, case by case
 decisions                in a notebook: a sentence and a table
@@ -9,11 +10,15 @@ decisions                in a notebook: a sentence and a table
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+SHOWN = 10
 
 
 class Decisions(list[Decision]):
@@ -52,8 +57,10 @@ class Decisions(list[Decision]):
         """
         from rehearsal_torch.reporting.decision_frame import decision_frame
 
+        of = {column: each.name for each in self.codings.values() for column in each.columns}
         feasible = [name for each in self.cases if isinstance(each, RehearsalCase) for name in each.feasible]
-        return decision_frame(self._lines(), list(dict.fromkeys(feasible)), self.labels)
+        actions = dict.fromkeys(of.get(name, name) for name in feasible)
+        return decision_frame(self._lines(), list(actions), self.labels)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws the estimate of each case with its interval, beside that for no action.
@@ -82,6 +89,25 @@ class Decisions(list[Decision]):
 
         return summary(self.to_frame(), quantity(self._lines()))
 
+    def sentences(self) -> list[str]:
+        """A sentence or two for each case, as in the report: what to set, and the chances without and with
+        it; or why nothing is.
+        """
+        from rehearsal_torch.reporting.page.probability_sentences import chances, headline
+
+        said = []
+        for line in self._lines():
+            parts = [headline(line), *chances(line)]
+            if line.get("alteration") is None and line.get("reason"):
+                parts.append(f"Why: {line['reason']}.")
+            said.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")
+        return said
+
+    def __str__(self) -> str:
+        more = len(self) - SHOWN
+        rest = [f"... and {more} more cases: see sentences() and to_frame()"] if more > 0 else []
+        return "\n".join([*self.sentences()[:SHOWN], *rest, *self._sentences()])
+
     def _repr_html_(self) -> str:
         from rehearsal_torch.reporting.decision_html import decision_html
 
@@ -96,4 +122,13 @@ class Decisions(list[Decision]):
         facts = [each.facts() for each in self.cases] or [
             {"identity": str(number)} for number in range(1, len(self) + 1)
         ]
-        return [{**each, **decision.to_dict()} for each, decision in zip(facts, self, strict=True)]
+        codings = self.codings
+        return [
+            said({**each, **decision.to_dict()}, codings) for each, decision in zip(facts, self, strict=True)
+        ]
+
+    @property
+    def codings(self) -> dict[str, Coding]:
+        """What texts are as numbers: tables have the texts, decisions the numbers."""
+        cases = (each for each in self.cases if isinstance(each, RehearsalCase))
+        return {coding.name: coding for each in cases for coding in each.codings}

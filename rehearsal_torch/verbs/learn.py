@@ -35,15 +35,15 @@ NODES = ("surrogate", "objective", "search")
 
 def learn(
     table: "IntoDataFrame | Table | str | Path",
-    task: "Mapping[str, Any] | RehearsalTask | str | Path",
-    method: str = "cme_stack",
+    task: "Mapping[str, Any] | RehearsalTask | str | Path | None" = None,
+    method: str | None = None,
     seed: int = 0,
     **settings: object,
 ) -> "RehearsalModel":
     """Fits a rehearsal method to a table.
 
     Args:
-        table: Observations, as for `rehearse`.
+        table: Observations, or a problem file without a task, as for `rehearse`.
         task: Graph, context, box and region, as for `rehearse`.
         method: The name of a file in ``conf/decision``, as for `rehearse`; "auto" takes one by the rows, and
             the model's `choice` says why.
@@ -80,6 +80,18 @@ def learn(
         return model_of(request, config, chosen, problem, surrogate, score, choice)
 
 
+def bounds_left(request: Request, problem: "RehearsalTable") -> str:
+    """What becomes of the bounds that a problem file has for each case; empty where there are none."""
+    if request.written is None or not request.written.bounds:
+        return ""
+    box = problem.task.box.bounds()
+    ends = ", ".join(f"{name} from {box[name][0]:g} to {box[name][1]:g}" for name in request.written.bounds)
+    return (
+        f"bounds: a model does not keep those that {request.written.source} has for each case, so that this "
+        f"one may set {ends}: to decide within them, call rt.rehearse with the file and cases=..."
+    )
+
+
 def model_of(
     request: Request,
     config: "DictConfig",
@@ -111,5 +123,14 @@ def model_of(
     card = partial(model_card, problem, request.method, request.seed, request.settings, score, choice)
     rows = FittedRows(problem.observations, partial(under_graph, config, problem, method))
     return RehearsalModel(
-        surrogate, method, nodes, request.method, request.seed, overturning, card, rows, choice
+        surrogate,
+        method,
+        nodes,
+        request.method,
+        request.seed,
+        overturning,
+        card,
+        rows,
+        choice,
+        bounds_left(request, problem),
     )

@@ -53,7 +53,8 @@ class LookedBack(Decision):
 
     def to_frame(self) -> "pd.DataFrame":
         """One row per changed time step: ``time`` (0 is the first), ``action`` and ``observed_action``, their
-        numbers; and for each dose ``from/NAME``, as it was given, and ``to/NAME``, in the dose's unit.
+        numbers; and for each dose ``from/NAME``, as it was given, and ``to/NAME``, in the dose's unit, or the
+        names of its levels where they have some.
         """
         import pandas as pd
 
@@ -62,7 +63,7 @@ class LookedBack(Decision):
         heads += [f"{part}{name}" for name in names for part in (FROM, TO)]
         observed, rows = self.trajectory["observed_actions"], []
         for time, action in sorted(self.actions().items()):
-            pairs = zip(self._given(time), self._set(time), strict=True)
+            pairs = zip(self._named(self._given(time)), self._named(self._set(time)), strict=True)
             whole = [time, observed[time], action, *(one for pair in pairs for one in pair)]
             rows.append(dict(zip(heads, whole, strict=True)))
         return pd.DataFrame(rows, columns=heads)
@@ -102,20 +103,28 @@ class LookedBack(Decision):
             f"{self.words.total[1:]} {found:.4g} instead of {before:.4g}, {share:.1f}% better{proven}."
         )
 
+    def __str__(self) -> str:
+        return "\n".join(self._said())
+
     def _repr_html_(self) -> str:
         from html import escape
 
         from rehearsal_torch.reporting.decision_html import table_html
 
-        against = [] if self.hidden_cause is None else [self._overturned()]
-        sentences = [self.summary(), *against, *self.warnings]
         heads = ["time step", *self._doses()]
         rows = [
-            [str(time), *(_change(*pair) for pair in zip(self._given(time), self._set(time), strict=True))]
+            [
+                str(time),
+                *map(_change, self._named(self._given(time)), self._named(self._set(time))),
+            ]
             for time in sorted(self.actions())
         ]
-        parts = [f"<p>{escape(each)}</p>" for each in sentences]
+        parts = [f"<p>{escape(each)}</p>" for each in self._said()]
         return "<div>" + "".join([*parts, *([table_html(heads, rows)] if rows else [])]) + "</div>"
+
+    def _said(self) -> list[str]:
+        against = [] if self.hidden_cause is None else [self._overturned()]
+        return [self.summary(), *against, *self.warnings]
 
     def _overturned(self) -> str:
         assert self.hidden_cause is not None
@@ -136,6 +145,10 @@ class LookedBack(Decision):
         levels: list[float] = self.trajectory["observed_doses"][time]
         return levels
 
+    def _named(self, doses: Sequence[float]) -> list[float | str]:
+        """Doses, with the names of levels that have one."""
+        return [self.words.dose(index).level(dose) or dose for index, dose in enumerate(doses)]
+
     def _set(self, time: int) -> Sequence[float]:
         return self.doses.get(action_name(time)) or self.trajectory["doses"][time]
 
@@ -152,5 +165,6 @@ def words_for(reward: Mapping[str, Any], doses: Sequence[str]) -> Wording:
     return replace(found, doses=named, subject="episode", subjects="episodes")
 
 
-def _change(before: float, after: float) -> str:
-    return f"{before:.4g}" if before == after else f"{before:.4g} → {after:.4g}"
+def _change(before: float | str, after: float | str) -> str:
+    first, then = (each if isinstance(each, str) else f"{each:.4g}" for each in (before, after))
+    return first if before == after else f"{first} → {then}"

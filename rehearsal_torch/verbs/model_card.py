@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from rehearsal_torch.cli.job import commit
 from rehearsal_torch.method_choice.words import sentences
 
 if TYPE_CHECKING:
@@ -32,19 +33,20 @@ LIMITS = (
     "fit, it is refused.",
     "It says nothing of units, instruments or populations other than those of the data, nor of changes "
     "since.",
-    "Its weights hold contexts and actions of rows that it was fitted to: share it as you would share them.",
+    "Its weights hold contexts, covariates and actions of rows that it was fitted to: share it as you would "
+    "share them.",
 )
 
 
 def intended_use(task: "RehearsalTask") -> str:
     """What a method fitted for a task is for, in a sentence."""
-    given = f"given {_several(task.context)}" if task.context else "without a context"
+    given = f"given {_several(task.variables(task.context))}" if task.context else "without a context"
     lie = "lie" if len(task.outcomes) > 1 else "lies"
     return (
         f"Decision support for cases like the rows of the data: {given}, it estimates how probable it is "
         f"that {_several(task.outcomes)} {lie} in the desired region after setting "
-        f"{_several(tuple(task.box.names))}, and recommends values or declines. A recommendation is a claim "
-        "of this model, not a prescription."
+        f"{_several(task.variables(task.box.names))}, and recommends values or declines. A "
+        "recommendation is a claim of this model, not a prescription."
     )
 
 
@@ -74,6 +76,7 @@ def model_card(
         "method": method,
         **({} if choice is None else {"method_choice": sentences(choice)}),
         "seed": seed,
+        "commit": commit(),
         "settings": {name: _plain(value) for name, value in settings.items()},
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "data_fingerprint": problem.observations().fingerprint(),

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from rehearsal_torch.data.costs.action_cost import CaseCosts
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -21,6 +22,7 @@ class NewCases(RehearsalProblem):
         identities: The names of the B cases.
         present: The present values of actions in each case; empty if none are known.
         bounds: Bounds that take the place of the task's in every case, name to (lower, upper).
+        unit_costs: The costs per unit that each case states (`data.costs.of_cases`); empty if there are none.
     """
 
     def __init__(
@@ -30,9 +32,11 @@ class NewCases(RehearsalProblem):
         identities: Sequence[str],
         present: Sequence[Mapping[str, float]] = (),
         bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+        unit_costs: Sequence[Mapping[str, float]] = (),
     ) -> None:
         self.task, self.given, self.identities, self.bounds = task, given, tuple(identities), bounds
         self.present = tuple(present) or ({},) * len(given)
+        self.unit_costs = tuple(unit_costs) or ({},) * len(given)
 
     def observations(self) -> Table:
         """A table with the task's variables and no rows: the cases say nothing of outcomes."""
@@ -61,6 +65,8 @@ class NewCases(RehearsalProblem):
             {**self.task.box.bounds(), **self.bounds},
             levels=self.task.box.levels,
             present=self.present[index],
+            codings=self.task.codings,
+            costs=CaseCosts.of(self.task.costs, self.task.worth, self.present[index], self.unit_costs[index]),
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002

@@ -10,6 +10,7 @@ No rows are needed to decide: what hidden causes would have to do is compared wi
 were recorded with the fit (`surrogates.overturning`).
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.verbs.configured import decisions, in_words, undisturbed
-from rehearsal_torch.verbs.methods import RequestError
+from rehearsal_torch.verbs.methods import RequestError, RequestWarning
 from rehearsal_torch.verbs.request import check_workers, labels_of, rows_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.verbs.new_cases import NewCases
     from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 
-Case = Mapping[str, float]
+Case = Mapping[str, float | str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,7 @@ class RehearsalModel:
         past: The rows of the fit; None for a saved model, which holds none.
         choice: The choice of the method from the rows (`method_choice.rule`); None if it was asked for by
             name, or the model was loaded, whose card then has the sentences.
+        bounds_left: What becomes of bounds that a problem file has for each case; empty where it has none.
     """
 
     surrogate: "RehearsalSurrogate" = field(repr=False)
@@ -65,6 +67,7 @@ class RehearsalModel:
     described: Callable[[], Mapping[str, Any]] = field(repr=False)
     past: "FittedRows | None" = field(default=None, repr=False)
     choice: "Choice | None" = field(default=None, repr=False)
+    bounds_left: str = field(default="", repr=False)
 
     @property
     def task(self) -> "RehearsalTask":
@@ -96,6 +99,9 @@ class RehearsalModel:
             A decision for each case, in order. A case whose context lies outside the data has a warning that
             begins with ``range:``.
 
+        Warns:
+            RequestWarning: if the problem file of the fit has bounds for each case, which are not kept.
+
         Raises:
             TableError: if the cases cannot be read, or a column of the context is missing, not numeric or
                 incomplete; all faults are listed.
@@ -104,6 +110,8 @@ class RehearsalModel:
         from rehearsal_torch.verbs.decisions import Decisions
 
         check_workers(workers)
+        if self.bounds_left:
+            warnings.warn(self.bounds_left, RequestWarning, stacklevel=2)
         problem = self._cases(cases)
         with in_words(), undisturbed():
             made = decisions(
@@ -112,12 +120,13 @@ class RehearsalModel:
         every = [problem.case(index) for index in range(problem.count())]
         return Decisions(made, every, labels_of(cases))
 
-    def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float]) -> "WhatIf":
+    def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float | str]) -> "WhatIf":
         """What the method claims of a given alteration in one case; nothing is searched.
 
         Args:
             case: The context of the case: a dictionary, or one row in any of the forms of `decide`.
-            alteration: Name to value for all variables of one candidate set, within their bounds or levels.
+            alteration: Name to value for all variables of one candidate set, within their bounds or levels; a
+                text for a variable that has texts.
 
         Returns:
             The probability of a desired outcome with its interval, that without an alteration, support and
@@ -131,10 +140,13 @@ class RehearsalModel:
 
         one = self._one(case)
         with in_words(), undisturbed():
-            return what_if(self, one, alteration)
+            return what_if(self, one, self._codes(alteration))
 
     def compare(
-        self, case: "IntoDataFrame | Case", first: Mapping[str, float], second: Mapping[str, float]
+        self,
+        case: "IntoDataFrame | Case",
+        first: Mapping[str, float | str],
+        second: Mapping[str, float | str],
     ) -> "Comparison":
         """Which of two alterations of the same variables is better in one case.
 
@@ -157,7 +169,7 @@ class RehearsalModel:
 
         one = self._one(case)
         with in_words(), undisturbed():
-            return compare(self, one, first, second)
+            return compare(self, one, self._codes(first), self._codes(second))
 
     def explain(
         self,
@@ -199,6 +211,21 @@ class RehearsalModel:
         with in_words(), undisturbed():
             past = self.past if table is None else rows_again(self, table)
             return explain(self, one, decision, past, rows, refits)
+
+    def _codes(self, alteration: Any) -> Any:
+        """An alteration with codes in place of texts.
+
+        Raises:
+            RequestError: if a text is none of its variable's.
+        """
+        from rehearsal_torch.data.codings.texts import in_numbers
+
+        if not isinstance(alteration, Mapping):
+            return alteration
+        try:
+            return in_numbers(alteration, self.task.coded)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
 
     def _one(self, case: Any) -> "RehearsalCase":
         """The only case.
@@ -249,8 +276,11 @@ class RehearsalModel:
             TableError: if they cannot be used.
             RequestError: if they are of another type, or there is none.
         """
+        from rehearsal_torch.data.codings.cases import cases_in_codes
+        from rehearsal_torch.data.costs.of_cases import costs_in
+        from rehearsal_torch.data.table import Table
+        from rehearsal_torch.data.tables.present_values import present_in
         from rehearsal_torch.problems.rehearsal.own_table import cases_in, rows_in
-        from rehearsal_torch.problems.rehearsal.present_values import present_in
         from rehearsal_torch.verbs.new_cases import NewCases
 
         rows = rows_of(given, "cases")
@@ -258,8 +288,11 @@ class RehearsalModel:
             read = rows_in(rows, "cases", "the cases")
             if not len(read.frame):
                 raise RequestError(f"{read.where}: expected at least one case; got none")
+            numbers = isinstance(rows, Table)
+            frame = read.frame if numbers else cases_in_codes(read.frame, read.where, self.task)
             return NewCases(
                 self.task,
-                *cases_in(read.frame, read.where, self.task.context),
-                present_in(read.frame, read.where, self.task.box.names),
+                *cases_in(frame, read.where, self.task.context),
+                present_in(frame, read.where, self.task.box.names),
+                unit_costs=costs_in(frame, read.where, self.task.costs),
             )

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.verbs.rehearsed import Rehearsed
 
-Case = Mapping[str, float]
+Case = Mapping[str, float | str]
 
 
 def rehearse(
     table: "IntoDataFrame | Table | str | Path",
-    task: "Mapping[str, Any] | RehearsalTask | str | Path",
+    task: "Mapping[str, Any] | RehearsalTask | str | Path | None" = None,
     cases: "IntoDataFrame | Table | str | Path | Sequence[Case] | Case | None" = None,
-    method: str = "cme_stack",
+    method: str | None = None,
     seed: int = 0,
     workers: int = 1,
     claims: str = "in_sample",
@@ -49,14 +49,19 @@ def rehearse(
 
     Args:
         table: Observations, one per row, with a column for each variable of the task's graph: a data frame
-            (of pandas, polars or pyarrow), a file (.csv, .tsv, .xlsx, .parquet, ...), or a table.
-        task: Graph, context, box and region, and optionally candidates: a dictionary, a YAML file, or a task.
+            (of pandas, polars or pyarrow), a file (.csv, .tsv, .xlsx, .parquet, ...), or a table. Or, without
+            a task, a problem file, "problem.yaml" (docs/own_table.md), which decides for its own cases, else
+            for rows that it holds out, like ``rehearsal decide problem.yaml``.
+        task: Graph, context, box and region, and optionally candidates and codings: a dictionary, a YAML
+            file, or a task. Columns of texts need codings, such as {"smoker": ["no", "yes"], "ward":
+            "categorical"} (`data.codings`); cases then have texts as well, and tables say them.
         cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
             table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
             `table`.
-        method: The name of a file in ``conf/decision``, such as "cme_stack" (the default), "cme",
-            "care" or "none"; "auto" compares those that apply on the rows, and takes the simplest within one
-            standard error of the best: `model.choice` of what is returned, and each trace, say why.
+        method: The name of a file in ``conf/decision``, such as "cme_stack", "cme", "care" or "none"; None
+            for that of the problem file, else "cme_stack"; "auto" compares those that apply on the rows, and
+            takes the simplest within one standard error of the best: `model.choice` of what is returned, and
+            each trace, say why.
         seed: Determines all random draws.
         workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
         claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
@@ -96,16 +101,22 @@ def rehearse(
         from rehearsal_torch.method_choice.words import sentences
         from rehearsal_torch.verbs.rehearsed import Rehearsed, untouched_score
 
-        check_method(method, "rehearse")
+        check_method(request.method, "rehearse")
         with as_user_error("graphs"):
             known = None if graphs is None else graph_class(graphs)
         config, found = request.configured()
         problem = request.problem(config, cases)
+        if claims == "cross_fitted" and problem.imputations():
+            raise RequestError(
+                "claims: 'cross_fitted': folds of imputed tables have seen each other's rows through the "
+                "imputation: leave claims out, or write missing: complete in the problem file"
+            )
         for sentence in problem.notes():
             warnings.warn(sentence, RequestWarning, stacklevel=2)
         request, config, chosen, choice = request.settled(config, found, problem)
         surrogate = learnt(config, problem, chosen)
         others = judged(config, problem, chosen) if claims == "cross_fitted" else None
+        known = problem.possible_graphs() if known is None else known
         under = over_graphs(config, problem, chosen, surrogate, known, others)
         if choice is not None:
             under = Noted(choice.chosen, sentences(choice)[0], under)

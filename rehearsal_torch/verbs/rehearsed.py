@@ -22,8 +22,9 @@ from rehearsal_torch.verbs.decisions import Decisions
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rehearsal_torch.claims import CrossFittedClaims, Untouched
+    from rehearsal_torch.claims import CrossFittedClaims
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+    from rehearsal_torch.row_cases import Untouched
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
@@ -91,8 +92,8 @@ def untouched_score(
         objective: The objective of its decisions.
         claims: Cross-fitted claims, whose folds have predicted every row; None uses the held-out rows.
     """
-    from rehearsal_torch.claims import untouched_rows
     from rehearsal_torch.objectives.objective import AlterationObjective, class_of
+    from rehearsal_torch.row_cases import untouched_rows
 
     if claims is not None:
         return None if claims.untouched is None else _scored(claims.untouched, problem.units())

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from rehearsal_torch.cli.build import tasked
+from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.choice.choosing import choose
 from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE
 from rehearsal_torch.verbs.configured import configuration, method_of
@@ -16,12 +18,15 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
     from omegaconf import DictConfig
 
+    from rehearsal_torch.data.problem_file.compiled import WrittenProblem
+    from rehearsal_torch.data.reading import ReadTable
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.method_choice.rule import Choice
     from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
     from rehearsal_torch.verbs.configured import Method
 
 # The configuration groups in which settings are allowed.
+METHOD = "cme_stack"
 GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
 TAKEN = {
     "dataset.path": "table",
@@ -41,20 +46,32 @@ class Request:
         method: The name of the method.
         seed: The seed.
         settings: Overrides of the method's configuration.
+        written: The problem file that rows and task are from; None if they were given.
     """
 
-    rows: "IntoDataFrame | Table | str | Path"
+    rows: "IntoDataFrame | Table | ReadTable | str | Path"
     task: Mapping[str, Any] | str | Path
     method: str
     seed: int
     settings: Mapping[str, object]
+    written: "WrittenProblem | None" = None
 
     @classmethod
-    def of(cls, table: Any, task: Any, method: str, seed: int, settings: Mapping[str, object]) -> "Request":
+    def of(
+        cls, table: Any, task: Any, method: str | None, seed: int, settings: Mapping[str, object]
+    ) -> "Request":
         """A request whose arguments are of the right types.
+
+        Args:
+            table: Rows, or a problem file that has both rows and task.
+            task: The task; None for a problem file.
+            method: The name of the method; None for that of the problem file, or the usual one.
+            seed: The seed.
+            settings: Overrides of the method's configuration.
 
         Raises:
             RequestError: if one is not, or a file does not exist.
+            ProblemError: if a problem file has faults; all are listed.
         """
         from rehearsal_torch.data.rehearsal_task import RehearsalTask
 
@@ -63,10 +80,15 @@ class Request:
         for key, argument in TAKEN.items():
             if key in settings:
                 raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+        if task is None:
+            from rehearsal_torch.data.problem_file.compiled import written_problem
+
+            found = written_problem(problem_file(table, "rehearse"))
+            return cls(found.rows, found.task, method or found.method or METHOD, seed, settings, found)
         rows, written = rows_of(table, "table"), task.to_plain() if isinstance(task, RehearsalTask) else task
         if not isinstance(written, Mapping):
             _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
-        return cls(rows, written, method, seed, settings)
+        return cls(rows, written, method or METHOD, seed, settings)
 
     def configured(self) -> "tuple[DictConfig, Method | None]":
         """The method's configuration, and the method; None for "auto", which has yet to take one.
@@ -97,24 +119,31 @@ class Request:
             UserError: if nothing can be chosen.
         """
         if method is not None:
-            return self, config, method, None
+            return self, config, _pooling(config, problem, method), None
         choice = choose(config, problem)
         kept = {key: value for key, value in self.settings.items() if not key.startswith(f"{CHOOSE}.")}
         request = replace(self, method=choice.chosen, settings=kept)
         config, method = request.configured()
         assert method is not None
-        return request, config, method, choice
+        return request, config, _pooling(config, problem, method), choice
 
     def problem(self, config: "DictConfig", cases: Any = None) -> "RehearsalTable":
-        """The rows with the task and the cases; without cases, every row is one.
+        """The rows with the task and the cases; without cases, every row is one, or, of a problem file, those
+        that the file decides for.
 
         Raises:
+            ProblemError: if the bounds of a problem file cannot be those of the cases; all faults are listed.
             TableError: if rows or cases cannot be used; all faults are listed.
             TaskError: if the task cannot be used; all faults are listed.
         """
         from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 
         data = config.dataset
+        if self.written is not None:
+            from rehearsal_torch.problems.written.own_problem import OwnProblem
+
+            other = None if cases is None else rows_of(cases, "cases")
+            return OwnProblem(self.written, data.validation, data.kept, self.seed, other, data.identity)
         given = self.rows if cases is None else rows_of(cases, "cases")
         return RehearsalTable(
             self.rows,
@@ -127,6 +156,37 @@ class Request:
             # Rows of the past as cases: what was done in them is no present value.
             present=cases is not None,
         )
+
+
+def _pooling(config: "DictConfig", problem: "RehearsalTable", method: "Method") -> "Method":
+    """The method, or, where missing cells are imputed, the one that pools what the models of the imputed
+    tables say.
+
+    Raises:
+        UserError: if the method's estimates cannot be pooled.
+    """
+    if not problem.imputations():
+        return method
+    tasked(config, problem)
+    return method_of(config)
+
+
+def problem_file(table: Any, verb: str) -> str | Path:
+    """The name of a problem file, which is given in place of a table and a task.
+
+    Args:
+        table: What was given.
+        verb: The function, for messages.
+
+    Raises:
+        RequestError: if it is no YAML file, or there is no such file.
+    """
+    if not isinstance(table, str | Path) or Path(table).suffix.lower() not in YAML:
+        raise RequestError(
+            f"task: missing; expected rt.{verb}(table, task), or a problem file alone, "
+            f'rt.{verb}("problem.yaml")'
+        )
+    return _check_file(table, "table", "a problem file")
 
 
 def check_workers(workers: object) -> None:

@@ -2,6 +2,7 @@
 
     config.yaml, weights.safetensors, card.yaml     the checkpoint (`rehearsal_torch.checkpoint`)
     method.yaml                                     objective, search, seed and the strengths of covariates
+    README.md                                       for readers (`verbs.hub_page`); never read again
 
 Loading runs no code from the folder: objective and search must be classes of this package, or of a module
 that the caller trusts, and no configuration files are read. The card holds the SHA-256 of method.yaml, as it
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rehearsal_torch.checkpoint import CheckpointError, configuration
+from rehearsal_torch.checkpoint import CheckpointError, configuration, described
 from rehearsal_torch.checkpoint import card as card_of
 from rehearsal_torch.checkpoint import load as load_surrogate
 from rehearsal_torch.checkpoint import save as save_surrogate
@@ -24,13 +25,15 @@ from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, yaml_of
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.run_folder import write_folder
+from rehearsal_torch.verbs.hub_page import hub_page
 
 if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
 METHOD, SHA = "method.yaml", "method_sha256"
-FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD}
+PAGE = "README.md"
+FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD, PAGE}
 ROOMS = {"objective": "rehearsal_torch.objectives", "search": "rehearsal_torch.search"}
 INSTRUCTIONS = ("_target_", "_partial_")
 LARGEST = 2**20
@@ -60,6 +63,7 @@ def save(model: "RehearsalModel", folder: str | Path) -> Path:
     try:
         save_surrogate(model.surrogate, surrogate, beside, card)
         write_text(beside / METHOD, text)
+        write_text(beside / PAGE, hub_page(card, model.task, described(beside / "weights.safetensors")))
         write_folder(folder, beside)
     finally:
         if beside.exists():
@@ -75,7 +79,9 @@ def _free(folder: Path) -> None:
     """
     if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
-    others = sorted({each.name for each in folder.iterdir()} - FILES) if folder.exists() else []
+    found = {each.name for each in folder.iterdir()} if folder.exists() else set()
+    # A page alone is somebody's own.
+    others = sorted(found - (FILES if "card.yaml" in found else FILES - {PAGE}))
     if others:
         raise CheckpointError(
             f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "

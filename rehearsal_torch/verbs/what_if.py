@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.objectives.candidates import Candidates, appraisals
+from rehearsal_torch.objectives.candidates import Candidates, claimed
 from rehearsal_torch.objectives.guard import linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
 from rehearsal_torch.seeding import paired_seed
@@ -46,6 +46,9 @@ class WhatIf:
         warnings: What the reader must know, one sentence each.
         against: Why the method would not recommend it; empty if there is no reason.
         refused: Why the method cannot answer, so that its estimate is none to rely on; empty if it can.
+        cost: What the alteration costs; None where costs are not known.
+        net_gain: The net value above that of changing nothing; None where no worth is known.
+        texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
     """
 
     alteration: Mapping[str, float]
@@ -58,6 +61,14 @@ class WhatIf:
     unchanged: Estimate | None = None
     gain: Estimate | None = None
     refused: str = ""
+    texts: Mapping[str, Any] = field(default_factory=dict)
+    cost: float | None = None
+    net_gain: Estimate | None = None
+
+    @property
+    def setting(self) -> Mapping[str, Any]:
+        """The alteration in words: texts where its variables have some."""
+        return self.texts or self.alteration
 
     def sentence(self) -> str:
         """The claim in words."""
@@ -65,10 +76,27 @@ class WhatIf:
         before = "" if self.baseline is None else f"; {self.baseline.point:.3f} without an alteration"
         if self.unchanged is not None:
             before = f"; {self.unchanged.point:.3f} with the present values{before}"
-        return f"{in_settings(self.alteration)}: {one.of} {one.point:.3f} ({in_interval(one)}){before}"
+        costs = f"; {self.costs()}" if self.cost is not None else ""
+        return f"{in_settings(self.setting)}: {one.of} {one.point:.3f} ({in_interval(one)}){before}{costs}"
+
+    def costs(self) -> str:
+        """What it costs, and what it nets above changing nothing, in words; empty if nothing is known."""
+        if self.cost is None:
+            return ""
+        one = self.net_gain
+        if one is None:
+            return f"costs {self.cost:.4g}"
+        ends = "" if one.lower is None else f" [{one.lower:+.4g}, {one.upper:+.4g}]"
+        return f"costs {self.cost:.4g}, nets {one.point:+.4g}{ends} above changing nothing"
+
+    def __str__(self) -> str:
+        return "\n".join(self._said())
 
     def _repr_html_(self) -> str:
-        return _html([self.sentence(), *self.warnings, *([self.against] if self.against else [])])
+        return _html(self._said())
+
+    def _said(self) -> list[str]:
+        return [self.sentence(), *self.warnings, *([self.against] if self.against else [])]
 
 
 @dataclass(frozen=True)
@@ -94,12 +122,18 @@ class Comparison:
             "the first is better" if lower > 0 else "the second is better" if upper < 0 else "not told apart"
         )
         return (
-            f"{in_settings(self.first.alteration)} against {in_settings(self.second.alteration)}: {verdict}; "
+            f"{in_settings(self.first.setting)} against {in_settings(self.second.setting)}: {verdict}; "
             f"{self.difference.of} {self.difference.point:+.3f} ({in_interval(self.difference)})"
         )
 
+    def __str__(self) -> str:
+        return "\n".join(self._said())
+
     def _repr_html_(self) -> str:
-        return _html([self.sentence(), self.first.sentence(), self.second.sentence()])
+        return _html(self._said())
+
+    def _said(self) -> list[str]:
+        return [self.sentence(), self.first.sentence(), self.second.sentence()]
 
 
 def what_if(model: "RehearsalModel", case: "RehearsalCase", alteration: Mapping[str, float]) -> WhatIf:
@@ -133,9 +167,9 @@ def compare(
     names = settings[0].names
     if settings[1].names != names:
         raise RequestError(
-            f"compare: expected two alterations of the same variables; got {list(names)} and "
-            f"{list(settings[1].names)}: their models share no draws, so that no interval of the difference "
-            "is known; ask what_if of each"
+            f"compare: expected two alterations of the same variables; got {_variables(model, names)} and "
+            f"{_variables(model, settings[1].names)}: their models share no draws, so that no interval of "
+            "the difference is known; ask what_if of each"
         )
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
         objective = objectives_in(model, [case])
@@ -158,10 +192,11 @@ def _checked(model: "RehearsalModel", case: "RehearsalCase", given: Mapping[str,
     """
     sets = model.task.candidates
     if not isinstance(given, Mapping) or not given:
-        raise RequestError(f"expected an alteration, such as {{{sets[0][0]!r}: VALUE}}; got {given!r}")
+        first = model.task.variables(sets[0])[0]
+        raise RequestError(f"expected an alteration, such as {{{first!r}: VALUE}}; got {given!r}")
     names = next((each for each in sets if set(each) == set(given)), None)
     if names is None:
-        offered = ", ".join("{" + ", ".join(each) + "}" for each in sets)
+        offered = ", ".join("{" + ", ".join(model.task.variables(each)) + "}" for each in sets)
         raise RequestError(
             f"expected values for one of the candidate sets {offered}; got {list(map(str, given))}: set all "
             "variables of one set, or name the set in the task"
@@ -202,28 +237,17 @@ def _claims(
     Raises:
         RequestError: if the method has no estimate with an interval.
     """
-    found = appraisals(objective.whole, [Decision(setting, 0.0) for setting in settings])
+    found = claimed(objective, settings)
     whole = []
-    for setting, one in zip(settings, found, strict=True):
-        estimate = None if one is None else one.estimate
-        if one is None or estimate is None or estimate.lower is None:
-            what = "no estimate" if estimate is None else "no interval"
+    for one in found:
+        if one is None or one.estimate is None or one.estimate.lower is None:
+            what = "no estimate" if one is None else "no interval"
             raise RequestError(
                 f"the method {model.name!r} has {what} of the probability of a desired outcome: choose a "
                 f"method that has, such as {WITH_INTERVALS}"
             )
-        whole.append(
-            Decision(
-                setting,
-                0.0,
-                estimate=estimate,
-                baseline=one.baseline,
-                reason=one.refused or one.declined,
-                warnings=one.warnings,
-                trace=one.trace | {"refused": one.refused},
-            )
-        )
-    return [_claim(objective, each) for each in objective.guarded(whole, declines=False)]
+        whole.append(one)
+    return [_claim(objective, each) for each in whole]
 
 
 def _claim(objective: Candidates[AlterationObjective], guarded: Decision) -> WhatIf:
@@ -233,8 +257,10 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision) -> Wha
     assert estimate is not None
     pathless = "" if linked(objective, setting.names) else no_path(objective, setting.names)
     refused = str(guarded.trace["refused"])
+    values = dict(zip(setting.names, setting.values.tolist(), strict=True))
+    task = objective.surrogate.task if objective.surrogate is not None else None
     return WhatIf(
-        dict(zip(setting.names, setting.values.tolist(), strict=True)),
+        values,
         estimate,
         guarded.baseline,
         number(guarded.trace.get("support")),
@@ -245,7 +271,14 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision) -> Wha
         guarded.unchanged,
         guarded.gain,
         pathless or refused,
+        task.worded(values) if task is not None and task.codings else {},
+        guarded.cost,
+        guarded.net_gain,
     )
+
+
+def _variables(model: "RehearsalModel", names: Sequence[str]) -> list[str]:
+    return list(model.task.variables(names))
 
 
 def _rows(objective: AlterationObjective, values: Tensor) -> Tensor:
@@ -258,9 +291,12 @@ def number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def in_settings(alteration: Mapping[str, float]) -> str:
+def in_settings(alteration: Mapping[str, float | str]) -> str:
     """The settings of an alteration as text."""
-    return ", ".join(f"{name}={value:.6g}" for name, value in alteration.items())
+    return ", ".join(
+        f"{name}={value}" if isinstance(value, str) else f"{name}={value:.6g}"
+        for name, value in alteration.items()
+    )
 
 
 def in_interval(estimate: Estimate) -> str:

@@ -170,6 +170,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_what_botorch_offers_runs_on_a_network(name):
     torch.manual_seed(0)
@@ -194,6 +195,7 @@ def test_what_is_for_gaussian_processes_alone_does_not(name):
         made()(spread(1).unsqueeze(0))
 
 
+@pytest.mark.slow
 def test_optimisers_and_generators_of_botorch_take_a_network():
     torch.manual_seed(0)
     function, few = (

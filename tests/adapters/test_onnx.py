@@ -10,8 +10,10 @@ import rehearsal_torch as rt
 from rehearsal_torch.adapters import onnx as exports
 from rehearsal_torch.adapters.onnx import OnnxError, described, export_surface, export_transition
 from rehearsal_torch.data.question import fingerprint
+from tests.adapters.test_onnx_modules import REGRESSED, judged, regression
 from tests.toys.episodes import transition_episode, transition_model
 from tests.toys.linear_truth import chain, managing
+from tests.toys.rehearsal_toys import confounded, confounded_table, fitted
 
 pytest.importorskip("onnx", reason="ONNX is an option: pip install 'rehearsal-torch[onnx]'")
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'rehearsal-torch[onnx]'")
@@ -63,17 +65,79 @@ def test_a_linear_surface_is_the_claim_of_the_method(tmp_path, care):
     assert facts["model"] == type(care.surrogate).__name__
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REGRESSED)
+def test_a_regressed_surface_is_the_share_of_desired_points(tmp_path, name):
+    task, table, altered = REGRESSED[name]()
+    model = regression(task, table)
+    path = export_surface(model, tmp_path / "surface.onnx", altered, draws=8, points=32)
+    names = altered or task.candidates[0]
+    stream = torch.Generator().manual_seed(2)
+    rows = torch.randint(len(table.values), (300,), generator=stream)
+    context, action = table.columns(task.context)[rows], table.columns(names)[rows.flip(0)]
+    (found,) = session(path).run(None, {"context": context.numpy(), "action": action.numpy()})
+    assert found == pytest.approx(judged(model, names, context, action, 8, 32).numpy(), abs=1e-9)
+    assert np.ptp(found) > 0.2, "a surface that is flat would show nothing"
+    facts = described(path)
+    assert facts["columns"] == {
+        "context": list(task.context), "action": list(names), "probability": list(task.outcomes)
+    }  # fmt: skip
+    assert facts["question"] == fingerprint(task)
+
+
+@pytest.mark.nightly
+def test_a_regressed_surface_is_the_claim_of_the_method_by_default(tmp_path):
+    two = managing()
+    model = rt.learn(two.table(100).to_frame(), two.task, method="outcome_regression")
+    path = export_surface(model.surrogate, tmp_path / "surface.onnx")
+    names, rows = two.task.candidates[0], two.table(300, seed=4)
+    context, action = rows.columns(two.task.context), rows.columns(names).clip(-6, 6)
+    # From the most to the least probable.
+    order = judged(model.surrogate, names, context, action, 64, 128).argsort()
+    context, action = (each[order.flip(0)[::25]].numpy() for each in (context, action))
+    (found,) = session(path).run(None, {"context": context, "action": action})
+    claims = [
+        model.what_if(
+            dict(zip(two.task.context, x, strict=True)), dict(zip(names, a, strict=True))
+        ).estimate.point
+        for x, a in zip(context.tolist(), action.tolist(), strict=True)
+    ]
+    # Claims are rounded to six digits.
+    assert found == pytest.approx(claims, abs=5.1e-7)
+    assert np.ptp(found) > 0.2
+    other = export_surface(rt.load(model.save(tmp_path / "model")).surrogate, tmp_path / "other.onnx")
+    (again,) = session(other).run(None, {"context": context, "action": action})
+    assert again.tolist() == found.tolist(), "a saved model gives the same file"
+
+
+@pytest.mark.slow
 def test_models_without_such_a_form_are_refused(tmp_path, care):
     with pytest.raises(OnnxError, match=r"altered: expected one of the candidate sets {a}, {m}, {a, m}"):
         export_surface(care.surrogate, tmp_path / "surface.onnx")
-    with pytest.raises(OnnxError, match=r"linear Gaussian model with one outcome .* got a TransitionModel"):
+    kinds = r"linear Gaussian model with one outcome .* or an outcome regression"
+    with pytest.raises(OnnxError, match=rf"{kinds} .*; got a TransitionModel"):
         export_surface(transition_model(1), tmp_path / "surface.onnx")
+    task = confounded()
+    with pytest.raises(OnnxError, match=rf"{kinds} .*; got a NestedRidge"):
+        export_surface(fitted(task, confounded_table(80)), tmp_path / "surface.onnx")
     with pytest.raises(OnnxError, match=r"one member of an ensemble \(ensemble.each\[0\]\); got a Linear"):
         export_transition(care.surrogate, tmp_path / "transition.onnx")
     two = managing()
     model = rt.learn(two.table(60).to_frame(), two.task, method="care")
-    with pytest.raises(OnnxError, match=r"expected one outcome; the task has .*: name one outcome"):
+    with pytest.raises(
+        OnnxError, match=r"expected one outcome; the task has .*: name one outcome .*outcome_regression"
+    ):
         export_surface(model.surrogate, tmp_path / "surface.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_exporter_cannot_write_is_one_paragraph(tmp_path, care, monkeypatch):
+    def failing(*given, **more):
+        raise torch.onnx.OnnxExporterError("Failed to convert.\nNext steps: ...")
+
+    monkeypatch.setattr(torch.onnx, "export", failing)
+    with pytest.raises(OnnxError, match=r"cannot write this Linear\w+ as .* \(Failed to convert\.\)"):
+        export_surface(care.surrogate, tmp_path / "surface.onnx", ("a",))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -303,8 +303,49 @@ def test_loggers_are_handed_their_folder_by_nobody_else():
             check_allowed({"csv": called(maker, **more)}, "trainer", [])
 
 
+WANDB = "rehearsal_torch.training.wandb_logger.wandb"
+MLFLOW = "rehearsal_torch.training.mlflow_logger.mlflow"
+
+
+@pytest.mark.parametrize(
+    ("maker", "more"),
+    [
+        (WANDB, {"offline": False}),
+        (WANDB, {"offline": 1}),
+        (WANDB, {"offline": True, "base_url": "https://elsewhere.org"}),
+        (MLFLOW, {"uri": "https://elsewhere.org"}),
+        (MLFLOW, {"uri": "sqlite:////etc/runs.db"}),
+        (MLFLOW, {"uri": None, "experiment": ["a"]}),
+    ],
+)
+def test_a_resumed_folder_sends_losses_nowhere_unless_it_is_allowed_here(maker, more):
+    check_allowed({"one": called(WANDB, _partial_=True, project="x", offline=True)}, "trainer", [])
+    check_allowed({"one": called(MLFLOW, _partial_=True, uri=None, experiment="x")}, "trainer", [])
+    node = {"one": called(maker, _partial_=True, **more)}
+    with pytest.raises(UserError, match=r"more than to keep losses .*nothing was built") as caught:
+        check_allowed(node, "trainer", [])
+    assert f"trusted=[{maker}]" in str(caught.value)
+    check_allowed(node, "trainer", [maker])
+
+
+def test_nothing_else_beside_the_loggers_is_called():
+    for maker in ("training.callbacks.require", "training.wandb_logger.init"):
+        with pytest.raises(UserError, match="nothing was built"):
+            check_allowed(called(f"rehearsal_torch.{maker}", _partial_=True), "trainer", [])
+
+
 def test_every_option_that_is_shipped_may_be_resumed():
     conf = CONF
+    for path in sorted((conf / "logger").glob("*.yaml")):
+        check_allowed(yaml.safe_load(path.read_text()) or {}, "trainer", [])
     for group in ("dataset", "surrogate", "objective", "search", "certificate", "trainer"):
         for path in sorted((conf / group).glob("*.yaml")):
             check_allowed(yaml.safe_load(path.read_text()) or {}, group, [])
+
+
+def test_the_reward_of_a_task_of_episodes_is_made_by_a_function():
+    maker = "rehearsal_torch.objectives.episode_reward.episode_reward"
+    check_allowed({"reward": called(maker, weights={"wear": -1.0})}, "objective", [])
+    for group, target in (("search", maker), ("objective", "rehearsal_torch.objectives.reward.replace")):
+        with pytest.raises(UserError, match="nothing was built"):
+            check_allowed({"reward": called(target)}, group, [])

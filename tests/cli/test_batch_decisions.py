@@ -108,6 +108,20 @@ def test_rounds_that_learn_are_one_process_and_so_are_jobs_of_a_sweep(
     assert made[0]["workers"] == used
 
 
+def test_an_online_run_is_not_shared_by_a_cluster(tmp_path):
+    online = run(learn=True, parallel="dask", dask={"address": None})
+    with pytest.raises(UserError, match="parallel=dask: each round of an online run needs those before it"):
+        decide(online, RunFolder(tmp_path), None, limit=1)
+
+
+def test_a_run_that_is_finished_asks_for_no_cluster(tmp_path, made):
+    folder = RunFolder(tmp_path)
+    decide(run(), folder, None, limit=2)
+    with_cluster = run(parallel="dask", dask={"address": "tcp://127.0.0.1:1"})
+    assert decide(with_cluster, folder, None, limit=2) == 2
+    assert made[-1]["begin"] == 2
+
+
 def test_left_to_itself_a_run_takes_every_core(monkeypatch):
     monkeypatch.setattr("joblib.cpu_count", lambda: 7)
     assert processes(None, sweep=False) == 7

@@ -1,8 +1,10 @@
 """Commands do not write over files of others."""
 
+import errno
+
 import pytest
 
-from rehearsal_torch.cli.errors import UserError, begins, check_output
+from rehearsal_torch.cli.errors import UserError, begins, check_output, user_error_from
 from rehearsal_torch.cli.verbs.collect import main as collect
 from rehearsal_torch.cli.verbs.learn_graph import main as learn_graph
 from rehearsal_torch.cli.verbs.prepare import main as prepare
@@ -68,3 +70,11 @@ def test_merging_writes_over_nothing_else(tmp_path, capsys):
     assert "did not write" in capsys.readouterr().err
     assert (tmp_path / "config.yaml").read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "config.yaml"]
+
+
+def test_of_a_copy_the_place_that_is_written_to_is_named():
+    copied = OSError(errno.ENOSPC, "No space left on device", "/tmp/one", None, "run/last.ckpt")
+    written = OSError(errno.ENOSPC, "No space left on device", "run/weights")
+    unnamed = OSError(errno.ENOSPC, "No space left on device")
+    found = [user_error_from(error).where for error in (copied, written, unnamed)]
+    assert found == ["run/last.ckpt", "run/weights", ""]

@@ -30,6 +30,7 @@ def test_without_graphs_the_claims_stay():
     assert judged_by_graphs(run, run.surrogate(), None, claims) is claims
 
 
+@pytest.mark.slow
 def test_runs_that_do_not_decide_with_one_graph_are_refused():
     run = run_of("+experiment=cbo", "decision=random_actions")
     with pytest.raises(UserError, match="only decisions for cases of a table"):

@@ -61,8 +61,7 @@ def test_a_slip_is_answered_in_a_sentence(tmp_path, monkeypatch, capsys, argumen
         (["shards=2"], "each shard would fit its own surrogate"),
         (
             [],
-            "+experiment=own_problem path=problem.yaml; or your own experiments: python scripts/decide.py "
-            "+experiment=own_system",
+            "path=problem.yaml; or your own experiments: python scripts/decide.py +experiment=own_system",
         ),
         (
             ["seed=1"],

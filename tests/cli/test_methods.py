@@ -4,8 +4,18 @@ import pytest
 
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.methods import all_methods, methods_with, surrogate_class
+from rehearsal_torch.cli.methods import (
+    all_methods,
+    methods_by,
+    methods_with,
+    surrogate_class,
+    weighs_costs,
+)
 from rehearsal_torch.cli.run import build, suits
+from rehearsal_torch.objectives.chance_cost import ChanceCost
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -39,3 +49,17 @@ def test_a_model_of_another_method_is_refused_with_the_methods_that_it_is_for(de
 def test_a_model_of_the_same_method_is_taken():
     run = build(configured("+experiment=auf", "dataset=bank", "decision=cme"))
     suits(run, load(ROOT / "checkpoints" / "loan"))
+
+
+def test_methods_are_found_by_what_they_maximise_and_how():
+    assert methods_by(GaussianSuccess, ProjectionNewton) == ["care"]
+    assert methods_by(ChanceCost, CheapestAlteration) == ["micns", "micns_online"]
+    assert methods_by(GaussianSuccess, CheapestAlteration) == []
+
+
+def test_which_methods_weigh_costs():
+    rehearsal = [
+        name for name in all_methods() if name != "auto" and surrogate_class(name).kind == "rehearse"
+    ]
+    others = [name for name in rehearsal if not weighs_costs(name)]
+    assert others == ["grad_rh", "micns", "micns_online", "qwz23", "qwz23_online", "qwz23_published"]

@@ -78,6 +78,8 @@ def test_what_is_right_passes(override):
         (["dataset=bank", "dataset.noise=std"], "dataset.noise is called dataset.reading now"),
         (["dataset=dropwave", "dataset.noise.mean=[0,1]"], "there is no key 'dataset.noise.mean'"),
         (["dataset=dropwave", "dataset.noise=0.2"], "dataset.noise: expected a mapping, such as"),
+        ("hydra.run.dir=elsewhere", "do not look into. Write out=FOLDER"),
+        ("hydra.sweep.dir=elsewhere", "do not look into. Write out=FOLDER"),
         (["dataset=table", "dataset.size.rows=5"], "there is no key 'dataset.size.rows'"),
     ],
 )

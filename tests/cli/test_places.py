@@ -119,6 +119,17 @@ def test_a_disk_that_is_full_in_mid_run_loses_nothing(empty, resume, monkeypatch
     assert len(RunFolder(empty).decisions()) == 2
 
 
+def test_what_a_process_that_was_killed_left_is_gone_when_the_run_has_ended(run, resume):
+    before = set(content(run))
+    shutil.rmtree(run / "checkpoint")
+    half = (".report.html.41.part", ".checkpoint.part/.config.yaml.41.part", "figures/.a.png.41.part")
+    for name in half:
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_text("half")
+    assert resume() == (0, "")
+    assert set(content(run)) == before
+
+
 def test_an_interruption_is_noted(empty, resume, monkeypatch):
     def record(self, rounds):
         raise KeyboardInterrupt

@@ -50,12 +50,28 @@ def refused(*typed, **more):
         ("folds=1", "folds: expected a whole number of at least 2; got 1"),
         ("shards=0", "shards: expected a whole number of at least 1; got 0"),
         ("split=tset", "split: expected train, validation or test; got tset. Did you mean test?"),
+        ("parallel=dusk", "parallel: expected local or dask; got dusk. Did you mean dask?"),
+        (
+            "dask.address=tcp://a:1",
+            "dask.address=tcp://a:1: an address is given, and no cluster is asked for",
+        ),
         ("by=patients", "by: expected patient or transition; got patients. Choose by=patient"),
         ("shard=1", "shard: expected shards 0 to 0; got 1. Give shards=2, or another shard"),
     ],
 )
 def test_numbers_and_names_out_of_range_are_refused(typed, said):
     assert said in refused("+experiment=sepsis", typed)
+
+
+@pytest.mark.slow
+def test_a_cluster_needs_something_to_share_and_an_address():
+    checked("+experiment=sepsis", "parallel=dask")
+    for typed, script in (("learn=true", "train"), ("seed=0", "cross_validate")):
+        said = refused("+experiment=sepsis", "parallel=dask", typed, script=script)
+        assert said.startswith("parallel=dask: ")
+        assert "so that a cluster has nothing to share. Leave it out." in said
+    said = refused("+experiment=sepsis", "parallel=dask", "dask.address=head:8786")
+    assert "dask.address=head:8786: expected the address of a scheduler, such as tcp://10.0.0.5:8786" in said
 
 
 @pytest.mark.slow
@@ -73,7 +89,9 @@ def test_something_must_say_what_the_data_are():
     assert "Type, for example, python scripts/train.py +experiment=sepsis (experiments: auf" in said
     assert "path=table.csv" not in said, "tables of one's own are decided for, not trained on"
     assert "+experiment=own_table path=table.csv" in refused("seed=1", script="decide")
-    assert "+experiment=own_problem path=problem.yaml" in refused("seed=1", script="decide")
+    assert "or your own problem file: python scripts/decide.py path=problem.yaml" in refused(
+        "seed=1", script="decide"
+    )
 
 
 @pytest.mark.slow

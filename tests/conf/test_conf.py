@@ -96,7 +96,7 @@ SUITED = {
     "episodes": ["lipschitz_grid", "mimic", "sepsis"],
 }
 # What reads a file of one's own is tried elsewhere, with such a file.
-READING = ["own_problem", "own_table", "own_system", "own_episodes"]
+READING = ["own_problem", "own_table", "own_system", "own_episodes", "own_sequence", "own_trials"]
 PAIRS = [(experiment, decision) for decision in DECISIONS for experiment in SUITED[family(decision)]]
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting import figures
+from rehearsal_torch.reporting import claim_plot, decision_plot, figures
+from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
 from rehearsal_torch.reporting.figures import (
     claimed_and_true,
     courses,
@@ -28,6 +29,7 @@ from rehearsal_torch.reporting.figures import (
     true_probability,
     truth_errors,
 )
+from rehearsal_torch.reporting.narrow import column_graph
 from rehearsal_torch.reporting.style import Dose, Wording, drawing
 from tests.conftest import decision
 from tests.reporting.figures.test_graph import GRAPH, PARTS
@@ -35,6 +37,8 @@ from tests.reporting.figures.test_overturning_strength import line
 from tests.reporting.figures.test_probability_claims import row as claim_row
 from tests.reporting.figures.test_surrogate_panels import curves
 from tests.reporting.figures.test_true_probability import decided as scored
+from tests.reporting.test_claim_plot import rows as claim_rows
+from tests.reporting.test_decision_plot import ACTED, NONE
 from tests.toys import trial_lines
 from tests.toys.laid_out import faults
 from tests.toys.online_rows import rows as online_rows
@@ -108,6 +112,29 @@ def sampled():
     return stream.lognormal(0, 1, (200, 3))
 
 
+def decided(count):
+    figure = Figure(figsize=(5.2, 3.6), layout="constrained")
+    lines = [(ACTED if place % 3 else NONE) | {"identity": f"patient {place}"} for place in range(count)]
+    decision_plot.draw(figure.subplots(), decision_frame(lines), quantity(lines))
+    return figure
+
+
+def decided_in_panels(count):
+    lines = [(ACTED if place % 3 else NONE) | {"identity": f"patient {place}"} for place in range(count)]
+    return decision_plot.in_panels(decision_frame(lines), quantity(lines))
+
+
+def claims(actions, cases=3):
+    """Curves over several actions with long names, with present values, in several cases."""
+    along = ("diastolic blood pressure", "pupils per teacher", "smoker", "price of the others")
+    made = [
+        claim_rows(f"{case} of the ward on the third floor", name, 0.1 * place, present=0.2)
+        for case in range(cases)
+        for place, name in enumerate(along[:actions])
+    ]
+    return claim_plot.draw([row for part in made for row in part], {along[0]: "millimetres of mercury"})
+
+
 NAMES = ("age in years", "diastolic blood pressure", "outcome")
 # Module to the figures that it is tried with.
 MADE = {
@@ -154,6 +181,12 @@ MADE = {
     ],
     truth_errors: lambda: [truth_errors.draw(truth_rows())],
 }
+# Figures of other rooms.
+BESIDE = {
+    claim_plot: lambda: [claims(1, 1), claims(1), claims(2), claims(4)],
+    decision_plot: lambda: [decided(3), decided(8), decided(60), decided_in_panels(40)],
+    column_graph: lambda: [column_graph.column_figure(GRAPH, **PARTS)],
+}
 # Modules that compute where things stand, or write what `graph` draws.
 OTHERS = {"graph_layout", "learnt_graphs"}
 
@@ -164,10 +197,10 @@ def test_every_module_of_figures_is_looked_at():
     assert {module.__name__.rpartition(".")[2] for module in MADE} | OTHERS == every
 
 
-@pytest.mark.parametrize("module", MADE, ids=lambda module: module.__name__.rpartition(".")[2])
+@pytest.mark.parametrize("module", MADE | BESIDE, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_no_text_is_cut_off_and_no_labels_lie_on_each_other(module):
     with drawing():
-        found = {place: faults(figure) for place, figure in enumerate(MADE[module]())}
+        found = {place: faults(figure) for place, figure in enumerate((MADE | BESIDE)[module]())}
     assert found == {place: [] for place in found}
     assert found
 

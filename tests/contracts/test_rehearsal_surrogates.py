@@ -4,14 +4,17 @@ tables are refused."""
 import inspect
 import json
 from dataclasses import replace
+from hashlib import sha256
 from importlib import import_module
 from pkgutil import walk_packages
 
 import pytest
 import torch
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
 
 import rehearsal_torch.surrogates
-from rehearsal_torch.checkpoint import CheckpointError, load, save
+from rehearsal_torch.checkpoint import CheckpointError, described, load, save
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.part import NotFittedError, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -19,6 +22,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.derived_state import derived_names, source_names
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
@@ -92,6 +96,29 @@ def test_what_was_saved_decides_the_same(name, models, tmp_path):
     for key in before:
         torch.testing.assert_close(after[key], before[key], rtol=0, atol=0, equal_nan=True)
     assert again.task.to_plain() == WORLD.task.to_plain()
+
+
+@pytest.mark.slow
+@every
+def test_what_a_file_leaves_out_is_computed_to_the_last_bit_and_older_files_have_it(name, models, tmp_path):
+    whole, config = models(name), plain(name, WORLD.task)
+    folder = save(whole, config, tmp_path)
+    derived, sources = set(derived_names(whole)), set(source_names(whole))
+    weights = folder / "weights.safetensors"
+    written = tensors_of(weights.read_bytes())
+    assert not derived & set(written)
+    assert described(weights)["checkpoint_format"] == ("2" if derived else "1")
+    old = {key: value.contiguous().clone() for key, value in whole.state_dict().items() if key not in sources}
+    weights.write_bytes(bytes_of(old))
+    (folder / "card.yaml").write_text(
+        json.dumps({"weights_sha256": sha256(weights.read_bytes()).hexdigest()})
+    )
+    again = load(folder)
+    assert said(again, name) == said(whole, name)
+    # What cannot be computed without sources is written again.
+    twice = load(save(again, config, tmp_path / "again"))
+    for key, value in old.items():
+        torch.testing.assert_close(twice.state_dict()[key], value, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.slow

@@ -14,7 +14,10 @@ TASK = {
 # a + drug <= 1.5 leaves drug = 0, or drug = 1 with a <= .5.
 LIMITS = {"normals": [[1.0, 0.0, 1.0]], "offsets": [1.5]}
 METHODS = "excbo", "excbo_paper", "mcbo", "mcbo_released", "eifn", "eicf", "qlognei", "qlogei", "qucb", "qkg"
+# Some ten seconds each.
+LONG = ("qkg", "mcbo")
 BASELINES = "ucb", "random_actions", "sobol_actions"
+NIGHTLY = [pytest.param(each, marks=pytest.mark.nightly) for each in LONG]
 ROUNDS = 15
 # Y at b = 1.25 and x = .6: a = .775 without the drug, or a = .548 with drug = 1.
 OPTIMUM = 1 - 0.05**2
@@ -44,7 +47,13 @@ def test_every_method_of_trials_stands_under_this_contract():
 
 
 @pytest.mark.parametrize("task", [TASK, {**TASK, "limits": LIMITS}], ids=["levels", "limits"])
-@pytest.mark.parametrize("method", [*METHODS, *BASELINES])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(each, marks=pytest.mark.nightly if each in LONG else ())
+        for each in (*METHODS, *BASELINES)
+    ],
+)
 def test_fifteen_rounds_end_near_the_optimum(method, task):
     made = told(method, task)
     asked = made.ask(2, fixed={"drug": 1})

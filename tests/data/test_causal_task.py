@@ -70,7 +70,10 @@ def test_a_flattened_task_forgets_the_structure(task):
             "cycle: X -> Y -> X|cycle: Y -> X -> Y",
         ),
         ({"graph": {"parents": {"X": ["a"], "Y": ["X"], "W": ["b"]}}}, r"\['b'\] are not ancestors of"),
-        ({"limits": {"normals": [[1.0, 1.0]], "offsets": [-5.0]}}, "no outcome satisfies"),
+        (
+            {"limits": {"normals": [[1.0, 1.0]], "offsets": [-5.0]}},
+            "no action within its bounds",
+        ),
         ({"colour": 1}, "colour: unknown key; there are graph, actions, reward, limits"),
     ],
 )

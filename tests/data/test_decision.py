@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.decision import (
     Decision,
     EpisodeCase,
@@ -181,3 +182,15 @@ def test_alterations_are_checked_against_what_may_be_set():
     ):
         with pytest.raises(ValueError, match=message):
             ahead.check(Alteration(names, torch.tensor(values, dtype=torch.float64)))
+
+
+def test_classes_are_set_one_at_a_time_and_told_by_their_names():
+    drug = Coding("drug", ("A", "B", "C"), "A")
+    feasible = {"drug=B": (0.0, 1.0), "drug=C": (0.0, 1.0), "dose": (0.0, 2.0)}
+    levels = {"drug=B": (0.0, 1.0), "drug=C": (0.0, 1.0)}
+    case = RehearsalCase("Ann", {}, feasible, levels=levels, codings=(drug,))
+    for row in (*drug.rows.tolist(), drug.rows.tolist()):
+        case.check(Alteration(("drug=B", "drug=C"), torch.tensor(row, dtype=torch.float64)))
+    with pytest.raises(ValueError, match="Ann: drug may be set to one of A, B, C; got several at once"):
+        case.check(Alteration(("drug=B", "dose", "drug=C"), torch.tensor([1.0, 0.5, 1.0])))
+    assert case.in_texts({"dose": 1.23456, "drug=B": 0.0, "drug=C": 1.0}) == {"dose": "1.235", "drug": "C"}

@@ -123,3 +123,20 @@ def test_wrong_settings_are_refused(settings):
         FeatureRegression(**settings)
     with pytest.raises(ValueError, match="frequencies"):
         FeatureRegression(frequencies=10**6)
+
+
+def test_roots_are_computed_again_from_rows_that_are_fewer_numbers():
+    inputs, outputs = torch.randn(2, 40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    made = FeatureRegression(frequencies=5, evidence_rows=20, iterations=2)
+    made.solve(inputs, outputs)
+    features = 2 * 5 + 2 + 3 + 1
+    assert made.derivable() == {"root": (2, features, features)}
+    assert torch.equal(made.derive("root"), made.root)
+    # L L' = P'P + nu I, of each output.
+    shown = made.features(inputs, 1)
+    expected = shown.mT @ shown + made.amplitudes[1, 3] * torch.eye(features, dtype=torch.float64)
+    torch.testing.assert_close(made.root[1] @ made.root[1].mT, expected)
+    many = inputs.repeat(20, 1)
+    made.condition(many, outputs.repeat(20, 1))
+    assert made.rows.numel() == 0, "1600 numbers are more than two roots of 256"
+    assert made.derivable() == {}

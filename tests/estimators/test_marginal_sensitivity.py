@@ -98,6 +98,18 @@ def test_at_the_strength_between_two_actions_the_bounds_of_both_meet(better, oth
         assert float(found) <= float(tipping_strength(numbers(better), numbers(other))) + 1e-12
 
 
+@settings(max_examples=100)
+@given(share, share, st.floats(0.0, 0.9))
+def test_where_an_action_has_to_be_better_by_something_the_bounds_meet_that_far_apart(better, other, less):
+    found = tipping_between(numbers(better), numbers(other), less)
+    if better - less <= other:
+        assert float(found) == 1.0
+    else:
+        low, high = bounds(numbers(better), found)[0], bounds(numbers(other), found)[1]
+        assert float(low - high) == pytest.approx(less, abs=1e-9)
+        assert float(found) <= float(tipping_between(numbers(better), numbers(other))) + 1e-12
+
+
 def test_numbers_by_hand():
     low, high = bounds(numbers(0.8, 0.3), 2.0)
     assert low.tolist() == pytest.approx([0.6, 0.15])

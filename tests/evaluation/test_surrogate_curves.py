@@ -203,6 +203,7 @@ def test_a_measured_radius_is_not_what_the_wave_follows_from():
     assert {row.name for row in rows if (row.panel, row.series) == ("node", "true")} == {"X"}
 
 
+@pytest.mark.slow
 def test_a_run_is_shown_at_its_last_recommendation_with_all_that_it_was_answered():
     world = Chain()
     table, model = world.observations(), linear_chain()

@@ -112,3 +112,18 @@ def test_present_values_are_named_beside_what_is_usual():
     assert f", 0.200 with {name} left at 30; what is usual in such a case has " in said
     unknown = answer(found, ["range: age is 200"], {name: 30.0})["sentence"]
     assert unknown.endswith(f"0.200 with {name} left at 30.")
+    assert answer(found, [], {name: 30.0})["unchanged"]["point"] == 0.2
+    assert answer(replace(found, warnings=(FAR,)), [], {name: 30.0})["unchanged"] is None
+
+
+def test_present_values_outside_the_data_have_no_number():
+    found = replace(claim(), unchanged=Estimate(0.2, CHANCE, 0.1, 0.3, 0.95))
+    told = answer(
+        found, [], {"bmi": 90.0}, ["range: bmi is set to 90; the observations lie between 20 and 40"]
+    )
+    assert told["unchanged"] is None
+    assert told["sentence"].endswith("0.400 with no action.")
+    assert told["warnings"] == [
+        "leaving the present values has no number: outside the data: bmi is set to 90; the observations lie "
+        "between 20 and 40"
+    ]

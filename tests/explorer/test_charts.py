@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.explorer.charts import bins, curves, densities
+from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.rehearsal_session import _withheld
 from rehearsal_torch.verbs.new_cases import NewCases
 from rehearsal_torch.verbs.what_if import what_if
@@ -37,20 +37,6 @@ def test_a_curve_has_no_number_outside_the_data(case):
         if abs(at) < 1:
             assert 0 <= one["lower"][place] <= one["point"][place] <= one["upper"][place] <= 1
     assert one["point"][0] is one["point"][-1] is None
-
-
-def test_bins_count_the_rows_and_hide_where_there_are_few():
-    values = torch.tensor(rows()["a"].to_numpy())
-    found = bins(small_model().surrogate, "a", -1.0, 1.0)
-    counts = torch.histc(values[(values >= -1) & (values <= 1)], 12, -1, 1).tolist()
-    assert found["rows"] == 120
-    assert len(found["edges"]) == 13
-    assert found["counts"] == [int(each) if each == 0 or each >= 5 else None for each in counts]
-    few = bins(small_model().surrogate, "a", -6.0, 6.0)["counts"]
-    assert few[0] == 0
-    assert None in few
-    assert not set(few) & {1, 2, 3, 4}
-    assert bins(small_model().surrogate, "a", 1.0, 1.0) is None
 
 
 def test_outcomes_stand_beside_the_region(case):

@@ -6,14 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.explorer import command
 from rehearsal_torch.explorer.command import main, read
 from tests.toys.explored import run_folder
 
 
 def test_folder_and_options_are_read(tmp_path):
-    assert read(["RUN"]) == (Path("RUN"), {"port": "0", "host": "127.0.0.1", "open": "false"}, 0)
+    assert read(["RUN"]) == (
+        Path("RUN"),
+        {
+            "port": "0",
+            "host": "127.0.0.1",
+            "method": "excbo",
+            "open": "false",
+        },
+        0,
+    )
     folder, given, port = read(["run=a/b", "port=8000", "open=true"])
     assert (folder, given["open"], port) == (Path("a/b"), "true", 8000)
     odd = tmp_path / "seed=1"
@@ -111,8 +119,3 @@ def test_a_browser_is_opened_where_there_is_one(tmp_path, monkeypatch, capsys):
     assert main([str(run_folder(tmp_path / "run")), "open=true"]) == 0
     assert asked[0].startswith("http://127.0.0.1:")
     assert "No browser was found" in capsys.readouterr().out
-
-
-def test_errors_are_user_errors(tmp_path):
-    with pytest.raises(UserError, match="there is no such folder"):
-        command._session(tmp_path / "gone")

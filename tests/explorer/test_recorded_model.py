@@ -8,6 +8,8 @@ import yaml
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.explorer.recorded_model import opened
+from tests.house.desk import PROBLEM, laid_out
+from tests.scripts.typing_in import called
 from tests.toys.explored import CASES, run_folder, small_model
 
 
@@ -27,6 +29,24 @@ def test_the_model_of_a_run_decides_as_the_run_did(run):
         assert again.sensitivity.yardstick == pytest.approx(line["sensitivity"]["yardstick"])
     assert (found.model.name, found.model.seed, found.notes) == ("care", 0, ())
     assert found.material.card["caution: rows"] == "these rows were simulated"
+
+
+@pytest.mark.slow
+def test_a_run_of_imputed_tables_answers_with_pooled_claims(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    laid_out(tmp_path)
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    cells = lines[2].split(",")
+    cells[lines[0].split(",").index("m")] = ""
+    (tmp_path / "table.csv").write_text("\n".join([*lines[:2], ",".join(cells), *lines[3:]]) + "\n")
+    (tmp_path / "problem.yaml").write_text(PROBLEM + "missing: {impute: 2}\n")
+    typed = ["+experiment=own_problem", "path=problem.yaml", "decision=care", "limit=1", "out=run"]
+    answer = called(tmp_path, "decide", *typed)
+    assert answer.code == 0, answer.err
+    (line,) = map(json.loads, (tmp_path / "run/decisions.jsonl").read_text().splitlines())
+    found = opened(tmp_path / "run").model.what_if(line["given"], line["alteration"])
+    assert found.estimate.to_dict() == pytest.approx(line["estimate"], abs=1e-6)
+    assert found.estimate.level == 0.95
 
 
 def test_a_saved_model_is_one_too(tmp_path):

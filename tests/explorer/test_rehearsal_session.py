@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from rehearsal_torch.explorer.recorded_model import opened
+import rehearsal_torch as rt
+from rehearsal_torch.explorer.recorded_model import Opened, opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.verbs.methods import RequestError
-from tests.toys.explored import run_folder, small_model
+from tests.toys.explored import TASK, rows, run_folder, small_model
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,7 @@ def test_what_the_page_is_told(session):
         "given": {"x": -0.4},
         "bounds": {"a": [0.0, 0.5]},
         "set": told["cases"][1]["set"],
+        "present": {"a": 0.25, "m": 1.0},
     }
     low, high = told["context"][0]["range"]
     assert low < told["usual"]["x"] < high
@@ -98,3 +100,36 @@ def test_bounds_of_an_edited_folder_stay_within_the_task(session):
     assert session._bounds({"bounds": {"a": [-9, 0.5], "zzz": [0, 1], "m": "wide"}}) == {"a": [-4.0, 0.5]}
     assert session._bounds({"bounds": {"a": [None, 0.5]}}) == {"a": [-4.0, 0.5]}
     assert session._bounds({}) == {}
+
+
+def test_present_values_stand_beside_the_claim(session):
+    assert session.describe()["cases"][1]["present"] == {"a": 0.25, "m": 1.0}
+    assert session.describe()["cases"][0]["present"] == {}
+    found = session.what_if(1, {"x": -0.4}, {"a": 0.4})
+    assert found["unchanged"] == small_model().what_if({"x": -0.4}, {"a": 0.25}).estimate.to_dict()
+    assert session.what_if(None, {"x": -0.4}, {"a": 0.4})["unchanged"] is None
+    assert session.charts(1, {"x": -0.4}, {"a": 0.4})["present"] == {"a": 0.25, "m": 1.0}
+
+
+@pytest.mark.parametrize("far", [90.0, -3.5])
+def test_leaving_what_lies_outside_the_data_has_no_number(session, far):
+    session.recorded[1]["present"] = {"a": far}
+    found = session.what_if(1, {"x": -0.4}, {"a": 0.4})
+    assert found["estimate"] is not None
+    assert found["unchanged"] is None
+    assert found["warnings"][0].startswith("leaving the present values has no number: outside the data: ")
+    assert "a left at" not in found["sentence"]
+
+
+def test_a_claim_says_what_it_costs(session):
+    priced = rt.learn(
+        rows(), TASK | {"costs": {"a": {"column": "price", "usual": 0.0}, "m": 2}, "worth": 10}, method="care"
+    )
+    one = RehearsalSession(Opened(priced, session.material, session.notes))
+    one.recorded[1] = {**one.recorded[1], "costs": {"a": 4.0}}
+    found = one.what_if(1, {"x": -0.4}, {"a": 0.5})
+    assert found["cost"] == pytest.approx(4 * 0.25)
+    assert "It costs 1, nets " in found["sentence"]
+    assert any(text.startswith("It costs ") for text in one.recommend(1, {"x": -0.4})["said"])
+    # Of a case that somebody makes up no cost is stated.
+    assert one.what_if(None, {"x": -0.4}, {"a": 0.5})["cost"] is None

@@ -77,3 +77,25 @@ def test_a_file_of_that_name_with_something_in_it_stays(tmp_path):
     with locked(tmp_path):
         pass
     assert (tmp_path / LOCK).read_text() == "mine"
+
+
+def test_what_a_killed_process_left_half_written_is_removed(tmp_path):
+    (tmp_path / "trials.json").write_text("{}")
+    left = [".report.html.41.part", f".{LOCK}.json.41.part", ".trials.json.41.part"]
+    for name in (*left, f"..trials.json{LOCK}.json.41.part"):
+        (tmp_path / name).write_text("half")
+    with locked(tmp_path / "trials.json"):
+        found = {path.name for path in tmp_path.iterdir() if path.suffix == ".part"}
+        assert found == set(left[:2]), "what others write in that folder is theirs"
+    (tmp_path / left[2]).write_text("half")
+    with locked(tmp_path):
+        assert not list(tmp_path.glob(".*.part"))
+    assert [path.name for path in tmp_path.iterdir()] == ["trials.json"]
+
+
+def test_a_file_that_another_process_is_writing_under_its_own_lock_stays(tmp_path):
+    (tmp_path / "trials.json").write_text("{}")
+    with locked(tmp_path / "trials.json"):
+        (tmp_path / ".trials.json.41.part").write_text("half")
+        with locked(tmp_path):
+            assert (tmp_path / ".trials.json.41.part").exists()

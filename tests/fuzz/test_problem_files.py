@@ -2,6 +2,7 @@
 
 import sqlite3
 
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -21,6 +22,33 @@ FULL = RIGHT | {
 }
 QUERIED = RIGHT | {"data": {"sql": "sqlite:///table.db", "query": "select * from rows"}}
 SHEET = RIGHT | {"data": {"file": "table.xlsx", "sheet": "Sheet1"}}
+TEXTS = {
+    "data": "texts.csv",
+    "variables": {
+        "ward": {"role": "context", "kind": "categorical", "reference": "B"},
+        "severity": {"role": "context", "kind": "ordinal", "levels": ["low", "medium", "high"]},
+        "smoker": {"role": "action", "kind": "binary", "levels": [False, True]},
+        "state": {"role": "outcome", "kind": "binary"},
+        "note": "other",
+    },
+    "graph": ["{ward severity} -> {smoker state}", "smoker -> state"],
+    "desired": "state = well",
+    "cases": [{"ward": "A", "severity": "low", "smoker": True}, {"ward": "C", "severity": "high"}],
+}
+CLASSES = {
+    "data": "texts.csv",
+    "variables": {
+        "severity": {"role": "context", "kind": "ordinal", "levels": ["low", "medium", "high"]},
+        "ward": {"role": "action", "kind": "categorical", "levels": ["A", "B", "C"], "reference": "B"},
+        "smoker": {"role": "action", "kind": "binary"},
+        "course": {"role": "outcome", "kind": "categorical"},
+        "state": {"role": "outcome", "kind": "binary"},
+    },
+    "graph": ["severity -> {ward smoker course}", "{ward smoker} -> {course state}"],
+    "desired": ["course in {well, mild}", "state = well"],
+    "candidates": [["ward"], ["smoker", "ward"]],
+    "cases": [{"ward": "A", "severity": "low", "smoker": True}, {"severity": "high"}],
+}
 FILES = ("table.xlsx", "table.parquet", "table.feather", "table.tsv")
 
 
@@ -34,6 +62,47 @@ def laid_out(folder):
     opened = sqlite3.connect(folder / "table.db")
     rows.to_sql("rows", opened, index=False)
     opened.close()
+    texts().to_csv(folder / "texts.csv", index=False)
+
+
+def texts():
+    random = np.random.default_rng(1)
+    columns = {
+        "ward": ["A", "B", "C"],
+        "severity": ["low", "medium", "high"],
+        "smoker": ["no", "yes"],
+        "state": ["ill", "well"],
+        "course": ["well", "mild", "ill"],
+        "note": ["a b", "c d", "3"],
+    }
+    return pd.DataFrame({name: random.choice(each, 80) for name, each in columns.items()})
+
+
+def test_columns_of_texts(number, judged, tmp_path):
+    rng = source("columns of texts", number)
+    laid_out(tmp_path)
+    content = yaml.safe_dump(
+        changed(rng, rng.choice([TEXTS, CLASSES]), (0, 3)), sort_keys=False, allow_unicode=True
+    ).encode()
+    (tmp_path / "problem.yaml").write_bytes(content)
+    file = tmp_path / "texts.csv"
+    if rng.random() < 0.5:
+        file.write_bytes(damaged(rng, file.read_bytes()))
+
+    def work():
+        first_draft(read_table(file), file.name, "problem.yaml")
+        problem = OwnProblem("problem.yaml")
+        warned(problem)
+        for place in range(min(problem.count(), 5)):
+            case = problem.case(place)
+            said = problem.task.worded({name: float(each) for name, each in case.given.items()})
+            if set(said) != set(problem.task.variables(problem.task.context)):
+                raise FaultError(f"{case.identity} is told as {said}")
+            present = problem.task.worded(case.present)
+            if any("=" in name for name in present):
+                raise FaultError(f"{case.identity} is told to be at {present}")
+
+    judged(work, content)
 
 
 def test_problem_files(number, judged, tmp_path):

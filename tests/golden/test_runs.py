@@ -12,8 +12,11 @@ from tests.places import CONF
 # method of an experiment counts as taken: every run of it types another.
 TOLD = {"check", "explore", "init", "report"}
 ELSEWHERE = {
-    "dataset": {"mimic", "yes_no", "visits", "classes", "problem", "episodes", "machines"},
-    "experiment": {"mimic", "own_problem", "own_episodes"},
+    "dataset": {
+        *("mimic", "yes_no", "visits", "classes"),
+        *("problem", "sequence", "trials", "episodes", "episode_file", "machines", "table_file"),
+    },
+    "experiment": {"mimic", "own_problem", "own_sequence", "own_trials", "own_episodes"},
     "decision": {"auto", "outcome_regression", "qkg", "qlogei", "qlognei", "qucb"},
     "surrogate": {"outcome_regression"},
 }

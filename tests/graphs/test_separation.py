@@ -382,3 +382,15 @@ def test_part_of_a_clique_cannot_be_altered_without_saying_so():
     assert adjustment(graph, ("x",), ("p", "q"), ("y",)).reasons == (), (
         "altered together, nothing within the clique matters"
     )
+
+
+def test_the_graph_is_cut_once_for_all_consequences(monkeypatch):
+    # a -> m0 -> ... -> m29 -> y: each consequence used to cut the graph again, 31 times in all.
+    chain = ["a", *(f"m{index}" for index in range(30)), "y"]
+    graph = RehearsalGraph.of({name: (last,) for last, name in pairwise(chain)})
+    cuts, whole = [], RehearsalGraph.altered
+    monkeypatch.setattr(
+        RehearsalGraph, "altered", lambda self, names: cuts.append(names) or whole(self, names)
+    )
+    assert adjustment(graph, (), ("a",), ("y",)).reasons == ()
+    assert len(cuts) == 1

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -50,6 +51,7 @@ def laid_out(folder: Path) -> Path:
     """
     rows = chain().table(60)
     _table(folder / "table.csv", rows.names, rows.values)
+    pd.read_csv(folder / "table.csv").to_parquet(folder / "rows.parquet")
     (folder / "cases.csv").write_text("x\n0.1\n-0.4\n")
     (folder / "task.yaml").write_text(TASK)
     (folder / "problem.yaml").write_text(PROBLEM)
@@ -59,6 +61,7 @@ def laid_out(folder: Path) -> Path:
     (folder / "experiments.csv").write_text("\n".join(lines) + "\n")
     (folder / "checkpoints").symlink_to(ROOT / "checkpoints")
     prepare(["machines", f"out={folder / 'machines'}", "machines=60"])
+    pd.read_csv(folder / "machines/machines.csv").to_parquet(folder / "machines/machines.parquet")
     return folder
 
 

@@ -20,7 +20,16 @@ LAYERS = (
     {"search"},
     {"training", "certificate", "credible_bound"},
     {
-        *("adapters", "checkpoint", "claims", "loop", "member_graphs", "method_choice", "round_line"),
+        *(
+            "adapters",
+            "checkpoint",
+            "claims",
+            "cluster",
+            "loop",
+            "member_graphs",
+            "method_choice",
+            "round_line",
+        ),
         *("row_cases", "run_folder", "workers"),
     },
     {"evaluation"},

@@ -18,6 +18,7 @@ from types import ModuleType
 
 from hydra._internal.utils import get_args_parser
 
+from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.resume import recorded
 from rehearsal_torch.cli.validation import CONF, check
@@ -213,5 +214,7 @@ def _overrides(script: str, arguments: Sequence[str]) -> None:
     if taken_up:
         rest = [text for text in overrides if not text.startswith("resume=")]
         overrides, several = recorded(taken_up[0], rest, script)
+    else:
+        overrides = with_asked(overrides)
     config, jobs = composed(CONF, overrides, several, parsed.config_dir)
     check(config, script, jobs, overrides)

@@ -30,6 +30,7 @@ SCENARIOS = [
     "objective.validation_scenarios=200",
     "objective.test_scenarios=100",
 ]
+FILES = "dataset.task=task.yaml dataset.contexts=cases.csv"
 TRIALS = [
     "search.screened=32",
     "search.starts=6",
@@ -48,8 +49,10 @@ COMPARED = "decide -m +experiment=cbo dataset=dropwave,alpine2 decision=ucb,eifn
 RUN = {
     "train +experiment=sepsis": [*TRAINED, "preview=2"],
     "train +experiment=sepsis trainer.max_epochs=5 seed=1": [*TRAINED, "preview=2"],
+    "train +experiment=sepsis trainer.devices=2": [*TRAINED, "preview=1"],
     "train -m +experiment=sepsis seed=0,1,2 hydra/launcher=joblib": [*TRAINED, "preview=1"],
     CHECKPOINT: [*EPISODES, "limit=2"],
+    f"{CHECKPOINT} parallel=dask workers=2": ["dataset.patients=60", "limit=4"],
     f"{CHECKPOINT} decision=greedy objective.changes=5": [*EPISODES, "limit=2"],
     f"{CHECKPOINT} reward=linear 'objective.reward.weights={{MeanBP: 0.1, GCS: 0.5}}'": [
         *EPISODES,
@@ -67,8 +70,17 @@ RUN = {
         *KERNEL,
         "workers=1",
     ],
-    "decide +experiment=own_problem path=problem.yaml": [*KERNEL, "workers=1"],
+    f"decide +experiment=own_table dataset=table_file path=rows.parquet {FILES} decision=cme_nystrom": [
+        "surrogate.estimator.rank=20",
+        "workers=1",
+    ],
+    "decide path=problem.yaml": [*KERNEL, "workers=1"],
+    "decide path=machines/problem.yaml": [*MACHINES, "limit=2"],
     f"train {OWN} path=machines/machines.csv dataset.task=machines/machines.yaml": [*MACHINES, "preview=2"],
+    f"train {OWN} dataset=episode_file path=machines/machines.parquet dataset.task=machines/machines.yaml": [
+        *MACHINES,
+        "preview=2",
+    ],
     "train dataset=machines trainer.max_epochs=40 trainer.patience=5 limit=60": [
         *MACHINES,
         "dataset.machines=60",
@@ -107,16 +119,21 @@ NOT_RUN = {
     "benchmarks *": "takes minutes, and its figures mean nothing when it is shortened",
     "explore *": "serves until it is interrupted; tests/scripts/test_explore.py types it",
     "report *": "needs finished runs; tests/cli/verbs/test_report.py types it",
+    "collect FOLDER": "needs shards; tests/scripts/test_runs.py types it",
     "prepare machines *": "tests/cli/verbs/test_prepare.py types it",
     "reproduce*": "takes minutes to hours; tests/studies runs each study with a few small jobs",
     "train +experiment=sepsis trainer=gpu": "needs a GPU",
+    "decide -m +experiment=sepsis * hydra/launcher=submitit_slurm *": "needs a SLURM cluster",
+    "train +experiment=sepsis logger=wandb": "tests/training trains with it where its library is installed",
     "train resume=*": "needs a run that was killed; tests/scripts/test_runs.py kills runs and resumes them",
     "train +experiment=sepsis dataset=mimic path=mimic-table.csv": "needs a table with restricted access",
     "check*": "tests/cli/verbs/test_check.py types it",
     "init*": "tests/cli/verbs/test_init.py types it",
     "learn_graph data=table.csv": "the same as with roles, which is run",
     "decide +experiment=own_table * graphs=graphs.yaml": "tests/cli/test_graph_members.py runs it",
-    "decide * decision=auto *": "fits every method six times; tests/cli/choice/test_settled.py types it",
+    "decide +experiment=own_episodes * path=table.csv": "tests/scripts/test_own_episodes.py types it",
+    "decide * decision=auto *": "as below",
+    "decide decision=auto *": "fits every method six times; tests/cli/choice/test_settled.py types it",
     "decide *=[A-Z][A-Z]*": "has a placeholder, which the reader fills in",
 }
 

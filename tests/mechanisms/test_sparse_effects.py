@@ -3,6 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rehearsal_torch.mechanisms import sparse_effects
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects, SparseTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -32,6 +33,22 @@ def instance(seed: int, factor: float = 3.0, size: float = 0.5):
     kept = torch.randn(HORIZON - 1, 1, 2, generator=stream, dtype=torch.float64)
     fixed = torch.cat([kept.expand(-1, 6, -1), LEVELS.expand(HORIZON - 1, -1, -1)], -1)
     return made, states, fixed, torch.randint(6, (HORIZON,), generator=stream)
+
+
+def test_effects_are_fitted_to_what_the_networks_leave_block_by_block(monkeypatch: pytest.MonkeyPatch):
+    made, *_ = instance(0)
+    stream = torch.Generator().manual_seed(1)
+    parents = torch.rand(50, 7, generator=stream) - 0.5
+    values = torch.rand(50, WIDTH, generator=stream)
+    monkeypatch.setattr(sparse_effects, "ROWS", 8)
+    (_, given), (part, examples) = made.float().parts(parents, values)
+    assert part is made.effects
+    assert torch.equal(given[0], parents[:, :5])
+    location, scale = made.blind.double().moments(parents[:, :5].double())
+    expected = (parents[:, :5], parents[:, 5:] + 0.5, values.double() - location, scale)
+    for found, wanted in zip(examples, expected, strict=True):
+        assert found.dtype == torch.float64
+        torch.testing.assert_close(found, wanted.double(), atol=1e-14, rtol=1e-14)
 
 
 @given(seed=st.integers(0, 10_000), factor=st.floats(0.2, 20.0))

@@ -1,8 +1,11 @@
 """Methods compared on halves of the rows: predictions, decisions and judges."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.method_choice.candidate import Candidate, Limits
 from rehearsal_torch.method_choice.comparison import compared
 from rehearsal_torch.seeding import round_seed
@@ -149,3 +152,26 @@ def test_too_few_rows_for_two_halves_are_refused():
         ValueError, match=r"at least 10 rows; got a half of 7 \(of 15 rows\): name the method"
     ):
         compared(table_of(15), None, TASK, [candidate("share")], FEW)
+
+
+def test_decisions_are_by_net_value_where_costs_are_weighed():
+    # Half the chance of success rises with the action; each step up from the usual one costs as much.
+    table = table_of(400)
+    priced = replace(TASK, costs={"a": ActionCost(up=60.0, usual=0.0)}, worth=100.0)
+
+    class Chance(Share):
+        of_success = True
+
+    class Weighing(Best):
+        weighs = True
+
+    some = [Candidate("share", lambda rows: fit(Shares(), rows), Chance, Weighing())]
+    free, dear = (compared(table, None, task, some, FEW) for task in (TASK, priced))
+    assert (free.worth, dear.worth) == (None, 100.0)
+    assert torch.equal(free.nothing, dear.nothing)
+    # A step costs .6 of the worth: the best is to stay at 0, or to do what is usual, which costs nothing.
+    assert bool((dear.values < free.values).all())
+    assert bool((dear.values >= dear.nothing - 1e-12).all())
+    # Costs that only each case states are not those of rows.
+    asked = replace(priced, costs={"a": ActionCost(column="price", usual=0.0)})
+    assert torch.equal(compared(table, None, asked, some, FEW).values, free.values)

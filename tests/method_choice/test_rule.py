@@ -1,6 +1,7 @@
 """The simplest method within one standard error of the best."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -67,7 +68,25 @@ def test_the_simplest_within_one_standard_error_is_taken():
 def test_a_simpler_method_that_is_told_apart_is_not_taken():
     choice = taken({"care": [0.5, 0.51, 0.5, 0.5], "cme_stack": [0.6, 0.61, 0.6, 0.6]}, NOTHING)
     assert (choice.chosen, choice.best) == ("cme_stack", "cme_stack")
-    assert choice.standing("cme_stack").gain == pytest.approx(0.6025 - 0.3)
+    one = choice.standing("cme_stack")
+    assert one.gain == pytest.approx(0.6025 - 0.3)
+    # Differences .3, .3, .31, .3: mean .3025, sample variance .000025.
+    # 3.182446 is the 97.5 % quantile of Student's t with three degrees of freedom.
+    half = 3.182446 * math.sqrt(1.25 * 0.000025)
+    assert (one.gain_lower, one.gain_upper) == pytest.approx((0.3025 - half, 0.3025 + half))
+    assert math.isnan(choice.standing("none").gain_lower)
+
+
+def test_net_values_are_in_the_unit_of_the_costs():
+    values = {"care": [0.5, 0.51, 0.5, 0.5], "cme_stack": [0.6, 0.61, 0.6, 0.6]}
+    plain = taken(values, NOTHING)
+    priced = chosen(replace(found(values, NOTHING), worth=200.0), ROWS, SIMPLEST_FIRST)
+    assert (priced.chosen, priced.worth) == (plain.chosen, 200.0)
+    for name in ("value", "gain", "gain_lower", "gain_upper", "behind", "behind_error"):
+        one, other = (getattr(each.standing("care"), name) for each in (priced, plain))
+        assert one == pytest.approx(200 * other)
+    assert priced.bias == pytest.approx(200 * plain.bias)
+    assert priced.standing("care").brier == plain.standing("care").brier
 
 
 def test_what_judges_disagree_on_is_part_of_the_error():

@@ -1,8 +1,10 @@
 """A choice in words."""
 
+from dataclasses import replace
+
 from rehearsal_torch.method_choice.rule import Standing, chosen
 from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
-from rehearsal_torch.method_choice.words import MEANING, rows, sentence, sentences
+from rehearsal_torch.method_choice.words import MEANING, NET_MEANING, gained, rows, sentence, sentences
 from tests.method_choice.test_rule import NOTHING, ROWS, found, taken
 
 BEST, NEAR = [0.60, 0.64, 0.62, 0.62], [0.61, 0.61, 0.62, 0.60]
@@ -37,15 +39,33 @@ def test_all_that_was_left_out_is_told_with_its_reason():
     others = [Standing("qwz23_offline", False, False, "a bow"), Standing("micns", True, False, "costs")]
     given = found({"care": NEAR, "cme_stack": BEST}, NOTHING)
     told = sentences(chosen(given, 900, SIMPLEST_FIRST, others))
-    assert told[1] == (
+    assert told[1] == "Over doing nothing, care gains +0.310 (95% interval +0.260 to +0.360)."
+    assert told[2] == (
         f"3 methods were compared on {ROWS} of 900 rows, in 4 halves with 10 cases each. Choosing among them "
         "makes the value of care about 0.013 too large."
     )
-    assert told[2:] == [
+    assert told[3:] == [
         "qwz23_offline does not apply: a bow.",
         "Not compared, for the reasons in the table of the choice: micns.",
         MEANING,
     ]
+
+
+def test_net_values_are_told_as_such():
+    priced = chosen(replace(found({"care": NEAR, "cme": BEST}, NOTHING), worth=100.0), ROWS, SIMPLEST_FIRST)
+    assert sentence(priced) == (
+        "auto took care: its net value 61 lies within one standard error (2.041) of the best, cme 62, and it "
+        "is simpler (doing nothing 30)"
+    )
+    assert gained(priced) == "Over doing nothing, care gains +31 (95% interval +25.97 to +36.03)."
+    assert sentences(priced)[-1] == NET_MEANING
+
+
+def test_a_gain_that_is_not_told_from_zero_is_told_as_such():
+    told = gained(taken({"care": [0.5, 0.2, 0.4, 0.2]}, NOTHING))
+    assert told.startswith("Over doing nothing, care gains +0.025 (95% interval -0.")
+    assert told.endswith(", so that it is not told from zero.")
+    assert gained(taken({"care": [0.2] * 4}, NOTHING)) == ""
 
 
 def test_the_table_has_a_row_for_each_method():

@@ -1,5 +1,7 @@
 """Costs under a chance constraint, and the cheapest alteration."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,8 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.objectives import chance_cost
 from rehearsal_torch.objectives.chance_cost import ChanceCost, best_level
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
@@ -56,7 +60,7 @@ def test_the_cheapest_is_scipys():
             "fun": lambda z, n=normals, r=room: r - n @ z,
             "jac": lambda z, n=normals: -n,
         }
-        reference, weights = one.reference.numpy(), one.weights.numpy()
+        reference, weights = one.usual.numpy(), one.weights.numpy()
         start = ProjectionNewton().best(one.success)[index].numpy()
         expected = minimize(
             lambda z, w=weights, r=reference: w @ (z - r) ** 2,
@@ -96,6 +100,54 @@ def _before(surrogate, some_cases):
     return GaussianSuccess.for_sets(surrogate, some_cases)[0].nothing.tolist()
 
 
+def test_a_present_value_is_what_a_change_starts_from():
+    world = chain()
+    surrogate = fit(LinearStructural(world.task), world.table(300))
+    (case,) = world.cases(1)
+    known = [replace(case, present={"a": value}) for value in (-0.4, 0.9)]
+    usual = ChanceCost.for_cases(surrogate, [case], level=0.7).sets[0]
+    one = ChanceCost.for_cases(surrogate, [case, *known], level=0.7).sets[0]
+    free = usual.usual.expand(3, -1).clone()
+    free[1:, 0] = torch.tensor([-0.4, 0.9])
+    torch.testing.assert_close(one.reference, free)
+    lower, upper = one.cheapest().points.min(), one.cheapest().points.max()
+    # In one dimension, what qualifies is an interval: the nearest of its ends to where the case is.
+    ends = ChanceCost.for_cases(
+        surrogate, [replace(case, present={"a": value}) for value in (-1e3, 1e3)], level=0.7
+    )
+    low, high = ends.sets[0].cheapest().points[:, 0]
+    expected = free[:, 0].clamp(low, high)
+    torch.testing.assert_close(one.cheapest().points[:, 0], expected)
+    assert low - 1e-9 <= lower <= upper <= high + 1e-9
+    torch.testing.assert_close(
+        one.cost(one.cheapest().points), one.weights[0] * (expected - free[:, 0]).square()
+    )
+    stated = ChanceCost.for_cases(surrogate, known, level=0.7, reference={"a": 0.2}).sets[0]
+    assert stated.reference.tolist() == [[0.2], [0.2]]
+    assert best_level(surrogate, [one]) == best_level(surrogate, [usual])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_levels_in_one_batch_give_what_each_gives_alone(seed):
+    world = chain(noise=0.2 + 0.1 * seed)
+    surrogate = fit(LinearStructural(world.task, draws=0), world.table(200))
+    sets = ChanceCost.for_cases(surrogate, world.cases(1), level=0.5).sets
+    contexts, levels = surrogate.contexts.values, (0.3, 0.5, 0.7, 0.9)
+    for one in sets:
+        base = chance_cost._centres(one.success, contexts)
+        box = world.task.box.only(one.names)
+        lower, upper = (side.expand(len(base), -1) for side in (box.lower, box.upper))
+        usual = one.usual.expand(len(base), -1)
+        alone = [chance_cost._cheapest(one, base, lower, upper, level, usual) for level in levels]
+        every = torch.tensor(levels, dtype=torch.float64).repeat_interleave(len(base))
+        several = [each.repeat(len(levels), 1) for each in (base, lower, upper)]
+        together = chance_cost._cheapest(one, *several, every, usual.repeat(len(levels), 1))
+        feasible = torch.cat([each.feasible for each in alone])
+        assert torch.equal(together.feasible, feasible)
+        expected = torch.cat([each.points for each in alone])[feasible]
+        torch.testing.assert_close(together.points[feasible], expected, rtol=0, atol=1e-12)
+
+
 def test_wrong_costs_are_refused():
     for wrong in (
         {"level": 1.2},
@@ -112,3 +164,19 @@ def test_differences_are_those_of_the_success_probability():
     first, second = one.lower + 0.2, one.upper - 0.3
     assert one.contrast(first, second) == one.success.contrast(first, second)
     assert one.contrast(first, second)[0].lower is not None
+
+
+def test_a_change_of_class_has_no_cost():
+    task = RehearsalTask.of(
+        {
+            "graph": ["x -> {drug y}", "drug -> y"],
+            "context": ["x"],
+            "box": {"drug": {"values": ["A", "B", "C"]}},
+            "region": "y >= 0",
+            "codings": {"drug": {"classes": ["A", "B", "C"], "reference": "A"}},
+        }
+    )
+    with pytest.raises(
+        ValueError, match=r"drug has classes \(A, B, C\), and a change from one to another has"
+    ):
+        ChanceCost.check(LinearStructural(task))

@@ -1,10 +1,12 @@
 """The rule by itself: over a surrogate that has learnt nothing but where its rows lie."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -79,6 +81,92 @@ def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(done, u
     assert kept.value == 1.5
 
 
+def apart(lower, upper):
+    return Estimate((lower + upper) / 2, "difference", lower, upper, 0.95)
+
+
+def claimed(lower, upper):
+    return Estimate(0.6, "chance", lower, upper, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("more", "doubt"),
+    [
+        ({"gain": apart(-0.1, 0.5)}, "the interval of the difference, -0.100 to +0.500, contains zero"),
+        ({"gain": apart(0.0, 0.5)}, "the interval of the difference, +0.000 to +0.500, contains zero"),
+        ({"gain": apart(0.001, 0.5)}, ""),
+        ({"gain": apart(0.5, 0.9), "estimate": claimed(0.3, 0.9)}, ""),
+        (
+            {"gain": Estimate(0.2, "difference"), "estimate": claimed(0.3, 0.9)},
+            "the interval of the estimate, 0.300 to 0.900, contains what no action gives, 0.400",
+        ),
+        (
+            {"estimate": claimed(0.4, 0.9)},
+            "the interval of the estimate, 0.400 to 0.900, contains what no action gives, 0.400",
+        ),
+        ({"estimate": claimed(0.41, 0.9)}, ""),
+    ],
+)
+def test_a_gain_that_may_be_none_is_warned_of(more, doubt):
+    (kept,) = guarded(objective(None), [setting(**more)])
+    assert kept.warnings == ((f"gain: not told apart from no action: {doubt}",) if doubt else ())
+    assert kept.status == "recommended"
+
+
+def test_a_gain_over_the_present_value_is_told_in_its_words():
+    (case,) = objective(None).cases
+    known = Candidates([replace(case, present={"a": 0.1})], [])
+    (kept,) = guarded(known, [setting(unchanged=chance(0.45), gain=apart(-0.1, 0.5))])
+    (told,) = kept.warnings
+    assert told.startswith("gain: not told apart from leaving a at 0.1: ")
+    assert told.endswith("the interval of the difference, -0.100 to +0.500, contains zero")
+    (kept,) = guarded(known, [setting(unchanged=chance(0.45), estimate=claimed(0.3, 0.9))])
+    assert kept.warnings[0].endswith("contains what leaving it gives, 0.450")
+
+
+def weighed(decision, present=0.0, declines=True):
+    """A decision about a, of which a unit costs 10 and a desired outcome is worth 100."""
+    (case,) = objective(None).cases
+    costs = CaseCosts({"a": ActionCost(10.0, 10.0)}, {"a": present}, 100.0)
+    (kept,) = guarded(
+        Candidates([replace(case, present={"a": present}, costs=costs)], []), [decision], declines
+    )
+    return kept
+
+
+@pytest.mark.parametrize(("value", "nets"), [(0.5, True), (1.9, True), (2.1, False)])
+@pytest.mark.parametrize("declines", [True, False])
+def test_where_costs_count_an_action_must_net_more_than_no_change(value, nets, declines):
+    kept = weighed(setting(value=value, done=0.6, undone=0.4, unchanged=chance(0.4)), 0.0, declines)
+    if nets:
+        assert (kept.status, kept.warnings) == ("recommended", ())
+        assert kept.net_gain.point == pytest.approx(20 - 10 * value)
+        return
+    told = (
+        "nothing nets more than leaving a at 0: the best change found costs 21, and a probability of 0.600 "
+        "in place of 0.400 is worth 20"
+    )
+    if declines:
+        assert (kept.status, kept.alteration, kept.reason) == ("no_action", None, told)
+        assert kept.trace["would_set"] == {"a": 2.1}
+    else:
+        assert (kept.status, kept.warnings) == ("recommended", (told,))
+
+
+def test_keeping_the_present_values_is_no_action_where_nothing_nets_more():
+    kept = weighed(setting(value=0.3, done=0.4, undone=0.2, unchanged=chance(0.4)), 0.3)
+    assert (kept.status, kept.alteration, kept.cost) == ("no_action", None, 0.0)
+    assert kept.reason == "no change nets more than leaving a at 0.3"
+    assert "would_set" not in kept.trace, "it would have set nothing"
+
+
+@pytest.mark.parametrize(("lower", "told"), [(0.04, True), (0.06, False)])
+def test_a_net_gain_that_may_be_none_is_warned_of(lower, told):
+    kept = weighed(setting(value=0.5, done=0.6, undone=0.4, unchanged=chance(0.4), gain=apart(lower, 0.4)))
+    doubt = "gain: not told apart from leaving a at 0: the interval of the net gain, -1 to +35, contains zero"
+    assert kept.warnings == ((doubt,) if told else ())
+
+
 @pytest.mark.parametrize("left_out", ["estimate", "baseline"])
 def test_without_a_claim_or_a_baseline_nothing_is_compared(left_out):
     decision = setting(done=0.1, undone=0.9, **{left_out: None})
@@ -136,6 +224,12 @@ def test_a_case_and_a_setting_beyond_the_rows_are_warned_of():
     assert len(kept.warnings) == 1
     assert kept.status == "no_action"
     assert kept.reason == "nothing helps"
+
+
+def test_a_setting_of_everything_that_may_be_set_is_compared_with_the_rows_too():
+    names = WORLD.task.box.names
+    (kept,) = guarded(objective(), [setting(names, 9.0)])
+    assert all(any(name in each for each in kept.warnings) for name in names)
 
 
 def test_a_hole_among_the_rows_is_told_although_no_range_is_left():
@@ -239,6 +333,61 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
     assert guarded_sequence(episode, NOTHING, declines) is NOTHING
 
 
+class Replayed:
+    """An episode of one step whose return is 1 as observed and 3 changed, and what each member gains."""
+
+    observed = torch.tensor([0])
+
+    def __init__(self, gains, agreement="all"):
+        self.gains, self.agreement = torch.tensor(gains, dtype=DOUBLE), agreement
+        self.surrogate = SimpleNamespace(members=len(gains))
+
+    def sequence(self, decision):
+        return self.observed if decision.alteration is None else torch.tensor([1])
+
+    def outcome(self):
+        return 1.0
+
+    def __call__(self, sequence):
+        return 1.0 + 2.0 * float(sequence)
+
+    def member_returns(self, sequence):
+        return self.gains * float(sequence)
+
+    def warnings(self):
+        return ()
+
+
+@pytest.mark.parametrize("declines", [True, False])
+@pytest.mark.parametrize("agreement", ["all", "none"])
+@pytest.mark.parametrize(
+    ("gains", "losing"),
+    [([2.0, 2.0], 0), ([4.5, -0.5], 1), ([4.0, 0.0], 1), ([7.0, 0.0, -1.0], 2), ([-1.0], 0)],
+)
+def test_a_member_that_predicts_no_gain_refuses_unless_agreement_is_none(gains, losing, agreement, declines):
+    one = Decision(Alteration(("action[0]",), torch.tensor([1.0])), 3.0)
+    kept = guarded_sequence(Replayed(gains, agreement), one, declines)
+    against = f"{losing} of the {len(gains)} members of the model predict no improvement"
+    if not losing:
+        assert kept == one, "one model alone is not compared with itself"
+    elif declines and agreement == "all":
+        assert (kept.status, kept.alteration) == ("refused", None)
+        assert kept.reason.startswith(against)
+    else:
+        assert (kept.status, kept.alteration) == (one.status, one.alteration)
+        (told,) = kept.warnings
+        assert told.startswith(against)
+
+
+def test_a_sequence_that_returns_what_was_observed_is_no_better():
+    one = Decision(Alteration(("action[0]",), torch.tensor([1.0])), 1.0)
+    same = Replayed([0.0])
+    same.__class__ = type("Same", (Replayed,), {"__call__": lambda self, sequence: 1.0})
+    kept = guarded_sequence(same, one)
+    assert (kept.status, kept.alteration) == ("no_action", None)
+    assert kept.reason == "by the model's own estimate no better than the observed actions (1 against 1)"
+
+
 def test_sequences_that_are_not_allowed_are_refused():
     episode = transition_episode(3, horizon=5, changes=2)
     many = Alteration(
@@ -248,3 +397,26 @@ def test_sequences_that_are_not_allowed_are_refused():
         guarded_sequence(episode, Decision(many, 0.0))
     with pytest.raises(ValueError, match="whole numbers"):
         guarded_sequence(episode, Decision(Alteration(("action[0]",), torch.tensor([0.4])), 0.0))
+
+
+def test_a_replay_may_differ_by_a_millionth_of_the_larger_return():
+    episode = transition_episode(3, horizon=5, changes=2)
+    high, best = max((float(episode(sequence)), sequence.tolist()) for sequence in singles(episode))
+    allowed = 1e-6 * max(1.0, abs(high), abs(episode.outcome()))
+    for error, told in ((0.9 * allowed, False), (1.1 * allowed, True), (-1.1 * allowed, True)):
+        kept = guarded_sequence(episode, Decision(changed(episode, best), high + error))
+        assert any("replayed by the model" in text for text in kept.warnings) is told
+
+
+def test_graphs_are_asked_once_for_all_cases(monkeypatch):
+    one = objective()
+    several = Candidates(one.cases * 30, [], one.surrogate)
+    cuts, whole = [], RehearsalGraph.altered
+    monkeypatch.setattr(RehearsalGraph, "altered", lambda self, set_: cuts.append(set_) or whole(self, set_))
+    decisions = [setting("a"), setting("m"), NOTHING] * 10
+    found = guarded(several, decisions)
+    assert len(cuts) == 2
+    alone = [guarded(one, [each])[0] for each in decisions]
+    assert [each.trace for each in found] == [each.trace for each in alone]
+    assert [each.warnings for each in found] == [each.warnings for each in alone]
+    assert [each.status for each in found] == [each.status for each in alone]

@@ -105,6 +105,12 @@ def test_values_are_means_and_follow_bounds_and_levels(surrogate):
     assert slim.upper - slim.lower < wide.upper - wide.lower
 
 
+def test_a_search_has_as_many_different_starts_as_without_imputation(surrogate):
+    (one, *_) = objective(surrogate).whole
+    (alone, *_) = GaussianSuccess.for_sets(surrogate.each[0], WORLD.cases(3))
+    assert len(one.starts(16).unique(dim=0)) == len(alone.starts(16).unique(dim=0)) == 16
+
+
 def test_decisions_pool_the_claims_of_all_tables(surrogate):
     made = objective(surrogate)
     decisions = ProjectedAscent().batch_search(made)
@@ -184,3 +190,19 @@ def test_warnings_and_refusals_of_most_tables_count(surrogate):
 def test_only_objectives_of_alterations_are_pooled(surrogate):
     with pytest.raises(TypeError, match="expected a class of objectives of alterations"):
         ImputedSuccess.for_sets(surrogate, WORLD.cases(1), member=lambda model, cases: None)
+
+
+def test_the_probability_that_is_weighed_against_costs_is_the_mean():
+    cases = WORLD.cases(2)
+    made = [
+        GaussianSuccess.for_sets(fit(LinearStructural(WORLD.task), WORLD.table(60, seed)), cases)[0]
+        for seed in (0, 1)
+    ]
+    actions = torch.tensor([[[0.2], [0.3]], [[-0.5], [0.9]]], dtype=torch.float64)
+    found = ImputedSuccess(cases, made).probability(actions)
+    assert torch.allclose(found, (made[0].probability(actions) + made[1].probability(actions)) / 2)
+    one = ImputedSuccess(cases, made).compared_probability(actions[1])
+    assert torch.allclose(one, found[1])
+    # The predictive probability is what is reported.
+    told = [each.estimate.point for each in made[0].appraise(actions[0])]
+    assert made[0].probability(actions)[0].tolist() == pytest.approx(told)

@@ -2,7 +2,11 @@
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rehearsal_torch.data.codings.class_actions import no_class
+from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.levels import highest, levelled
@@ -98,3 +102,55 @@ def test_cases_of_a_batch_have_the_same_levels():
     some = [cases()[0], cases(levels={"a": (0.0, 3.0)})[1]]
     with pytest.raises(ValueError, match=r"1: the levels .* differ from those of 0"):
         Hill(some, ("a", "b"))
+
+
+class Ranked(Hill):
+    """Values of any order."""
+
+    def __init__(self, cases, names, seed):
+        super().__init__(cases, names)
+        self.weights = torch.randn(len(names), len(names), generator=torch.Generator().manual_seed(seed))
+
+    def __call__(self, actions):
+        return torch.einsum("...i,ij,...j->...", actions, self.weights.double(), actions)
+
+
+@given(st.integers(3, 6), st.integers(3, 4), st.booleans(), st.booleans(), st.integers(0, 999))
+def test_what_is_searched_holds_one_class_of_each_variable(one, other, free, enumerable, seed):
+    codings = [Coding(name, tuple(map(str, range(size))), "1") for name, size in (("v", one), ("w", other))]
+    columns = [column for each in codings for column in each.columns]
+    names = (*columns[1:], "d", columns[0])
+    levels = dict.fromkeys(columns, (0.0, 1.0)) | ({} if free else {"d": (0.0, 0.5, 2.0)})
+    case = RehearsalCase(
+        "1", {}, dict.fromkeys(columns, (0.0, 1.0)) | {"d": (0.0, 2.0)}, levels=levels, codings=tuple(codings)
+    )
+    whole = Ranked([case], names, seed)
+    whole.enumerable = enumerable
+    made = levelled([whole])
+    assert len(made) == (1 if enumerable and not free else one * other * (1 if free else 3))
+    for each in made:
+        assert no_class(names, each.lower, codings) is None
+        assert torch.equal(each.lower[:, :-2], each.upper[:, :-2])
+        assert no_class(names, each.project(torch.full_like(each.lower, 9.0)), codings) is None
+    if enumerable and not free:
+        every = [each.lower for each in levelled([_searched(whole)])]
+        assert float(whole(made[0].lower)) == pytest.approx(max(float(whole(each)) for each in every))
+
+
+def _searched(one):
+    made = Ranked(one.cases, one.names, 0)
+    made.enumerable = False
+    return made
+
+
+def test_a_held_class_is_told_by_its_name():
+    coding = Coding("v", ("A", "B", "C"), "A")
+    case = RehearsalCase(
+        "1",
+        {},
+        {"v=B": (0.0, 1.0), "v=C": (0.0, 1.0), "d": (0.0, 2.0)},
+        levels={"v=B": (0.0, 1.0), "v=C": (0.0, 1.0)},
+        codings=(coding,),
+    )
+    made = levelled([Hill([case], ("d", "v=B", "v=C"))])
+    assert [each.label() for each in made] == ["d+v=A", "d+v=B", "d+v=C"]

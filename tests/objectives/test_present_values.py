@@ -8,7 +8,13 @@ import torch
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import chance
-from rehearsal_torch.objectives.present_values import better_judged, kept, leaving, with_unchanged
+from rehearsal_torch.objectives.present_values import (
+    better_judged,
+    changes_nothing,
+    kept,
+    leaving,
+    with_unchanged,
+)
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -124,3 +130,31 @@ def test_a_set_that_holds_the_others_is_searched_instead():
         "present: the present value of raw_cost (7) is not used: what is not set is assumed to take what is "
         "usual for such a case"
     ) in found.warnings
+
+
+def test_a_present_value_that_is_no_level_cannot_be_held():
+    sides = managing(candidates=(("raw_cost",), ("self_pricing",), ("raw_cost", "self_pricing")))
+    given = {name: torch.tensor(0.0, dtype=DOUBLE) for name in ("cf", "ei")}
+    bounds, levels = sides.task.box.bounds(), {"raw_cost": (-1.0, 1.0)}
+    known = RehearsalCase("one", given, bounds, levels=levels, present={"raw_cost": 1.0})
+    cases = [known, replace(known, present={"raw_cost": 0.5})]
+    searched = GaussianSuccess.for_cases(fit(LinearStructural(sides.task), sides.table(300)), cases)
+    assert better_judged(searched, searched.whole)[1].tolist() == [True, False]
+
+
+def test_what_is_left_at_a_known_value_is_said_where_that_of_what_is_set_is_unknown():
+    sides = managing(candidates=(("raw_cost",), ("self_pricing",)))
+    given = {name: torch.tensor(0.0, dtype=DOUBLE) for name in ("cf", "ei")}
+    known = RehearsalCase("one", given, sides.task.box.bounds(), present={"raw_cost": 1.0})
+    searched = GaussianSuccess.for_cases(fit(LinearStructural(sides.task), sides.table(300)), [known])
+    (found,) = with_unchanged(searched, [decided(("self_pricing",), 0.4)])
+    assert found.unchanged is None
+    assert found.warnings[0].startswith("present: the present value of raw_cost (1) is not used")
+
+
+def test_what_leaves_everything_as_it_is_changes_nothing():
+    one = case(a=0.25, m=0.5)
+    assert changes_nothing(decided(("a", "m"), 0.25, 0.5), one)
+    assert not changes_nothing(decided(("a", "m"), 0.25, 0.5 + 1e-12), one)
+    assert not changes_nothing(decided(("a",), 0.25), case())
+    assert not changes_nothing(Decision(None, 0.0, status="no_action"), one)

@@ -105,7 +105,7 @@ def test_the_files_hold_a_row_a_decision_and_a_row_a_method(tmp_path):
     assert float(summary["coverage"]) == 0.5
     assert float(summary["share"]) == pytest.approx((1.7 / 3 - 0.4) / 0.4)
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
-        f"{name}.{end}" for name in ("probability", "calibration") for end in ("png", "svg")
+        f"{name}.{end}" for name in ("probability", "calibration", "decisions") for end in ("png", "svg")
     }
     assert "decision without alteration" in (tmp_path / "figures/probability.svg").read_text()
     drawn = (tmp_path / "figures/calibration.svg").read_text()
@@ -117,7 +117,19 @@ def test_without_a_truth_there_are_claims_alone(tmp_path):
     shown = report(run(tmp_path, score=False), tables=True)
     assert "0.450 -> 0.700" in shown
     assert "true" not in shown
-    assert not (tmp_path / "figures").exists()
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "decisions.png",
+        "decisions.svg",
+    ]
+
+
+def test_the_claims_over_each_action_are_drawn_where_they_were_recorded(tmp_path):
+    path = run(tmp_path, score=False)
+    points = [f"0,dose,claim,{x},{0.4 + x / 10},0.3,0.6,0.95" for x in range(3)]
+    (path / "claims.csv").write_text("\n".join(["case,along,series,x,point,lower,upper,level", *points, ""]))
+    assert "Figures (.png and .svg in figures): decisions, claims" in report(path)
+    assert 'alt="' in (path / "report.html").read_text()
+    assert "The claimed probability over each action" in (path / "report.html").read_text()
 
 
 def test_the_cautions_of_the_data_card_follow_but_those_that_every_decision_repeats(tmp_path):

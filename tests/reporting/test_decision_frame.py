@@ -95,3 +95,11 @@ def test_present_values_have_columns_where_there_are_some():
     assert frame[columns].iloc[0].tolist() == [1.0, 0.45, 0.35, 0.1, 0.5]
     assert frame[columns].iloc[1].isna().all()
     assert summary(frame, OF).endswith("outcome is 0.8 on average, 0.45 with the present values.")
+
+
+def test_a_gain_over_no_action_has_columns_where_it_is_known():
+    gain = {"gain": {"point": 0.3, "lower": 0.1, "upper": 0.4, "level": 0.95}}
+    frame = decision_frame([ACTED | gain, NONE])
+    assert frame[["gain", "gain_lower", "gain_upper"]].iloc[0].tolist() == [0.3, 0.1, 0.4]
+    assert frame["gain"].isna().tolist() == [False, True]
+    assert not {"unchanged", "gain"} & {*decision_frame([ACTED, NONE])}

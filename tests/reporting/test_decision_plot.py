@@ -1,7 +1,7 @@
 import pytest
 
 from rehearsal_torch.reporting.decision_frame import decision_frame
-from rehearsal_torch.reporting.decision_plot import NAMED, draw
+from rehearsal_torch.reporting.decision_plot import CASES, NAMED, draw, in_panels
 from rehearsal_torch.reporting.style import drawing, panels
 from tests.reporting.test_decision_frame import ACTED, NONE, OF
 
@@ -25,7 +25,7 @@ def test_claims_intervals_and_no_action_stand_at_their_cases():
     assert [each.tolist() for each in bars.get_segments()] == [[[1, 0.6], [1, 0.9]]]
     assert bars.get_label() == "95% interval"
     assert [each.get_text() for each in axes.get_xticklabels()] == ["bob", "ann", r"\$e\$"]
-    assert axes.get_ylabel() == "Claimed probability of a desired outcome"
+    assert axes.get_ylabel() == "Claimed probability of a\ndesired outcome"
     assert axes.get_ylim() == pytest.approx((-0.02, 1.02))
 
 
@@ -39,3 +39,30 @@ def test_many_cases_are_not_named_and_returns_have_an_axis_of_their_own():
 def test_intervals_of_several_levels_are_not_given_one():
     other = ACTED | {"estimate": ACTED["estimate"] | {"level": 0.8}}
     assert drawn([ACTED, other]).collections[0].get_label() == "interval"
+
+
+def test_present_values_stand_where_they_are_known():
+    against = ACTED | {"present": {"dose": 1.0}, "unchanged": {"point": 0.45, "of": OF}}
+    lines = {each.get_label(): each for each in drawn([NONE, against]).lines}
+    assert lines["no action"].get_xydata().tolist() == [[0, 0.4]]
+    assert lines["present values"].get_xydata().tolist() == [[1, 0.45]]
+
+
+@pytest.mark.parametrize(
+    ("count", "each"), [(1, [1]), (CASES, [14]), (15, [8, 7]), (100, [13] * 4 + [12] * 4)]
+)
+def test_many_cases_stand_in_panels_with_a_common_scale_and_all_are_named(count, each):
+    lines = [
+        ACTED | {"identity": str(place), "estimate": {"point": float(place), "of": "return"}}
+        for place in range(count)
+    ]
+    with drawing():
+        figure = in_panels(decision_frame(lines), "return")
+        figure.draw_without_rendering()
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [len(axes.get_xticklabels()) for axes in shown] == each
+    names = [text.get_text() for axes in shown for text in axes.get_xticklabels()]
+    assert names == [str(place) for place in range(count)]
+    assert len({axes.get_ylim() for axes in shown}) == 1
+    assert shown[0].get_ylim()[1] > count - 1
+    assert figure.get_figwidth() == 5.2 * min(len(each), 2)

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 
 from rehearsal_torch.cli.choice.choosing import record
@@ -34,7 +35,17 @@ def test_the_report_shows_the_table_and_says_why(path):
     assert "auto took care: its value 0.610 lies within one standard error (0.020) of the best" in shown
     (line,) = (each for each in shown.splitlines() if "care " in each and "taken" in each)
     cells = [cell.strip() for cell in line.strip("│").split("│")]
-    assert cells == ["care", "0.610", "0.010 ± 0.020", "0.1225", "0.2500", "0.2500", "0.50", "taken"]
+    assert cells == [
+        "care",
+        "0.610",
+        "[0.26, 0.36]",
+        "0.010 ± 0.020",
+        "0.1225",
+        "0.2500",
+        "0.2500",
+        "0.50",
+        "taken",
+    ]
 
 
 def test_the_page_has_a_section_of_it(path):
@@ -43,6 +54,19 @@ def test_the_page_has_a_section_of_it(path):
     assert "Which method, and why" in page
     assert "0.010 ± 0.020" in page
     assert section(read(path)) in page
+
+
+def test_the_table_of_an_earlier_release_has_no_interval(path):
+    table = path / "method_choice.csv"
+    kept = pd.read_csv(table).drop(columns=["gain_lower", "gain_upper"])
+    kept.to_csv(table, index=False)
+    (line,) = (each for each in report(path, tables=True).splitlines() if "care " in each and "taken" in each)
+    assert [cell.strip() for cell in line.strip("│").split("│")][:4] == [
+        "care",
+        "0.610",
+        "-",
+        "0.010 ± 0.020",
+    ]
 
 
 def test_other_runs_say_nothing_of_it(tmp_path):

@@ -63,6 +63,7 @@ def test_the_terminal_table_shows_what_the_file_holds(reported):
     assert max(len(line) for line in shown.splitlines() if "│" in line) <= 110
 
 
+@pytest.mark.slow
 def test_cautions_of_the_data_stand_below_the_table(sepsis_run):
     (sepsis_run / "data.yaml").write_text('source: here\ncaution: none\n"caution: few": too few to count\n')
     assert "\n  - few: too few to count\n" in report(sepsis_run)

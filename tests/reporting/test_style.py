@@ -4,6 +4,7 @@ import matplotlib
 import pytest
 
 from rehearsal_torch.evaluation.recorded_run import Recorded
+from rehearsal_torch.files import writing
 from rehearsal_torch.reporting.style import (
     COLOURS,
     MARKERS,
@@ -150,3 +151,18 @@ def test_a_run_is_told_in_the_words_that_it_recorded():
 
 def test_the_figure_of_a_unit_has_a_name_for_files():
     assert wording({}, {"unit": "Wind turbine / 3"}).file == "wind_turbine_3"
+
+
+def test_a_figure_that_finds_no_space_leaves_the_old_one(tmp_path, monkeypatch):
+    with drawing():
+        files = save(panels(1, 1)[0], tmp_path, "one")
+        before = [file.read_bytes() for file in files]
+
+        def full(handle):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(writing.os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            save(panels(2, 1)[0], tmp_path, "one")
+    assert [file.read_bytes() for file in files] == before
+    assert sorted(tmp_path.iterdir()) == sorted(files)

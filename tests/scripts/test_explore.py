@@ -6,30 +6,26 @@ Chromium at the width of a desktop and of a phone.
 
 import json
 import re
-import shutil
 import signal
-import subprocess
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from tests.scripts.typing_in import called, command, surroundings
+from tests.scripts.browsing import (
+    WIDTHS,
+    chromium,
+    cut_off,
+    needs_browser,
+    opened_page,
+    serving,
+    started,
+    unnamed,
+)
+from tests.scripts.typing_in import called
 from tests.toys.explored import rows
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER = next((found for name in BROWSERS if (found := shutil.which(name))), None)
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-)
-needs_browser = pytest.mark.skipif(
-    BROWSER is None, reason=f"the page is tested in a browser; none of {', '.join(BROWSERS)} is installed"
-)
 PROBLEM = """
 data: table.csv
 variables:
@@ -63,49 +59,24 @@ def session(run):
     return RehearsalSession(opened(run))
 
 
-def started(run):
-    """The process, and the address that it printed."""
-    process = subprocess.Popen(
-        command("explore", run), env=surroundings(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    line = process.stdout.readline()
-    assert line.startswith("The page is at http://127.0.0.1:"), process.stderr.read()
-    return process, line.split()[-1]
-
-
 @pytest.fixture(scope="module")
 def address(run):
-    process, found = started(run)
-    yield found
-    process.terminate()
-    process.communicate(timeout=60)
+    with serving(run) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=BROWSER, args=list(FLAGS))
+    with chromium() as found:
         yield found
-        found.close()
 
 
-@pytest.fixture(params=[1200, 390], ids=["desktop", "phone"])
+@pytest.fixture(params=WIDTHS.values(), ids=WIDTHS)
 def page(browser, address, request):
-    """The page once it has drawn everything; in the end it must have asked nobody else, and had no fault."""
-    context = browser.new_context(viewport={"width": request.param, "height": 844})
-    found = context.new_page()
-    found.set_default_timeout(60_000)
-    faults, outside = [], []
-    found.on("pageerror", lambda error: faults.append(str(error)))
-    found.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
-    found.on(
-        "request", lambda sent: None if sent.url.startswith((address, "data:")) else outside.append(sent.url)
-    )
-    found.goto(address)
-    found.wait_for_selector("#outcomes svg")
-    yield found
-    assert (faults, outside) == ([], [])
-    context.close()
+    """The page once it has drawn everything."""
+    with opened_page(browser, address, request.param) as found:
+        found.wait_for_selector("#outcomes svg")
+        yield found
 
 
 def settled(page):
@@ -166,11 +137,35 @@ def test_a_picked_case_brings_its_context_and_its_bounds(page, session):
     settled(page)
     assert page.input_value("#given-0") == "-0.4"
     page.select_option("#set", label="a")
-    assert page.inner_text("#set-0-hint") == "from 0 to 1"
+    assert page.inner_text("#set-0-hint") == "from 0 to 1; now 0.5"
     assert page.inner_text("#bounds-note") == "The bounds of a are those of this case."
     page.locator("#settings input[type=number]").fill("0.75")
     expect(page.locator("#sentence")).to_contain_text("a at 0.75", timeout=60_000)
     assert shown(page) == expected(session, 1, -0.4, {"a": 0.75})
+
+
+@needs_browser
+def test_present_values_are_marked_beside_the_claim(page, session):
+    page.select_option("#set", label="a")
+    page.locator("#settings input[type=number]").fill("0.25")
+    settled(page)
+    found = session.what_if(0, {"x": 0.1}, {"a": 0.25})
+    left = f"present values kept, {found['unchanged']['point']:.3f}"
+    expect(page.locator("#interval .key")).to_contain_text(left, timeout=60_000)
+    assert page.inner_text("#set-0-hint") == "from -0.5 to 0.5; now 0"
+    label = page.get_attribute("#interval svg[role=img]", "aria-label")
+    assert label.endswith(f"present values kept: {found['unchanged']['point']:.3f}")
+    at, width = page.evaluate(
+        """() => { const bar = document.querySelector('#interval svg[role=img]');
+            const mark = bar.querySelector('.now').getBBox();
+            return [mark.x + mark.width / 2, bar.clientWidth]; }"""
+    )
+    assert (at - 10) / (width - 20) == pytest.approx(found["unchanged"]["point"], abs=0.01)
+    assert "present value, 0" in page.inner_text("#curves")
+    page.fill("#given-0", "0.3")
+    settled(page)
+    assert page.locator("#interval .now").count() == page.locator("#curves .now").count() == 0
+    assert "now" not in page.inner_text("#set-0-hint")
 
 
 @needs_browser
@@ -235,21 +230,9 @@ def test_what_the_method_recommends_is_shown_and_can_be_set(page, session):
 @needs_browser
 def test_nothing_is_cut_off(page):
     settled(page)
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    cut = page.evaluate(
-        """() => [...document.querySelectorAll('svg text')].filter((text) => {
-            const own = text.getBoundingClientRect(), all = text.ownerSVGElement.getBoundingClientRect();
-            return own.left < all.left - 1 || own.right > all.right + 1 || own.bottom > all.bottom + 1
-              || own.top < all.top - 1;
-        }).map((text) => text.textContent)"""
-    )
-    assert cut == []
+    assert cut_off(page) == []
     assert page.locator("#curves svg text").count() > 8
-    unnamed = page.evaluate(
-        """() => [...document.querySelectorAll('input, select')].filter(
-            (one) => !one.labels.length && !one.getAttribute('aria-label')).length"""
-    )
-    assert unnamed == 0
+    assert unnamed(page) == 0
 
 
 @needs_browser

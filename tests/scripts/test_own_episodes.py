@@ -2,7 +2,9 @@
 
 import csv
 import json
+from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -27,6 +29,33 @@ def trained(tmp_path_factory):
     return folder
 
 
+@pytest.mark.nightly
+def test_a_parquet_file_in_blocks_gives_the_run_of_the_table(trained, monkeypatch, capsys):
+    monkeypatch.chdir(trained)
+    frame = pd.read_csv("machines.csv")
+    Path("parts").mkdir()
+    frame.iloc[:700].to_parquet("parts/1.parquet", row_group_size=100)
+    frame.iloc[700:].to_parquet("parts/2.parquet", row_group_size=333)
+    typed = [TYPED[0], "dataset=episode_file", "path=parts", *TYPED[2:]]
+    assert main(train, [*typed, *SMALL, "preview=4", "out=blocks"]) == 0
+    for name in ("decisions.jsonl", "checkpoint/weights.safetensors"):
+        assert Path("blocks", name).read_bytes() == Path("trained", name).read_bytes()
+    assert "the model is fitted to" not in capsys.readouterr().out, "all rows are in the sample"
+    more = [*typed[:-1], "decision=greedy", "checkpoint=blocks/checkpoint", "limit=5", "workers=2"]
+    assert main(decide, [*more, "out=shared"]) == 0
+    alone = [*TYPED, "decision=greedy", "checkpoint=trained/checkpoint", "limit=5", "out=alone"]
+    assert main(decide, alone) == 0
+    assert lines(Path("shared")) == lines(Path("alone"))
+
+
+def test_other_models_say_that_they_need_the_table_in_memory(trained, monkeypatch, capsys):
+    monkeypatch.chdir(trained)
+    pd.read_csv("machines.csv").to_parquet("machines.parquet")
+    typed = ["dataset=episode_file", "path=machines.parquet", TYPED[2], "reward=weights_score_costs"]
+    assert main(train, [*typed, "decision=branch_and_bound", "trainer.devices=2", "out=none"]) == 2
+    assert "expected devices=1 for rows that are read in blocks; got 2" in capsys.readouterr().err
+
+
 def test_a_trained_model_decides_for_units_of_its_own(trained, monkeypatch, capsys):
     monkeypatch.chdir(trained)
     typed = [*TYPED, "decision=greedy", "checkpoint=trained/checkpoint", "limit=5", "out=decided"]
@@ -44,6 +73,18 @@ def test_a_trained_model_decides_for_units_of_its_own(trained, monkeypatch, caps
     said = " ".join(capsys.readouterr().out.split())
     assert "risk and cost" in said
     assert "with costs by" in said
+
+
+def test_a_run_that_was_stopped_goes_on_from_its_folder(trained, monkeypatch):
+    monkeypatch.chdir(trained)
+    typed = [*TYPED, "decision=greedy", "checkpoint=trained/checkpoint", "limit=3", "out=stopped"]
+    assert main(decide, typed) == 0
+    whole = lines(trained / "stopped")
+    path = trained / "stopped" / "decisions.jsonl"
+    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:1]), encoding="utf-8")
+    (trained / "stopped" / "status.json").unlink()
+    assert main(decide, ["resume=stopped"]) == 0
+    assert lines(trained / "stopped") == whole
 
 
 def test_reports_speak_of_machines_alone(trained, capsys):

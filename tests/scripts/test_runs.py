@@ -105,6 +105,27 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
     assert metrics(place / "broken") == metrics(place / "trained")
 
 
+def test_two_processes_share_a_training(place):
+    answer = typed(place, "train", *TOY, "trainer.devices=2", "out=shared")
+    assert answer.code == 0, answer.err
+    # What takes seconds differs.
+    found, expected = (
+        [row for row in metrics(place / name) if row[1] != "decision/seconds"]
+        for name in ("shared", "trained")
+    )
+    assert [row[:2] for row in found] == [row[:2] for row in expected]
+    for (*_, one), (*_, other) in zip(found, expected, strict=True):
+        assert float(one) == pytest.approx(float(other), rel=1e-3, abs=1e-4)
+
+
+def test_a_job_of_a_sweep_has_one_device(place):
+    answer = typed(place, "train", "-m", *TOY, "seed=0,1", "trainer.devices=2", "out=devices")
+    assert answer.code != 0
+    assert "trainer.devices" in answer.err
+    assert "expected one device for each job of a sweep; got 2" in answer.err
+    assert "Traceback" not in answer.err
+
+
 def test_decisions_that_were_killed_go_on_behind_the_last_whole_line(place, cohort):
     path = place / "stopped/decisions.jsonl"
     slow = (*TOY, "checkpoint=trained", "dataset.pause=0.05", "out=stopped")
@@ -177,8 +198,9 @@ def test_folders_of_others_are_left_alone(place):
     assert json.loads((place / "trained/status.json").read_text())["state"] == "ok"
 
 
-def test_shards_merge_to_the_same_bytes(place, cohort):
-    out = "shards"
+@pytest.mark.parametrize("launcher", [pytest.param("joblib", marks=pytest.mark.nightly), "submitit_local"])
+def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
+    out = f"shards-{launcher}"
     answer = typed(
         place,
         "decide",
@@ -188,11 +210,14 @@ def test_shards_merge_to_the_same_bytes(place, cohort):
         "shard=range(3)",
         "shards=3",
         f"out={out}",
-        "hydra/launcher=joblib",
+        f"hydra/launcher={launcher}",
     )
     assert answer.code == 0, answer.err
     assert (place / out / "decisions.jsonl").read_bytes() == cohort
     assert len((place / out / "1/decisions.jsonl").read_bytes().splitlines()) == 7
+    # The report and its figures are those of the merged run, and drawn once.
+    assert not list((place / out / "1").glob("**/*.png")) + list((place / out / "1").glob("*.html"))
+    assert (place / out / "report.html").is_file()
     assert "3 jobs in" in answer.out.rstrip().rpartition("Merged 20 decisions")[2], (
         "the table of jobs comes last"
     )

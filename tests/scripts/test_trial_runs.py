@@ -83,6 +83,7 @@ def test_the_same_seed_gives_the_same_trace_and_another_seed_another(place):
     assert lines(place / "other")[0]["score"]["start"] != lines(place / "run")[0]["score"]["start"]
 
 
+@pytest.mark.nightly
 def test_a_sweep_ends_with_problems_by_methods(tmp_path):
     answer = called(
         tmp_path,
@@ -154,7 +155,7 @@ def written(folder, **columns):
 def test_a_system_of_ones_own_is_told_what_to_try_next(tmp_path):
     answer = called(tmp_path, "decide", *written(tmp_path), "out=own")
     assert answer.code == 0, answer.err
-    assert "Recommendation after 1 decision: Keep " in answer.out
+    assert ": Try " in answer.out
     (line,) = lines(tmp_path / "own")
     assert all(0 <= value <= 1 for value in line["alteration"].values())
     assert set(line["recommendation"]) == {"a0", "a1"}

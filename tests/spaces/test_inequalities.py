@@ -2,10 +2,21 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
+from rehearsal_torch.spaces.inequalities import (
+    FACES as MOST_FACES,
+)
+from rehearsal_torch.spaces.inequalities import (
+    LARGEST,
+    Inequalities,
+    InequalityError,
+    Linear,
+    faces_of,
+    inequalities,
+    linear,
+)
 from rehearsal_torch.spaces.polytope import Polytope
 
 READ = [
@@ -55,7 +66,10 @@ WRONG = [
     ("(a + 1 <= 2", 8, "expected )"),
     ("`a <= 1", 1, "expected a closing `"),
     ("a <= 1e200", 6, "expected numbers up to 1e+150"),
-    ("b + 1e-200*a <= 1", 1, "that of 'a' is smaller: use another unit"),
+    ("b <= 1 and 1e100*1e100*a <= 1", 12, "expected numbers up to 1e+150: use another unit"),
+    ("b - 1e200 <= 1", 5, "expected numbers up to 1e+150"),
+    ("1 + `` <= 1", 5, "expected a name between the quotes"),
+    ("b + 1e-200*a <= 1", 1, "weights of at least 1e-150 in size; that of 'a' is smaller: use another unit"),
     ("a", 2, "expected <= or >=; got the end"),
     ("", 1, "expected a number, a name or (; got the end"),
     ("a <= 1 and", 11, "got the end"),
@@ -70,6 +84,17 @@ def test_errors_are_at_their_character(text, place, words):
     assert told.value.place == place
     assert words in str(told.value)
     assert str(told.value).startswith(f"at character {place} of ")
+
+
+def test_an_error_shows_twenty_characters_before_its_place_and_forty_from_it_on():
+    near = "x" * 19 + "+"
+    text = f"{'a' * 50} + {near}*{'b' * 39}cccc <= 1"
+    with pytest.raises(InequalityError) as told:
+        inequalities(text)
+    assert told.value.place == text.index("*") + 1
+    assert f" of ...'{near}*{'b' * 39}': expected a number" in str(told.value)
+    with pytest.raises(InequalityError, match=r"^at character 3 of 'a < 3': "):
+        inequalities("a < 3")
 
 
 def test_one_sum_is_read_for_bounds():
@@ -94,6 +119,7 @@ def typed(name):
 
 
 @settings(max_examples=150, deadline=None)
+@example([({"a": 0.5, 'say "y"': 35356.0}, 1.0), ({'say "y"': 2.0}, 1.0)], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 @given(FACES, st.lists(st.floats(-1e3, 1e3), min_size=6, max_size=6))
 def test_a_text_means_what_its_inequalities_mean(faces, values):
     point = dict(zip(["a", "b c", "and", "größe", "x.1", 'say "y"'], values, strict=True))
@@ -125,3 +151,32 @@ def test_any_text_is_read_or_refused_with_a_place_in_it(text):
         place = error.place
     assert 1 <= place <= len(text) + 1
     assert found is None or inequalities(found.text()) == found
+
+
+def test_no_inequality_is_no_region():
+    with pytest.raises(InequalityError, match="at character 1 of '': expected an inequality") as told:
+        faces_of([])
+    assert told.value.place == 1
+
+
+def test_as_many_inequalities_as_are_allowed_are_read_and_one_more_is_not():
+    text = " and ".join(["y<=1"] * MOST_FACES)
+    assert len(inequalities(text).offsets) == MOST_FACES
+    with pytest.raises(InequalityError, match="expected at most 1000 inequalities"):
+        inequalities(f"{text} and y<=1")
+
+
+def test_weights_of_the_largest_and_the_smallest_size_are_read():
+    assert inequalities(f"{LARGEST!r} * y <= 1").normals == ((LARGEST,),)
+    assert inequalities(f"{1 / LARGEST!r} * y <= 1").normals == ((1 / LARGEST,),)
+    with pytest.raises(InequalityError, match="expected numbers up to"):
+        inequalities(f"{1.001 * LARGEST!r} * y <= 1")
+    with pytest.raises(InequalityError, match="that of 'y' is smaller: use another unit"):
+        inequalities(f"{0.999 / LARGEST!r} * y <= 1")
+
+
+def test_what_was_read_cannot_be_changed():
+    for read, name in ((inequalities("y <= 1"), "offsets"), (linear("y - 1"), "constant")):
+        assert isinstance(read, Inequalities | Linear)
+        with pytest.raises(AttributeError):
+            setattr(read, name, 2.0)

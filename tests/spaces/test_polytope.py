@@ -6,7 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import OptimizeResult
 
+from rehearsal_torch.spaces import polytope
 from rehearsal_torch.spaces.polytope import Polytope
 
 TRIANGLE = Polytope(
@@ -144,3 +146,11 @@ def test_standardised_is_the_same_region_in_other_units(seed):
 def test_what_is_no_region_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_weights_of_different_size_are_no_hindrance_and_a_solver_that_fails_is_told(monkeypatch):
+    steep = Polytope(("a", "b"), torch.tensor([[-0.5, -35356.0], [0.0, -2.0]]), torch.tensor([-1.0, -1.0]))
+    assert bool(steep.contains(torch.tensor([0.0, 1.0], dtype=torch.float64)))
+    monkeypatch.setattr(polytope, "linprog", lambda *_, **__: OptimizeResult(status=4, success=False))
+    with pytest.raises(ValueError, match="cannot be solved: expected weights of about the same size"):
+        steep.chebyshev()

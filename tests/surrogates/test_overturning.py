@@ -62,6 +62,19 @@ def test_present_values_are_biased_as_well():
     assert made.with_sensitivity(replace(against, gain=gain), None).sensitivity.tipping == pytest.approx(2.5)
 
 
+def test_what_an_action_costs_is_overturned_earlier():
+    made = Overturning(LOAN.task, LOAN.observations)
+    priced = replace(setting(chance(0.85, 0.8, 0.9), HALF), cost=20.0, worth=100.0)
+    # From .8 against .5 + .2: (1 - .7) / (1 - .8).
+    assert made.with_sensitivity(priced, None).sensitivity.tipping == pytest.approx(1.5)
+    assert made.with_sensitivity(replace(priced, cost=60.0), None).sensitivity.tipping == 1.0
+    against = replace(priced, unchanged=chance(0.2))
+    # 1 - G (1 - .8) - .2 = .2 G.
+    assert made.with_sensitivity(against, None).sensitivity.tipping == pytest.approx(2.0)
+    told = replace(priced, worth=None)
+    assert made.with_sensitivity(told, None).sensitivity.tipping == 2.5
+
+
 def test_the_strongest_covariate_of_the_bank_is_the_sector():
     # A2 = U1 + (X1 + X2) / 2 + N(0, .2): standard deviations .22, .14 and .14.
     made = Overturning(LOAN.task, LOAN.observations)

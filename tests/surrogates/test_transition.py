@@ -5,10 +5,13 @@ import pytest
 import torch
 
 from rehearsal_torch.checkpoint import load, save
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.problems.episodes import stays
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.surrogates import transition
 from rehearsal_torch.surrogates.transition import TransitionModel, lipschitz_report
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -34,6 +37,34 @@ def test_examples_are_parents_in_order_and_the_next_varying_state(surrogate: Tra
     assert torch.allclose(surrogate.units(values.double()), table.columns(("x'", "y'")), atol=1e-5)
     levels = surrogate.levels.levels(surrogate.levels.digitise(table.columns(DOSES)))
     assert torch.equal(parents[:, 4:], (levels / 2 - 0.5).float())
+
+
+def test_blocks_of_rows_are_scaled_as_all_rows_at_once(monkeypatch: pytest.MonkeyPatch):
+    table = observations(seed=4)
+    whole, parts = model(), model()
+    expected = [[each.clone() for each in rows] for _, rows in solved(whole, table)]
+    names = whole.rescale.names
+    both = torch.cat([table.columns(names), table.columns([f"{name}'" for name in names])])
+    assert torch.equal(whole.rescale.lower, both.amin(0))
+    assert torch.equal(whole.rescale.upper, both.amax(0))
+    monkeypatch.setattr(transition, "BLOCK", 7)
+    found = solved(parts, table)
+    assert len(table) % 7
+    assert len(found[0][1][0]) == 4 * -(-len(table) // 7), "two ends of two steps for each block"
+    for (_, one), other in zip(found[1:], expected[1:], strict=True):
+        assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))
+    assert torch.equal(parts.rescale.lower, whole.rescale.lower)
+    assert torch.equal(parts.rescale.upper, whole.rescale.upper)
+
+
+def solved(made: TransitionModel, table: Table):
+    """The parts with their examples; those with a solver are solved."""
+    found = []
+    for part, examples in made.parts(table):
+        if isinstance(part, Solved):
+            part.solve(*examples)
+        found.append((part, examples))
+    return found
 
 
 def test_the_training_table_fills_the_box():
@@ -242,3 +273,15 @@ def test_the_threshold_of_effects_is_that_of_the_configuration():
     assert (few.effects.threshold, more.effects.threshold) == (4.0, 2.5)
     with pytest.raises(ValueError, match="effect_threshold: expected a number above 0; got 0"):
         made(effects="sparse", effect_threshold=0)
+
+
+def test_values_outside_the_training_range_are_named_beyond_a_slack(surrogate: TransitionModel):
+    (episode,) = patients(1, 6, seed=5)
+    low, high = (float(end[0]) for end in (surrogate.rescale.lower, surrogate.rescale.upper))
+    values = episode.values.clone()
+    values[:, 0] = torch.linspace(low, high + 0.04 * (high - low), 6, dtype=torch.float64)
+    found = [text for text in surrogate.outside(Episode("one", episode.names, values)) if "range: x " in text]
+    assert found[0].startswith("range: x lies between")
+    within = surrogate.outside(Episode("one", episode.names, values), 0.05)
+    assert not any("range: x " in text for text in within)
+    assert any("range: x " in text for text in surrogate.outside(Episode("one", episode.names, values), 0.03))

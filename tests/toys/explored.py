@@ -16,6 +16,8 @@ from tests.toys.linear_truth import chain
 
 CASES = {"anna": 0.1, "bob": -0.4}
 BOUNDS = {"a": (0.0, 0.5)}
+# Of the second case.
+PRESENT = {"a": 0.25, "m": 1.0}
 TASK = chain().task.to_plain() | {
     "box": {"a": [-4.0, 4.0], "m": {"values": [-1.0, 0.0, 1.0]}},
     "candidates": [["a"], ["m"], ["a", "m"]],
@@ -56,6 +58,6 @@ def run_folder(folder: Path, **config) -> Path:
     for place, decision in enumerate(model.decide([{"x": value} for value in CASES.values()])):
         case = problem.case(place)
         line = json.loads(Round(place, case, decision, None, {}, kind="rehearse").line())
-        lines.append(json.dumps(line | ({"bounds": BOUNDS} if place else {})))
+        lines.append(json.dumps(line | ({"bounds": BOUNDS, "present": PRESENT} if place else {})))
     (folder / "decisions.jsonl").write_text("\n".join(lines) + "\n")
     return folder

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from itertools import pairwise
 
-VOID = {"br", "col", "hr", "img", "meta"}
+VOID = {"br", "col", "hr", "img", "input", "link", "meta", "source"}
 # Attributes from which a browser loads something, or runs it.
 LOADING = {"src", "href", "srcset", "action", "data", "poster", "background", "formaction"}
 
@@ -46,7 +46,9 @@ class Page(HTMLParser):
         for name in LOADING & set(attributes):
             if not attributes[name].startswith(("data:image/png;base64,", "#")):
                 self.faults.append(f"<{tag} {name}> loads {attributes[name][:60]}")
-        if tag == "img" and not attributes.get("alt"):
+        # What stands beside its own words needs none.
+        decoration = attributes.get("role") == "presentation" and attributes.get("alt") == ""
+        if tag == "img" and not attributes.get("alt") and not decoration:
             self.faults.append("a picture has no alternative text")
         if tag == "html" and not attributes.get("lang"):
             self.faults.append("the page names no language")

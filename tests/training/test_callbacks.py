@@ -71,8 +71,8 @@ def test_without_held_out_rows_the_last_weights_stay():
 class Saving:
     """A trainer that writes what it is told to, or dies of it."""
 
-    def __init__(self, text):
-        self.text = text
+    def __init__(self, text, first=True):
+        self.text, self.is_global_zero = text, first
 
     def save_checkpoint(self, path):
         path.write_text(self.text[: len(self.text) // 2])
@@ -91,6 +91,10 @@ def test_a_state_is_replaced_as_a_whole(tmp_path):
     state.on_train_epoch_end(Saving("epoch 3"), None)
     assert [path.name for path in (tmp_path / "part/deep").iterdir()] == ["last.ckpt"]
     assert (tmp_path / "part/deep/last.ckpt").read_text() == "epoch 3"
+    state.on_train_epoch_end(Saving("of another process", first=False), None)
+    assert (tmp_path / "part/deep/last.ckpt").read_text() == "epoch 3", (
+        "the first process of several replaces"
+    )
 
 
 @pytest.mark.parametrize(("waited", "stops"), [((), False), ((2,), False), ((3,), True), ((2, 5), True)])

@@ -1,10 +1,13 @@
+import weakref
 from functools import partial
 
 import pytest
 import torch
+from lightning.pytorch.callbacks import Callback
 
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.blocks import blocks_of
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -53,6 +56,29 @@ def test_held_out_rows_are_not_looked_at_where_no_part_uses_them():
     estimator = partial(small, members=1, features=20, iterations=2)
     made = fit(NestedRidge(confounded(), estimator), table, held_out=same)
     assert made.faults() == []
+
+
+def test_what_is_fitted_to_tables_in_memory_says_so():
+    blocks = blocks_of(confounded_table(60), 20)
+    with pytest.raises(ValueError, match=r"NestedRidge is fitted to a table in memory.*decision=cme_nystrom"):
+        fit(NestedRidge(confounded(), partial(small, members=1, features=20, iterations=2)), blocks)
+
+
+def test_training_holds_no_table_that_the_caller_does_not_keep():
+    alive = []
+
+    class Watch(Callback):
+        def on_train_start(self, trainer, pl_module):
+            alive.append(table() is not None)
+
+    given = [observations(seed=1)]
+    table = weakref.ref(given[0])
+    how = Descent(max_epochs=1, progress=False, callbacks={"watch": Watch})
+    fit(model(), given.pop(), how)
+    kept = observations(seed=1)
+    table = weakref.ref(kept)
+    fit(model(), kept, how)
+    assert alive == [False, True]
 
 
 def test_solved_parts_need_no_trainer():

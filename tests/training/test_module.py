@@ -3,40 +3,36 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from rehearsal_torch.training.module import Batches, ExampleModule
+from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.training.example_batches import Batches, BlockBatches, Shares
+from rehearsal_torch.training.module import ExampleModule
 
 
-def test_an_epoch_goes_through_every_row_once_in_an_order_of_its_own():
-    epoch = [0]
-    rows = (torch.arange(10), torch.arange(10) * 2)
-    batches = Batches(rows, 4, seed=3, epoch=lambda: epoch[0])
-    first = list(batches)
-    assert [len(part) for part, _ in first] == [4, 4, 2]
-    assert len(batches) == 3
-    assert torch.equal(torch.cat([part for part, _ in first]).sort().values, rows[0])
-    assert all(torch.equal(2 * one, other) for one, other in first)
-    assert all(torch.equal(one, other) for (one, _), (other, _) in zip(first, batches, strict=True))
-    epoch[0] = 1
-    assert any(not torch.equal(one, other) for (one, _), (other, _) in zip(first, batches, strict=True))
+def of_process(rank: int, world: int) -> SimpleNamespace:
+    strategy = SimpleNamespace(root_device=torch.device("cpu"))
+    return SimpleNamespace(strategy=strategy, world_size=world, global_rank=rank, current_epoch=0)
 
 
-def test_without_an_epoch_the_order_stays():
-    assert torch.equal(torch.cat([part for (part,) in Batches((torch.arange(5),), 2)]), torch.arange(5))
+@pytest.mark.parametrize("rows", [(torch.arange(9.0),), Blocks([9], lambda _: (torch.arange(9.0),))])
+def test_each_process_takes_its_share_of_every_batch(rows):
+    examples = ExampleModule(rows, rows, 4, 0)
+    examples.trainer = of_process(0, 1)
+    alone = examples.train_dataloader()
+    assert isinstance(alone, BlockBatches if isinstance(rows, Blocks) else Batches)
+    whole = [part.tolist() for (part,) in alone]
+    parts = []
+    for rank in range(2):
+        examples.trainer = of_process(rank, 2)
+        shares = examples.train_dataloader()
+        assert isinstance(shares, Shares)
+        parts.append([share.examples[0].tolist() for share in shares])
+        checks = [share.examples[0].tolist() for share in examples.val_dataloader()]
+        assert checks == [[[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0, 8.0]][rank]]
+    assert [one + other for one, other in zip(*parts, strict=True)][:2] == whole[:2]
+    assert parts[0][2] == parts[1][2] == whole[2], "one row for two processes"
 
 
-@pytest.mark.parametrize(
-    ("rows", "size"),
-    [((torch.zeros(0, 2),), 4), ((torch.zeros(3), torch.zeros(4)), 2), ((torch.zeros(3),), 0)],
-)
-def test_examples_that_make_no_batches_are_refused(rows: tuple[torch.Tensor, ...], size: int):
-    with pytest.raises(ValueError, match="one positive number of rows"):
-        Batches(rows, size)
-
-
-def test_several_processes_are_refused_before_the_first_batch():
-    examples = ExampleModule((torch.arange(8.0),), None, 4, 0)
-    examples.trainer = SimpleNamespace(world_size=2)
-    with pytest.raises(RuntimeError, match="expected one process for each training; got 2"):
-        examples.setup("fit")
-    examples.trainer = SimpleNamespace(world_size=1)
-    examples.setup("fit")
+def test_there_are_no_held_out_batches_without_held_out_rows():
+    examples = ExampleModule((torch.arange(9.0),), None, 4, 0)
+    examples.trainer = of_process(0, 1)
+    assert examples.val_dataloader() == []

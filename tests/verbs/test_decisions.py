@@ -91,3 +91,18 @@ def test_lengths_that_differ_are_refused():
         Decisions([NO, NO], [case])
     with pytest.raises(ValueError, match="expected one label for each of 1 decisions; got 2"):
         Decisions([NO], [case], pd.Index([1, 2]))
+
+
+def test_printed_decisions_say_a_sentence_for_each_case_first(found):
+    first, second, last = str(found).splitlines()
+    value, claim = found[0].alteration.values.item(), found[0].estimate
+    assert first.startswith(f"Case 2: Set A2 to {value:.4g}. The estimated probability of a desired outcome ")
+    assert f"to {claim.point:.3f} (95% interval {claim.lower:.3f} to {claim.upper:.3f})." in first
+    assert second.startswith("Case 3: ")
+    assert last == found.summary()
+    declined = Decision(None, 0.0, status="refused", reason="no row is near")
+    many = Decisions([declined] * 12)
+    lines = str(many).splitlines()
+    assert lines[0].startswith("Case 1: Refused: ")
+    assert lines[0].endswith("Why: no row is near.")
+    assert lines[10] == "... and 2 more cases: see sentences() and to_frame()"

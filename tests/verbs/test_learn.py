@@ -4,10 +4,12 @@ import pytest
 
 import rehearsal_torch as rt
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning
+from tests.data.problem_file.conftest import written  # noqa: F401
 from tests.verbs.test_rehearse import CASES, SMALL, TASK, plain
 from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "settings"), [("care", {}), ("cme_stack", SMALL)])
 def test_a_learnt_method_decides_as_rehearse_does(frame, method, settings):  # noqa: F811
     model = rt.learn(frame, TASK, method=method, seed=3, **settings)
@@ -31,6 +33,22 @@ def test_a_region_without_rows_is_warned_of(frame):  # noqa: F811
     with pytest.warns(RequestWarning, match="none of the 80 rows lies in the desired region") as told:
         rt.learn(frame, far, method="care")
     assert told[0].filename == __file__
+
+
+def test_bounds_of_each_case_that_a_model_does_not_keep_are_told(written):  # noqa: F811
+    cases = [{"x": 0.1, "a": 0.4}]
+    sets = {"method": "care", "candidates": [["a", "d"]]}
+    file = written(cases=cases, bounds={"a": ["current - 0.1", "current"]}, **sets)
+    model = rt.learn(file)
+    words = (
+        r"bounds: a model does not keep those that .*problem.yaml has for each case, .* a from -1 to 1: to"
+    )
+    with pytest.warns(RequestWarning, match=words) as told:
+        model.decide([{"x": 0.1}])
+    assert told[0].filename == __file__
+    with pytest.warns(RequestWarning, match=words):
+        rt.rehearse(file).model.decide([{"x": 0.1}])
+    rt.learn(written(**sets)).decide([{"x": 0.1}])
 
 
 def test_faults_are_told_before_a_fit(frame, monkeypatch):  # noqa: F811

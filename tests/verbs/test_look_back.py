@@ -90,6 +90,7 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
         assert ("hidden_cause" in plain) == ("hidden_cause" in line) == (plain["status"] == "recommended")
 
 
+@pytest.mark.slow
 def test_with_the_records_of_the_fit_it_says_what_would_overturn_the_decision_as_a_run_does():
     world, model = SepsisSimulated(), rt.load(CHECKPOINT)
     episode, asked = world.case(0).episode, {"method": "greedy", "reward": {"MeanBP": 1.0}}

@@ -2,7 +2,6 @@
 
 import copy
 import math
-import pickle
 from dataclasses import replace
 
 import pandas as pd
@@ -31,7 +30,7 @@ def test_it_stays_a_decision(found):
     assert replace(found, warnings=("one",)).warnings == ("one",)
     assert replace(found, warnings=("one",)).trajectory is found.trajectory
     assert "trajectory" not in found.to_dict()
-    for again in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
+    for again in (copy.deepcopy(found), copy.copy(found)):
         assert again.to_dict() == found.to_dict()
         assert again.to_frame().equals(found.to_frame())
 

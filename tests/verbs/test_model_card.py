@@ -1,6 +1,7 @@
 import pytest
 import yaml
 
+from rehearsal_torch.cli.job import commit
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.evaluation.bootstrap import Interval
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
@@ -20,6 +21,7 @@ def test_it_says_data_task_use_and_limits(frame):  # noqa: F811
     assert card["data"]["context"] == ["X1", "X2"]
     assert card["limits"] == list(LIMITS)
     assert card["held_out"] == UNMEASURED
+    assert card["commit"] == commit()
     assert set(card["versions"]) == {"python", "rehearsal-torch", "torch", "numpy"}
 
 

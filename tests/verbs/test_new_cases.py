@@ -25,3 +25,14 @@ def test_there_are_no_rows():
     problem = NewCases(RehearsalTask.of(TASK), torch.zeros(1, 2, dtype=torch.float64), ["a"], [{}])
     assert len(problem.observations()) == len(problem.held_out()) == 0
     assert problem.observations().names == problem.task.graph.names
+
+
+def test_cases_have_the_costs_of_the_task_and_those_of_their_own():
+    task = RehearsalTask.of(TASK | {"costs": {"A2": {"column": "price", "usual": 0.5}}, "worth": 10})
+    given = torch.zeros(2, 2, dtype=torch.float64)
+    problem = NewCases(task, given, ["a", "b"], [{"A2": 0.25}, {}], unit_costs=[{"A2": 4.0}, {"A2": 0.0}])
+    first = problem.case(0)
+    assert first.costs.of_setting(["A2"], [0.5]) == 1.0
+    assert first.costs.worth == 10.0
+    assert first.facts()["costs"] == {"A2": 4.0}
+    assert problem.case(1).costs is None

@@ -16,7 +16,9 @@ from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.verbs.methods import RequestWarning
+from rehearsal_torch.program import main as program
+from rehearsal_torch.verbs.methods import RequestError, RequestWarning
+from tests.data.problem_file.conftest import table, written  # noqa: F401
 from tests.scripts.typing_in import lines
 
 TASK = {
@@ -70,7 +72,7 @@ def test_decisions_are_those_of_the_command_to_the_last_bit(folder, method, sett
     assert plain(found) == commanded(folder, method, settings, seed)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_claims_from_other_rows_are_those_of_the_command_and_change_no_action(folder):
     own = rt.rehearse("table.csv", "task.yaml", "cases.csv", **SMALL)
     found = rt.rehearse("table.csv", "task.yaml", "cases.csv", claims="cross_fitted", **SMALL)
@@ -86,7 +88,7 @@ def test_claims_from_other_rows_are_those_of_the_command_and_change_no_action(fo
     assert json.loads((folder / "cme_stack-0" / "claims.json").read_text())["folds"] == 5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_method_that_is_chosen_is_that_of_the_command_and_decides_as_by_name(folder):
     limits = {"choose.repeats": 2, "choose.cases": 2}
     found = rt.rehearse("table.csv", "task.yaml", "cases.csv", method="auto", **limits)
@@ -227,3 +229,25 @@ def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypa
     monkeypatch.setattr("rehearsal_torch.verbs.rehearse.learnt", lambda *_: pytest.fail("fitted"))
     with pytest.raises(RequestWarning, match="and the region asks for at least 60"):
         rt.rehearse("table.csv", far, CASES, method="cme", **KERNEL)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
+@pytest.mark.parametrize("by", ["own", "statsmodels"])
+def test_imputed_tables_are_decided_by_as_on_the_command_line(written, by, tmp_path):  # noqa: F811
+    file = written(missing={"impute": 2, "by": by}, cases=[{"x": 0.1}, {"x": 1.0}])
+    rows = table()
+    rows.loc[rows["x"] > 0.8, "y"] = None
+    rows.to_csv(tmp_path / "table.csv", index=False)
+    typed = [str(file), "+experiment=own_problem", "decision=care", f"out={tmp_path / 'run'}", "workers=1"]
+    assert program(["decide", *typed]) == 0
+    told = [json.loads(line) for line in (tmp_path / "run" / "decisions.jsonl").read_text().splitlines()]
+    made = rt.rehearse(file, method="care")
+    for end in ("point", "lower", "upper"):
+        assert [getattr(each.estimate, end) for each in made] == [each["estimate"][end] for each in told]
+    assert {each.trace["imputation"]["imputations"] for each in made} == {2}
+    model = rt.learn(file, method="care")
+    again = model.decide([{"x": 0.1}, {"x": 1.0}])
+    assert [each.estimate for each in again] == [each.estimate for each in made]
+    with pytest.raises(RequestError, match="folds of imputed tables have seen each other's rows"):
+        rt.rehearse(file, method="care", claims="cross_fitted")

@@ -3,6 +3,7 @@ import polars as pl
 import pytest
 
 import rehearsal_torch as rt
+from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.method_choice.rule import chosen
 from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
 from rehearsal_torch.problems.rehearsal.loan import Loan
@@ -10,6 +11,7 @@ from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.verbs import request as module
 from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.request import Request, check_workers, labels_of, rows_of
+from tests.data.problem_file.conftest import written  # noqa: F401
 from tests.method_choice.test_rule import NOTHING, found
 from tests.verbs.test_rehearse import TASK
 
@@ -77,10 +79,63 @@ def test_auto_takes_a_method_and_keeps_the_settings_of_the_data(monkeypatch):
     assert (choice.chosen, "choose" in config) == ("care", False)
     assert config.surrogate._target_.endswith("LinearStructural")
     again = request.configured()
-    assert request.settled(*again, None) == (request, *again, None)
+    assert request.settled(*again, asked.problem(config)) == (request, *again, None)
 
 
 def test_auto_takes_no_settings_of_a_method():
     asked = Request.of(FRAME, TASK, "auto", 0, {"objective.caution": 1.0})
     with pytest.raises(RequestError, match=r"'objective.caution' cannot be set here: expected .* choose"):
         asked.configured()
+
+
+@pytest.mark.slow
+def test_a_problem_file_has_rows_task_cases_and_method(written):  # noqa: F811
+    assert Request.of(written(), None, None, 0, {}).method == "cme_stack"
+    file = written(cases=[{"x": 0.2, "a": 0.5, "d": 1}], method="care", candidates=[["a", "d"]])
+    request = Request.of(file, None, None, 0, {})
+    assert (request.method, len(request.rows.frame)) == ("care", 120)
+    assert Request.of(file, None, "cme", 0, {}).method == "cme"
+    config, _ = request.configured()
+    assert request.problem(config).case(0).present == {"a": 0.5, "d": 1.0}
+    (decision,) = rt.rehearse(file)
+    assert decision.status in ("recommended", "refused")
+    # Other cases decide by the same rows and the same task.
+    one = rt.rehearse(file, cases={"x": 0.2, "a": 0.5, "d": 1})[0]
+    assert one.value == decision.value
+
+
+def test_bounds_of_a_file_are_for_its_own_cases(written):  # noqa: F811
+    cases = [{"x": 0.2, "a": 0.5, "d": 1}]
+    bounds = {"a": ["current - 0.1", "current"]}
+    file = written(cases=cases, bounds=bounds, method="care", candidates=[["a", "d"]])
+    assert rt.learn(file).method is not None
+    # Other cases get theirs from their own columns.
+    config, _ = Request.of(file, None, None, 0, {}).configured()
+    others = pd.DataFrame({"x": [0.2, 0.3], "a": [-0.5, 0.95], "d": [1, 2]})
+    problem = Request.of(file, None, None, 0, {}).problem(config, others)
+    assert [problem.case(place).feasible["a"] for place in (0, 1)] == [
+        pytest.approx((-0.6, -0.5)),
+        pytest.approx((0.85, 0.95)),
+    ]
+    with pytest.raises(
+        ProblemError, match=r"bounds\.a: the present value: the cases: no column 'a'; there are x"
+    ):
+        rt.rehearse(file, cases={"x": 0.2})
+    with pytest.raises(ProblemError, match=r"line 3 of the cases: \[1.9, 2\] has nothing in common with"):
+        rt.rehearse(file, cases=[{"x": 0.2, "a": 0.0}, {"x": 0.2, "a": 2.0}])
+
+
+@pytest.mark.slow
+def test_the_same_cases_within_the_same_bounds_are_decided_alike(written):  # noqa: F811
+    cases = [{"x": 0.2, "a": 0.5, "d": 1, "most": 0.45}, {"x": -0.6, "a": -0.2, "d": 3, "most": -0.1}]
+    bounds = {"a": ["current - 0.1", "most"]}
+    file = written(cases=cases, bounds=bounds, method="care", candidates=[["a", "d"]])
+    own, given = rt.rehearse(file).to_frame(), rt.rehearse(file, cases=pd.DataFrame(cases)).to_frame()
+    same = [name for name in own if name not in ("identity", "case", "seconds")]
+    pd.testing.assert_frame_equal(own[same].reset_index(drop=True), given[same].reset_index(drop=True))
+
+
+@pytest.mark.parametrize("given", ["table.csv", [{"x": 1}], None])
+def test_a_table_without_a_task_is_refused_with_what_to_write(given):
+    with pytest.raises(RequestError, match=r'or a problem file alone, rt\.rehearse\("problem\.yaml"\)'):
+        rt.rehearse(given)

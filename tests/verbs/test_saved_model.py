@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import pytest
 import yaml
+from safetensors.torch import load as tensors_of
+from safetensors.torch import save as bytes_of
 
 import rehearsal_torch as rt
-from rehearsal_torch.checkpoint import CheckpointError
+from rehearsal_torch.checkpoint import CheckpointError, described
+from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.verbs.saved_model import FILES
 from tests.places import ROOT
@@ -35,6 +38,7 @@ def rewritten(folder, **changes):
     (folder / "card.yaml").write_text(yaml.safe_dump(card))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "settings"), [("care", {}), ("cme_stack", SMALL)])
 def test_a_loaded_model_decides_the_same_to_the_last_bit(frame, tmp_path, method, settings):  # noqa: F811
     made = rt.learn(frame, TASK, method=method, seed=3, **settings)
@@ -48,7 +52,7 @@ def test_a_loaded_model_decides_the_same_to_the_last_bit(frame, tmp_path, method
         assert (tmp_path / "model" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
-def test_the_folder_holds_four_files_and_the_card_can_be_read(model, folder):
+def test_the_folder_holds_five_files_and_the_card_can_be_read(model, folder):
     assert {each.name for each in folder.iterdir()} == FILES
     card = rt.card(folder)
     assert {**card, "weights_sha256": "", "method_sha256": ""} == {
@@ -56,6 +60,40 @@ def test_the_folder_holds_four_files_and_the_card_can_be_read(model, folder):
     }  # fmt: skip
     assert model.save(folder) == folder
     assert [each.name for each in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_folder_of_the_first_release_loads_and_decides_the_same(model, folder):
+    path = folder / "weights.safetensors"
+    path.write_bytes(bytes_of(tensors_of(path.read_bytes())))
+    (folder / "README.md").unlink()
+    card = yaml.safe_load((folder / "card.yaml").read_text())
+    del card["commit"]
+    card["weights_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "card.yaml").write_text(yaml.safe_dump(card))
+    assert described(path) == {}
+    found = rt.load(folder)
+    assert plain(found.decide(CASES)) == plain(model.decide(CASES))
+    labels = described(found.save(folder) / "weights.safetensors")
+    assert (labels["seed"], labels["data_fingerprint"]) == ("3", model.card["data_fingerprint"])
+    assert "commit" not in labels
+
+
+def test_the_weights_say_what_they_are_and_the_page_repeats_it(model, folder):
+    labels = described(folder / "weights.safetensors")
+    assert labels["class"].endswith(".LinearStructural")
+    assert labels["question_fingerprint"] == fingerprint(model.task)
+    assert (labels["seed"], labels["data_fingerprint"]) == ("3", model.card["data_fingerprint"])
+    page = (folder / "README.md").read_text()
+    assert all(f"| {name} | `{text}` |" in page for name, text in labels.items())
+    (folder / "README.md").write_text("rewritten by hand\n")
+    assert rt.load(folder).seed == 3
+
+
+def test_a_page_that_is_no_saved_models_is_never_replaced(model, tmp_path):
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(CheckpointError, match=r"holds README\.md, which is not part of a saved model"):
+        model.save(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
 
 
 def test_a_checkpoint_without_a_method_is_a_surrogate_as_before():

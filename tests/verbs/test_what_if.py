@@ -199,3 +199,32 @@ def test_sentences_and_html_say_who_is_better_and_escape_names():
         assert "&lt;b&gt;=1" in page
         assert "<b>" not in page
         assert "<i>" not in page
+
+
+def test_what_is_printed_is_what_is_said(models):
+    found = models["care"].what_if(CASE, {"A2": 0.30})
+    assert str(found).splitlines() == [
+        found.sentence(),
+        *found.warnings,
+        *([found.against] * bool(found.against)),
+    ]
+    apart = models["care"].compare(CASE, {"A2": 0.30}, {"A2": 0.35})
+    assert str(apart).splitlines() == [apart.sentence(), apart.first.sentence(), apart.second.sentence()]
+    decisions = models["care"].decide(CASE)
+    assert str(decisions).splitlines() == [*decisions.sentences(), decisions.summary()]
+    explained = models["care"].explain(CASE)
+    assert str(explained).splitlines() == explained.sentences()
+
+
+def test_it_says_what_an_alteration_costs_and_nets(loans):  # noqa: F811
+    model = rt.learn(loans, TASK | {"costs": {"A2": {"up": 10, "down": 1}}, "worth": 100}, method="care")
+    found = model.what_if(CASE | {"A2": 0.2}, {"A2": 0.5})
+    assert found.cost == pytest.approx(3.0)
+    gain = 100 * (found.estimate.point - found.unchanged.point) - 3.0
+    assert found.net_gain.point == pytest.approx(gain, abs=1e-3)
+    assert f"costs 3, nets {found.net_gain.point:+.4g} [" in found.sentence()
+    told = rt.learn(loans, TASK | {"costs": {"A2": 10}}, method="care").what_if(
+        CASE | {"A2": 0.2}, {"A2": 0.5}
+    )
+    assert told.sentence().endswith("; costs 3")
+    assert told.net_gain is None

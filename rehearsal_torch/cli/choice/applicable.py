@@ -14,7 +14,9 @@ from omegaconf import DictConfig
 from rehearsal_torch.cli.choice.preset import AUTO, with_method
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.methods import all_methods, surrogate_class
+from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import Run, build, suits
+from rehearsal_torch.cli.validation import CONF
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
@@ -53,9 +55,33 @@ def applicable(config: DictConfig, problem: "Problem") -> "tuple[list[Candidate]
     return candidates, others
 
 
+def fits(problem: "Problem", name: str) -> None:
+    """Refuses a method that cannot decide for a problem; nothing is fitted.
+
+    Args:
+        problem: A problem of kind ``rehearse``.
+        name: The method.
+
+    Raises:
+        UserError: if it cannot be built for the task and the rows.
+    """
+    config, _ = composed(CONF, ["+experiment=own_problem"], False, complete=False)
+    run = build(with_method(config, name), problem)
+    suits(run, run.surrogate())
+
+
 def rehearsing() -> Sequence[str]:
     """All methods that decide for cases of a table, in alphabetical order."""
-    return [name for name in all_methods() if name != AUTO and surrogate_class(name).kind == "rehearse"]
+    return methods_of("rehearse")
+
+
+def methods_of(kind: str) -> list[str]:
+    """All methods that decide for problems of a kind, in alphabetical order; without `auto`.
+
+    Args:
+        kind: A kind of problem, such as "look_back".
+    """
+    return [name for name in all_methods() if name != AUTO and surrogate_class(name).kind == kind]
 
 
 def _fitted(run: Run, table: "Table") -> "Surrogate":

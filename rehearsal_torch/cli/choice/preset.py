@@ -16,7 +16,7 @@ CHOOSE, AUTO = "choose", "auto"
 
 
 def with_method(config: DictConfig, method: str) -> DictConfig:
-    """A copy of a configuration in which another method decides.
+    """A copy of a configuration in which another method decides, with its own settings.
 
     Args:
         config: The whole configuration, of a problem of kind ``rehearse``.

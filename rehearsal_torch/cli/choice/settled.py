@@ -11,15 +11,21 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import problem_of, same_kind, seed_and_use_one_thread
-from rehearsal_torch.cli.choice.applicable import rehearsing
+from rehearsal_torch.cli.choice.applicable import methods_of, rehearsing
 from rehearsal_torch.cli.choice.choosing import choose, record, recorded
 from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE, with_method
 from rehearsal_torch.cli.errors import UserError, did_you_mean
+from rehearsal_torch.cli.methods import weighs_costs
 from rehearsal_torch.cli.run import Run, build
 from rehearsal_torch.cli.run_summary import described
+from rehearsal_torch.cli.spelling import weighed
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.method_choice.noted import Noted
+from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.run_folder import RunFolder
+
+_ASKED = {"rehearse": "cases of a table", "look_back": "a sequence", "optimise": "trials"}
 
 
 def settled(config: DictConfig, folder: RunFolder, sweep: bool) -> tuple[Run, str, Noted | None]:
@@ -43,12 +49,14 @@ def settled(config: DictConfig, folder: RunFolder, sweep: bool) -> tuple[Run, st
         problem = problem_of(config)
         same_kind(problem, "rehearse")
     else:
-        run = build(config)
+        run = _built(config)
         named = wished(run.problem)
-        typed = any(text.startswith("decision=") for text in folder.read_json("run.json")["overrides"])
-        if named is None or typed:
-            if named is not None and not sweep:
+        words = folder.read_json("run.json")["overrides"]
+        typed = next((text.partition("=")[2] for text in words if text.startswith("decision=")), None)
+        if named is None or typed is not None:
+            if named not in (None, typed) and not sweep:
                 print(f"Note: decision= was typed, so that method: {named} does not count.", flush=True)
+            _tell_costs(run, sweep)
             return run, described(run.problem, folder, sweep, run.config), None
         problem, config = run.problem, with_method(config, named)
     fingerprint = described(problem, folder, sweep)
@@ -57,23 +65,73 @@ def settled(config: DictConfig, folder: RunFolder, sweep: bool) -> tuple[Run, st
         found = _choice(config, problem, folder, sweep)
         config = with_method(config, found["chosen"])
     run = build(config, problem)
+    _tell_costs(run, sweep)
     now = folder.read_json("run.json")
     name = found.get("chosen") or wished(problem)
     folder.write_json("run.json", now | {"choices": now.get("choices", {}) | {"decision": name}})
     return run, fingerprint, Noted(found["chosen"], found["sentences"][0]) if found else None
 
 
+def _built(config: DictConfig) -> Run:
+    """The run of a configuration; if it cannot be built because of the method that the problem file names,
+    the file is told.
+    """
+    try:
+        return build(config)
+    except UserError as error:
+        try:
+            problem = problem_of(config)
+        except UserError:
+            raise error from None
+        wished(problem)
+        raise
+
+
+def _tell_costs(run: Run, sweep: bool) -> None:
+    """Says that costs of the problem are told and do not count, where it states no worth and the method does
+    not weigh them as `micns` does.
+    """
+    named = run.problem.unweighed()
+    if not named or sweep:
+        return
+    weights = run.problem.costs()
+    if weights and dict(settings_of(run.objective).get("weights") or {}) == dict(weights):
+        return
+    made = class_of(run.objective)
+    cheapest = made is not None and made.__name__ == "ChanceCost"
+    why = "other weights are in use" if cheapest else "the method looks for the largest probability"
+    other = f"; or the cheapest alteration that suffices: {' '.join(weighed(weights))}" if weights else ""
+    print(
+        f"Note: the cost of {', '.join(named)} does not count here: {why}. To weigh it, add the line worth: "
+        f"NUMBER, what a desired outcome is worth{other}",
+        flush=True,
+    )
+
+
 def wished(problem: Problem) -> str | None:
     """The method that a problem file names; None if it names none.
 
     Raises:
-        UserError: if there is no such method for cases of a table.
+        UserError: if there is no such method for its question.
     """
     found = problem.method_named()
-    if found is None or found in (known := [AUTO, *rehearsing()]):
+    if found is None:
+        return None
+    known = [AUTO, *rehearsing()] if problem.kind == "rehearse" else methods_of(problem.kind)
+    if found in known:
+        task = problem.question()
+        weighed = isinstance(task, RehearsalTask) and task.worth is not None and task.costs
+        if weighed and found != AUTO and not weighs_costs(found):
+            raise UserError(
+                f"{found} does not look for the largest probability of a desired outcome, so that costs "
+                "cannot be weighed against worth by it",
+                "method",
+                "Leave worth out, so that costs are told and do not count, or name another method, such as "
+                "cme_stack or care",
+            )
         return found
     raise UserError(
-        f"there is no method {found!r} for cases of a table",
+        f"there is no method {found!r} for {_ASKED[problem.kind]}",
         "method",
         did_you_mean(found, known) or f"Choose from {', '.join(known)}",
     )

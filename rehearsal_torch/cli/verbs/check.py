@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rehearsal_torch.cli.choice.asked import YAML, asks_for
 from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
-from rehearsal_torch.cli.spelling import quoted_file, spoken
+from rehearsal_torch.cli.spelling import quoted_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
 
 if TYPE_CHECKING:
+    from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.problems.written.own_problem import OwnProblem
 
 _HELP = ("-h", "--help", "help")
@@ -32,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if typed and typed[0] in _HELP:
         print(VERB.help())
         return 0
-    if typed and "=" not in typed[0] and typed[0].lower().endswith((".yaml", ".yml")):
+    if typed and "=" not in typed[0] and typed[0].lower().endswith(YAML):
         typed[0] = f"problem={typed[0]}"
     return exit_code(lambda: check(VERB.read(typed)), "Interrupted.")
 
@@ -57,15 +59,9 @@ def check(options: Mapping[str, str]) -> int:
         raise UserError(
             "no problem file is given", "", f"For example: {spoken('check')} problem=problem.yaml"
         )
-    from rehearsal_torch.cli.choice.settled import wished
-    from rehearsal_torch.problems.written.own_problem import OwnProblem
-    from rehearsal_torch.problems.written.sample_warnings import warned
-
     path = options["problem"]
     try:
-        problem = OwnProblem(path)
-        wished(problem)
-        warnings = warned(problem)
+        lines, warnings = _READ[asks_for(path)](path)
     except UserError as error:
         raise UserError(error.what, f"{path}, method", error.remedy) from error
     except (ValueError, OSError) as error:
@@ -75,15 +71,66 @@ def check(options: Mapping[str, str]) -> int:
             flush=True,
         )
         return 2
-    print("\n".join([*_summary(path, problem), *_listed(warnings), "", *_following(path, problem)]))
+    print("\n".join(lines[:-1] + _listed(warnings) + ["", lines[-1]]))
     return 0
+
+
+def _cases(path: str) -> tuple[list[str], list[str]]:
+    """What a file that asks for cases holds, the command that decides last; and the warnings."""
+    from rehearsal_torch.cli.choice.applicable import fits
+    from rehearsal_torch.cli.choice.preset import AUTO
+    from rehearsal_torch.cli.choice.settled import wished
+    from rehearsal_torch.problems.written.own_problem import OwnProblem
+    from rehearsal_torch.problems.written.sample_warnings import warned
+
+    problem = OwnProblem(path)
+    named = wished(problem)
+    if named not in (None, AUTO):
+        fits(problem, named)
+    warnings = warned(problem)
+    words = weighed(problem.costs()) if problem.task.worth is None else []
+    return [*_summary(path, problem), _following(path, words)], warnings
+
+
+def _sequence(path: str) -> tuple[list[str], list[str]]:
+    """The same of a file that asks for a sequence."""
+    from rehearsal_torch.problems.written import sequence_check
+    from rehearsal_torch.problems.written.own_sequence import OwnSequence
+
+    return _told(path, OwnSequence(path), sequence_check)
+
+
+def _trials(path: str) -> tuple[list[str], list[str]]:
+    """The same of a file that asks for trials."""
+    from rehearsal_torch.problems.written import trials_check
+    from rehearsal_torch.problems.written.own_trials import OwnTrials
+
+    return _told(path, OwnTrials(path), trials_check)
+
+
+def _told(path: str, problem: "Problem", checks: Any) -> tuple[list[str], list[str]]:
+    """What was read, by the functions of a module: one sentence, a line for each variable, the warnings."""
+    from rehearsal_torch.cli.choice.settled import wished
+
+    wished(problem)
+    lines = [f"{path}: no faults. {checks.counted(problem)}", *(f"Note: {note}" for note in problem.notes())]
+    lines += ["", *_columns(checks.variable_rows(problem)), _following(path)]
+    return lines, checks.warned(problem)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
 
 
 def _summary(path: str, problem: "OwnProblem") -> list[str]:
     """What was read, and a line for each variable."""
     table, task, about = problem.every, problem.task, problem.problem.variables
     inside = int(task.region.contains(table.columns(task.outcomes)).sum())
-    source = "held-out rows" if problem.recorded else "cases"
+    one = "held-out row" if problem.recorded else "case"
+    source = one if problem.count() == 1 else f"{one}s"
     lines = [
         f"{path}: no faults. {len(table)} rows of {problem.source}, of which {inside} lie in the desired "
         f"region; {problem.count()} {source} to decide for",
@@ -91,22 +138,59 @@ def _summary(path: str, problem: "OwnProblem") -> list[str]:
         "",
     ]
     rows: list[tuple[str, ...]] = [("variable", "role", "kind", "unit", "from", "to", "may be set to")]
-    for name in (each for each in about if each in table.names):
-        column = table.columns((name,))
-        ends = [f"{float(each):.6g}" for each in (column.min(), column.max())]
-        each = about[name]
-        rows.append((name, each.role, each.kind, each.unit or "", *ends, _settable(task.box, name)))
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return lines + [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    codings = problem.problem.codings
+    for name in (each for each in about if each in task.variables(table.names)):
+        each, coding = about[name], codings.get(name)
+        if coding is None:
+            column = table.columns((name,))
+            ends = [f"{float(end):.6g}" for end in (column.min(), column.max())]
+        else:
+            ends = [coding.levels[0], coding.levels[-1]] if not coding.of_classes else ["", ""]
+        rows.append((name, each.role, each.kind, each.unit or "", *ends, _settable(task, name)))
+    lines += _columns(rows)
+    told = [f"  {name}: {coding.words}" for name, coding in codings.items()]
+    lines = [*lines, "", "Texts as numbers:", *told] if told else lines
+    return [*lines, *_costs(problem)]
+
+
+def _costs(problem: "OwnProblem") -> list[str]:
+    """What changing each action costs, and from where changes count."""
+    task, about = problem.task, problem.problem.variables
+    if not task.costs:
+        return []
+    worth = "" if task.worth is None else f", of which a desired outcome is worth {task.worth:g}"
+    return [
+        "",
+        f"Costs of changes{worth}:",
+        *(
+            f"  {name}: {each.words(about[name].unit or '')}; from the present value, or from the usual one, "
+            f"{_said(task, name, each.usual)}, where a case states none"
+            for name, each in task.costs.items()
+        ),
     ]
 
 
-def _settable(box: Any, name: str) -> str:
+def _said(task: Any, name: str, value: float | None) -> str:
+    """A value of an action as text."""
+    from rehearsal_torch.spaces.box import setting_text
+
+    if value is None:
+        return "unknown"
+    coding = task.coded.get(name)
+    return setting_text(value) if coding is None else str(coding.levels[int(value)])
+
+
+def _settable(task: Any, name: str) -> str:
+    from rehearsal_torch.data.codings.class_actions import offered_words
     from rehearsal_torch.spaces.box import levels_text
 
+    box, coding = task.box, task.coded.get(name)
+    if coding is not None and set(coding.columns) <= set(box.names) and coding.reference is not None:
+        return offered_words(coding, box.levels).removeprefix("one of ")
     if name not in box.names:
         return ""
+    if name in task.coded:
+        return ", ".join(task.coded[name].levels[int(each)] for each in box.levels[name])
     lower, upper = box.bounds()[name]
     return levels_text(box.levels[name]) if name in box.levels else f"{lower:g} to {upper:g}"
 
@@ -116,23 +200,17 @@ def _listed(warnings: Sequence[str]) -> list[str]:
     return ["", count, *(f"- {each}" for each in warnings)] if warnings else []
 
 
-def _following(path: str, problem: "OwnProblem") -> list[str]:
+def _following(path: str, words: Sequence[str] = ()) -> str:
     """The command that decides."""
-    words = [spoken("decide"), "+experiment=own_problem", f"path={quoted_file(path)}"]
-    costs = problem.problem.costs
-    if costs:
-        weights = ",".join(f"{_key(name)}:{weight:g}" for name, weight in costs.items())
-        words += ["decision=micns", f'"objective.weights={{{weights}}}"']
-    return [f"To decide: {' '.join(words)}"]
+    return f"To decide: {' '.join([spoken('decide'), f'path={quoted_file(path)}', *words])}"
 
 
-def _key(name: str) -> str:
-    return name if name.isidentifier() else quoted_file(name)
+_READ = {"cases": _cases, "sequence": _sequence, "trials": _trials}
 
 
 def _write_schema(file: Path, force: bool) -> None:
-    from rehearsal_torch.data.problem_file.form import problem_schema
     from rehearsal_torch.files.writing import write_text
+    from rehearsal_torch.problems.written.schema import problem_schema
 
     if file.exists() and not force:
         raise UserError("exists already", f"schema={file}", "Name another file, or add force=true")
@@ -146,7 +224,7 @@ def _write_schema(file: Path, force: bool) -> None:
 
 VERB = Verb(
     "check",
-    "Checks a problem file: data, variables, graph and desired region, with all faults and warnings at once.",
+    "Checks a problem file: data, variables and what is asked for, with all faults and warnings at once.",
     (
         Option("problem", "the problem file; it may be typed first, without problem="),
         Option("schema", "writes the JSON schema of problem files to this file, for editors"),

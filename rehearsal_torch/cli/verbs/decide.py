@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.allowed import trusted_modules
+from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
@@ -110,7 +111,14 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     curved(run, folder, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
     following = _following(folder, run.problem, str(used))
-    closing(folder, sweep, following, tables=asked(run.config, "tables"), told=run.problem.notes())
+    closing(
+        folder,
+        sweep,
+        following,
+        tables=asked(run.config, "tables"),
+        told=run.problem.notes(),
+        part=int(config.shards) > 1,
+    )
     return f"decided for {count} cases"
 
 
@@ -135,11 +143,11 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
     line = typed_as("decide")
     if problem.kind == "optimise" and not isinstance(problem, World):
         typed = current_overrides(folder.read_json("run.json")["overrides"], folder)
-        table = folder.read_yaml("config.yaml").get("path")
+        table = str(folder.read_yaml("config.yaml").get("path") or "the table of experiments")
+        # A problem file names its table.
+        table = str(problem.card()["source"]) if table.endswith(YAML) else table
         again = join([*line, *(text for text in typed if not text.startswith("checkpoint="))])
-        return (
-            f"run the experiment, add it as a row to {table or 'the table of experiments'}, and type {again}"
-        )
+        return f"run the experiment, add it as a row to {table}, and type {again}"
     return join([*line, *_another(folder, problem, checkpoint)])
 
 

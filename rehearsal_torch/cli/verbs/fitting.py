@@ -1,9 +1,11 @@
 """Fitting of a run's surrogate with its checkpoint, and the comparison of decisions with the ground truth.
 
 A folder that holds a checkpoint has been fitted already. The comparison (truth.csv in the run folder) is made
-for data sets with a known ground truth. For trials, surrogate.csv holds what the model learnt as curves.
+for data sets with a known ground truth. For trials, surrogate.csv holds what the model learnt as curves, for
+cases of a table claims.csv.
 """
 
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -33,7 +35,7 @@ class Fitted:
         surrogate: The fitted surrogate.
         seconds: The duration of the fit alone, without sampling the data.
         readings: The losses, as (step, name, value).
-        held_out: The held-out rows; None if they were not used.
+        held_out: The held-out rows, or a sample of those that are read in blocks; None if they were not used.
     """
 
     surrogate: "Surrogate"
@@ -62,15 +64,19 @@ def learnt(
     Raises:
         ValueError: if a part refuses its data.
     """
+    from rehearsal_torch.data.tables.blocks import Blocks
     from rehearsal_torch.training.fit import fit as fit_parts
 
     surrogate = run.surrogate() if surrogate is None else surrogate
-    table, held_out = run.problem.observations(), run.problem.held_out() if validated else None
-    trainer = run.trainer(training)
+    held_out = run.problem.held_out_rows() if validated else None
+    trainer, given = run.trainer(training), [run.problem.training_rows()]
     began = time.perf_counter()
-    fit_parts(surrogate, table, trainer, held_out, quiet=quiet)
+    # Nothing here keeps the rows: a model that has its examples from them needs them no longer.
+    fit_parts(surrogate, given.pop(), trainer, held_out, quiet=quiet)
     seconds = time.perf_counter() - began
-    return Fitted(surrogate, seconds, [] if trainer is None else trainer.history, held_out)
+    readings = [] if trainer is None else trainer.history
+    some = run.problem.held_out() if isinstance(held_out, Blocks) else held_out
+    return Fitted(surrogate, seconds, readings, some)
 
 
 def fit(run: Run, folder: RunFolder) -> "Surrogate":
@@ -181,26 +187,31 @@ def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
 
 
 def curved(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
-    """Writes surrogate.csv: for trials, the learnt surrogate as curves through the last recommendation.
+    """Writes what was learnt as curves: for trials surrogate.csv, through the last recommendation; for cases
+    of a table claims.csv, through a few decisions.
 
     Args:
         run: The run.
         folder: The run folder with the decisions.
-        surrogate: The surrogate, fitted to all trials.
+        surrogate: The surrogate, fitted to all trials or rows.
 
     Returns:
-        The number of rows; 0 without trials of a causal model, and for a shard, which has only some of the
-        decisions.
+        The number of rows; 0 for episodes, for an online run of cases, and for a shard, which has only some
+        of the decisions.
     """
+    from rehearsal_torch.evaluation.claim_curves import claim_table
     from rehearsal_torch.evaluation.surrogate_curves import curve_table
 
     if int(run.config["shards"]) > 1:
         return 0
+    lines = folder.decisions()
     with as_user_error("the curves of the surrogate"):
-        rows = curve_table(run.problem, surrogate, folder.decisions(), run.seed)
-    if rows:
-        folder.write("surrogate.csv", written(rows))
-    return len(rows)
+        rows = curve_table(run.problem, surrogate, lines, run.seed)
+        claims = [] if run.learn else claim_table(run.problem, surrogate, run.objective, lines, run.seed)
+    for name, found in (("surrogate.csv", rows), ("claims.csv", claims)):
+        if found:
+            folder.write(name, written(found))
+    return len(rows) + len(claims)
 
 
 def noted(folder: RunFolder) -> None:
@@ -235,17 +246,18 @@ def saved(
     }
     unsound = run.get("training_faults") or []
     provenance = {key: run.get(key) for key in ("command", "seed", "commit", "versions", "data_fingerprint")}
+    card = {
+        **provenance,
+        "min_losses": min_losses,
+        **({"training_faults": unsound} if unsound else {}),
+        "lipschitz": dict(promised),
+        "data": dict(problem.card()),
+    }
     beside = kept.with_name(".checkpoint.part")
-    save(
-        surrogate,
-        config,
-        beside,
-        {
-            **provenance,
-            "min_losses": min_losses,
-            **({"training_faults": unsound} if unsound else {}),
-            "lipschitz": dict(promised),
-            "data": dict(problem.card()),
-        },
-    )
-    write_folder(kept, beside)
+    # What a killed process left there would move along with the new files.
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        save(surrogate, config, beside, card)
+        write_folder(kept, beside)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

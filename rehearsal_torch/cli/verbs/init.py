@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
@@ -44,20 +45,35 @@ def init(options: Mapping[str, str]) -> int:
         UserError: if the table cannot be used, or the file exists.
     """
     out = Path(options["out"])
-    if out.suffix.lower() not in (".yaml", ".yml"):
+    if out.suffix.lower() not in YAML:
         raise UserError("expected a file that ends in .yaml", f"out={out}", "For example: out=problem.yaml")
     if (out.exists() or out.is_symlink()) and options["force"] != "true":
         raise UserError("exists already", f"out={out}", "Name another file with out=, or add force=true")
     from rehearsal_torch.data.reading import read_table
     from rehearsal_torch.files.writing import write_text
     from rehearsal_torch.problems.written.first_draft import first_draft
+    from rehearsal_torch.problems.written.sequence_draft import sequence_draft, unit_and_time
+    from rehearsal_torch.problems.written.trials_draft import trials_draft
 
+    question = options["question"]
     with as_user_error("init"):
         table = read_table(options["data"], "data")
         file = Path(os.path.relpath(Path(options["data"]).resolve(), out.parent.resolve())).as_posix()
-        write_text(out, first_draft(table, file, str(out)))
+        episodes = unit_and_time(table.frame) if question in ("auto", "sequence") else None
+        if question == "trials":
+            text = trials_draft(table, file, str(out))
+        elif question == "sequence" or episodes is not None:
+            text = sequence_draft(table, file, str(out), episodes)
+        else:
+            text = first_draft(table, file, str(out))
+        write_text(out, text)
     for note in table.notes:
         print(f"Note: {note}.")
+    if question == "auto" and episodes is not None:
+        print(
+            f"The table has several rows for each {episodes.unit}, one for each {episodes.time}: the file "
+            "asks for a sequence. Add question=cases to decide for rows."
+        )
     print(f"Written: {out}. Correct the guessed roles, fill in the lines that are marked, and type")
     print(f"  {spoken('check')} problem={out}")
     return 0
@@ -69,6 +85,13 @@ VERB = Verb(
     (
         Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True),
         Option("out", "the problem file", "problem.yaml"),
+        Option(
+            "question",
+            "cases (which alteration in each), sequence (which actions step by step), trials (which "
+            "experiment next); auto tells a table of episodes by its columns of units and time",
+            "auto",
+            ("auto", "cases", "sequence", "trials"),
+        ),
         Option("force", "overwrites the file", "false", ("true", "false")),
     ),
     init,

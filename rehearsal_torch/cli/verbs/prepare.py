@@ -140,8 +140,8 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
     from rehearsal_torch.reporting.style import drawing, save
 
     with as_user_error(f"out={out}"), locked(out):
-        cohort.attrition.to_csv(out / "attrition.csv", index=False)
-        cohort.cases.to_csv(out / "complete_cases.csv", index=False)
+        write_text(out / "attrition.csv", cohort.attrition.to_csv(index=False, lineterminator="\n"))
+        write_text(out / "complete_cases.csv", cohort.cases.to_csv(index=False, lineterminator="\n"))
         fitted = fit_generator(cohort.cases, lambda text: say(f"fitting {text}"))
         checked = validated(fitted, cohort.cases)
         counts = {
@@ -173,12 +173,12 @@ def prepare_nhanes(options: Mapping[str, str]) -> int:
     return 0
 
 
-_TABLE, _TASK = "machines.csv", "machines.yaml"
+_TABLE, _TASK, _PROBLEM = "machines.csv", "machines.yaml", "problem.yaml"
 _FIRST = "# The task of machines.csv, simulated machines in maintenance.\n"
 
 
 def prepare_machines(options: Mapping[str, str]) -> int:
-    """Writes simulated machines as a table of episodes with its task.
+    """Writes simulated machines as a table of episodes, with its task and as a problem file.
 
     Args:
         options: `out`, a folder; `machines` and `seed`, whole numbers.
@@ -203,19 +203,23 @@ def prepare_machines(options: Mapping[str, str]) -> int:
             )
         counts[name] = int(text)
     out = Path(options["out"])
-    check_output(out, (_TABLE, _TASK), _TASK, _FIRST)
+    check_output(out, (_TABLE, _TASK, _PROBLEM), _TASK, _FIRST)
     import yaml
 
     from rehearsal_torch.files.schema import plain_of
     from rehearsal_torch.problems.episodes.machine_dynamics import TASK, simulate
+    from rehearsal_torch.problems.written.sequence_file import problem_of
 
     fleet = simulate(counts["machines"], counts["seed"])
     with as_user_error(f"out={out}"), locked(out):
         write_text(out / _TABLE, fleet.frame().to_csv(index=False, lineterminator="\n"))
         write_text(out / _TASK, _FIRST + yaml.safe_dump(plain_of(TASK), sort_keys=False))
+        problem = plain_of(problem_of(TASK, _TABLE))
+        write_text(out / _PROBLEM, yaml.safe_dump(problem, sort_keys=False))
     print(
-        f"{counts['machines']} machines in {out / _TABLE}, their task in {out / _TASK}. Train on them with\n"
-        f"  {spoken('train')} +experiment=own_episodes path={out / _TABLE} dataset.task={out / _TASK}"
+        f"{counts['machines']} machines in {out / _TABLE}, what is asked of them in {out / _PROBLEM} (and as "
+        f"a task of dataset=episodes in {out / _TASK}). Train on them with\n"
+        f"  {spoken('train')} path={out / _PROBLEM}"
     )
     return 0
 

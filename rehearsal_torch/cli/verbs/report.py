@@ -1,6 +1,7 @@
 """The verb report: writes the page of run folders, and a page that compares several runs.
 
-The page is made of what the folder holds: nothing is fitted, decided or drawn again, except for the graph.
+The page is made of what the folder holds: nothing is fitted or decided again. Of the pictures, the graph is
+drawn each time, and the figures where that is asked for, from the records of the run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,7 @@ MOST = 10_000
 OPTIONS = (
     Option("out", "a file, to which a page that compares the runs is written"),
     Option("rows", "whether the recorded rows of the cases are shown as well", "false", ("true", "false")),
+    Option("figures", "whether figures are drawn again from the records", "false", ("true", "false")),
     Option("cases", "how many cases are shown one by one", "20"),
 )
 
@@ -44,19 +46,7 @@ def read(arguments: Sequence[str]) -> tuple[list[Path], dict[str, str]]:
     Raises:
         UserError: for an error in the arguments.
     """
-    verb = Verb("report", "", OPTIONS, lambda _: 0, "report")
-    keys = {option.key for option in OPTIONS}
-    runs, options = list[Path](), list[str]()
-    for text in arguments:
-        key = text.partition("=")[0]
-        # A folder may have "=" in its name, as those of sweeps have.
-        if key in keys or ("=" in text and key != "run" and not Path(text).exists()):
-            options.append(text)
-        elif text.startswith("-"):
-            raise UserError("expected a run folder or key=value", text, f"See {spoken('report')} --help")
-        else:
-            runs.append(Path(text.removeprefix("run=")))
-    given = verb.read(options)
+    runs, given = Verb("report", "", OPTIONS, lambda _: 0, "report").read_with_paths(arguments, "run")
     if not runs:
         raise UserError(
             "expected at least one run folder", "", f"For example: {spoken('report')} runs/auf/FOLDER"
@@ -97,6 +87,7 @@ def _written(path: Path, given: Mapping[str, str]) -> "Material":
     from rehearsal_torch.files.writing import write_text
     from rehearsal_torch.reporting.page.material import material
     from rehearsal_torch.reporting.page.run_page import FILE, page
+    from rehearsal_torch.reporting.run_report import draw
 
     if not path.is_dir():
         raise UserError(
@@ -110,6 +101,8 @@ def _written(path: Path, given: Mapping[str, str]) -> "Material":
             "holds no decisions yet, so that there is nothing to report", str(path), "Finish the run"
         )
     with RunFolder(path).lock():
+        if given["figures"] == "true":
+            draw(found.run)
         print(f"Written: {write_text(path / FILE, page(found))}", flush=True)
     return found
 

@@ -2,9 +2,12 @@
 
     continuous     any number; an action needs range: [lower, upper]
     integer        whole numbers; of the range, those that occur in the rows
-    binary         two numbers, such as 0 and 1
-    ordinal        whole numbers whose order means something; of the range, those that occur
-    categorical    two values only: the methods read numbers on a scale, which several classes are not
+    binary         two numbers, such as 0 and 1, or two texts
+    ordinal        whole numbers whose order means something; of the range, those that occur; or texts, all
+                   of which are offered
+    categorical    two values, numbers or texts; or more, all of which are offered (`problem_file.kinds`)
+
+Of texts and classes, `offered` names those that may be set, where these are not all.
 
 A value that no row has cannot be learnt from, and so is not offered.
 
@@ -17,12 +20,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.data.codings.coding import Coding, listed
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
+from rehearsal_torch.data.problem_file.kinds import has_texts, offered_of
 from rehearsal_torch.data.reading import numbers_of
 from rehearsal_torch.spaces.box import levels_text
 
-SETTINGS = ("range", "levels", "step", "cost")
+SETTINGS = ("range", "levels", "offered", "step", "cost")
 TOLERANCE = 1e-9
 
 
@@ -46,26 +51,27 @@ def kind_faults(name: str, about: VariableForm, column: pd.Series, found: Findin
             f"expected two values in the column; got {len(values)}, {levels_text(values.tolist())}: correct "
             "the column, or write another kind",
         )
-    if about.kind == "categorical" and len(values) > 2:
-        found.fault(
-            path,
-            f"categorical with {len(values)} values ({levels_text(values.tolist())}): the methods read "
-            "numbers on a scale, which classes are not: add a column of 0 and 1 for each class and use "
-            "these, or write kind: ordinal if the order of the values means something",
-        )
 
 
 def setting_faults(name: str, about: VariableForm, found: Findings) -> None:
     """Faults of settings that do not go together."""
     path = key("variables", name)
+    texts = has_texts(about.levels) or (about.kind == "categorical" and about.levels is not None)
     given = [setting for setting in SETTINGS if getattr(about, setting) is not None]
+    if about.reference is not None and about.kind != "categorical":
+        found.fault(f"{path}.reference", f"is for classes; the kind is {about.kind}: leave it out")
+    elif about.reference is not None and about.role == "outcome":
+        words = "an outcome has none, desired says which of its classes are wished: leave it out"
+        found.fault(f"{path}.reference", words)
+    if texts:
+        given.remove("levels")
     if about.role != "action":
         for setting in given:
             found.fault(
                 f"{path}.{setting}", f"is for actions; {name} is of the role {about.role}: leave it out"
             )
         return
-    if about.levels is not None and (about.range is not None or about.step is not None):
+    if about.levels is not None and not texts and (about.range is not None or about.step is not None):
         found.fault(f"{path}.levels", "levels are all values that may be set: leave range and step out")
     if about.levels == []:
         found.fault(f"{path}.levels", "expected a list of the values that it may be set to; got none")
@@ -73,20 +79,50 @@ def setting_faults(name: str, about: VariableForm, found: Findings) -> None:
         found.fault(f"{path}.step", "a step needs range: [lower, upper], from whose lower end it counts")
 
 
-def settable(name: str, about: VariableForm, column: pd.Series, found: Findings) -> Any:
-    """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault."""
+def settable(
+    name: str,
+    about: VariableForm,
+    column: pd.Series,
+    found: Findings,
+    coding: Coding | None = None,
+) -> Any:
+    """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault.
+
+    Args:
+        name: The action.
+        about: What the file says of it.
+        column: Its cells, numbers where it has no coding.
+        found: Collects faults and warnings.
+        coding: The coding of its texts; None for numbers.
+    """
     path = key("variables", name)
+    if coding is not None:
+        if about.range is not None or about.step is not None:
+            found.fault(
+                f"{path}.{'range' if about.range is not None else 'step'}",
+                f"it has {'classes' if coding.of_classes else 'texts'}, all of which are offered "
+                f"({listed(coding.levels)}): leave it out, or name some by offered: [...]",
+            )
+            return None
+        return {"values": offered_of(about, coding.levels)}
+    if about.offered is not None:
+        found.fault(
+            f"{path}.offered",
+            "is for texts and classes; the column has numbers: name those that may be set by levels: [...]",
+        )
+        return None
     numbers = numbers_of(column)
     values = np.unique(numbers[np.isfinite(numbers)])
     if about.levels is not None:
+        offered = [float(each) for each in about.levels]
         near = 1e-9 * (1 + np.abs(values).max(initial=0.0))
-        if unseen := [each for each in about.levels if not (np.abs(values - each) <= near).any()]:
+        if unseen := [each for each in offered if not (np.abs(values - each) <= near).any()]:
             found.fault(
                 f"{path}.levels",
                 f"no row has the value {levels_text(unseen)}, so that nothing is known of it; the rows have "
                 f"{levels_text(values.tolist())}: offer values that occur, or range",
             )
-        return {"values": about.levels}
+        return {"values": offered}
     if about.range is None:
         if about.kind in ("binary", "categorical") and len(values):
             return {"values": values.tolist()}
@@ -123,8 +159,13 @@ def settable(name: str, about: VariableForm, column: pd.Series, found: Findings)
 
 
 def costs(variables: Mapping[str, VariableForm]) -> dict[str, float]:
-    """The weights of changes, for the actions that have one."""
-    return {name: about.cost for name, about in variables.items() if about.cost is not None}
+    """The costs of actions as weights of squared changes, which `micns` can be given; empty if one of them is
+    more than a number above 0.
+    """
+    given = {name: about.cost for name, about in variables.items() if about.cost is not None}
+    if not all(each.up and each.up == each.down and not each.fixed for each in given.values()):
+        return {}
+    return {name: each.up or 0.0 for name, each in given.items()}
 
 
 def of_role(variables: Mapping[str, VariableForm], *roles: str) -> list[str]:

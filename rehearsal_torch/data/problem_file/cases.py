@@ -1,15 +1,15 @@
 """The cases of a problem file, and the bounds that each case has of its own.
 
-    bounds: {bmi: [current - 3, current]}
+    bounds: {bmi: [current - 3, current], dose: [0, 0.5*weight]}
 
-A limit is a number or a linear function of the action's present value in the case, `current`, which the cases
-(or, without cases, the rows) have in the action's column. The interval is cut to the range that all cases
-share.
+A limit is a number or a linear function of the action's present value in the case, `current`, and of columns
+that the cases (or, without cases, the rows) have; the present value stands in the action's own column. The
+interval is cut to the range that all cases share.
 
 Source: ours; Du et al. (2026), Sec. 2.1, for actions within a box.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,64 +68,95 @@ def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
 
 
 def ranges_of(
-    bounds: Mapping[str, Sequence[str]], box: Box, rows: ReadTable, found: Findings
+    bounds: Mapping[str, Sequence[str]],
+    box: Box,
+    rows: ReadTable,
+    found: Findings,
+    texts: Collection[str] = (),
 ) -> dict[str, list[tuple[float, float]]]:
     """(lower, upper) of each row, for the actions that have bounds of their own.
 
     Args:
         bounds: Action to its two limits, as text.
         box: The range that all cases share.
-        rows: The cases, with a column for each of these actions if a limit has `current`.
+        rows: The cases, with a column for each of these actions if a limit has `current`, and for each other
+            name of a limit.
         found: Collects faults.
+        texts: Actions that have texts.
     """
     made = {}
     for name, limits in bounds.items():
         path = key("bounds", name)
-        if name not in box.names:
+        if name not in box.names and name not in texts:
             found.fault(path, f"is no action; {meant(name, box.names)}")
             continue
-        if name in box.levels:
+        if name not in box.names or name in box.levels:
             found.fault(
                 path, f"{name} is set to some values only, which are the same in all cases: leave it out"
             )
             continue
-        sums = [_read(text, path, found) for text in limits]
+        sums = [_read(text, path, rows, found) for text in limits]
         if None in sums:
             continue
-        if any(each.weights for each in sums if each is not None):
-            if wrong := number_faults(rows.frame, [name]):
-                found.fault(path, f"the present value: {rows.where}: {wrong[0]}")
-                continue
-            current = numbers_of(rows.frame[name]).tolist()
-        else:
-            current = [0.0] * len(rows.frame)
-        made[name] = _intervals(sums, current, box.bounds()[name], path, rows, found)
+        used = dict.fromkeys(each for one in sums if one is not None for each in one.weights)
+        columns = _columns({each: name if each == CURRENT else each for each in used}, path, rows, found)
+        if columns is not None:
+            made[name] = _intervals(sums, columns, box.bounds()[name], path, rows, found)
     return made
 
 
-def _read(text: str, path: str, found: Findings) -> Linear | None:
+def _read(text: str, path: str, rows: ReadTable, found: Findings) -> Linear | None:
     try:
         made = linear(text)
     except InequalityError as error:
         found.fault(path, str(error))
         return None
-    if odd := [name for name in made.weights if name != CURRENT]:
-        found.fault(path, f"{text!r}: expected numbers and `current`, the present value; got {odd[0]!r}")
+    columns = [str(each) for each in rows.frame.columns]
+    if odd := [name for name in made.weights if name != CURRENT and name not in columns]:
+        near = meant(odd[0], [CURRENT, *columns])
+        found.fault(
+            path,
+            f"{text!r}: expected numbers, `current`, the present value, and columns of {rows.where}; got "
+            f"{odd[0]!r}; {near}",
+        )
         return None
     return made
 
 
+def _columns(
+    names: Mapping[str, str], path: str, rows: ReadTable, found: Findings
+) -> dict[str, list[float]] | None:
+    """The numbers of each name of a limit in every row; None with a fault.
+
+    Args:
+        names: Name in the limits to its column.
+        path: The key of the bounds.
+        rows: The cases.
+        found: Collects faults.
+    """
+    for name, column in names.items():
+        if wrong := number_faults(rows.frame, [column]):
+            what = "the present value" if name == CURRENT else "a limit"
+            found.fault(path, f"{what}: {rows.where}: {wrong[0]}")
+            return None
+    return {name: numbers_of(rows.frame[column]).tolist() for name, column in names.items()}
+
+
 def _intervals(
     sums: Sequence[Linear | None],
-    current: Sequence[float],
+    columns: Mapping[str, Sequence[float]],
     shared: tuple[float, float],
     path: str,
     rows: ReadTable,
     found: Findings,
 ) -> list[tuple[float, float]]:
     made = []
-    for place, value in enumerate(current):
-        ends = [each.constant + each.weights.get(CURRENT, 0.0) * value for each in sums if each is not None]
+    for place in range(len(rows.frame)):
+        ends = [
+            each.constant + sum(weight * columns[name][place] for name, weight in each.weights.items())
+            for each in sums
+            if each is not None
+        ]
         lower, upper = max(ends[0], shared[0]), min(ends[1], shared[1])
         if ends[0] > ends[1] or lower > upper:
             line = int(rows.frame.index[place]) + 2

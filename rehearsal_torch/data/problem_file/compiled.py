@@ -13,10 +13,13 @@ Source: Du et al. (2026), Sec. 2.1 and Eq. (2), for what a task consists of.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.columns import labelled
+from rehearsal_torch.data.codings.outcomes import levels_of, unordered_of
 from rehearsal_torch.data.problem_file.actions import (
     costs,
     kind_faults,
@@ -25,24 +28,25 @@ from rehearsal_torch.data.problem_file.actions import (
     setting_faults,
 )
 from rehearsal_torch.data.problem_file.cases import CURRENT, case_rows, identity_faults, ranges_of
+from rehearsal_torch.data.problem_file.costs import cost_faults, cost_parts, untold_worth
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
-from rehearsal_torch.data.problem_file.form import ROLES, DataForm, ProblemForm, VariableForm
+from rehearsal_torch.data.problem_file.form import DataForm, ProblemForm, VariableForm
 from rehearsal_torch.data.problem_file.gaps import Gaps, case_faults, without_gaps
+from rehearsal_torch.data.problem_file.graph_file import built_graph, graph_part
+from rehearsal_torch.data.problem_file.kinds import cases_in_labels, codings_of, only_texts
+from rehearsal_torch.data.problem_file.learnt_graph import is_learnt, learnt_graph, partly_directed
+from rehearsal_torch.data.problem_file.names import graph_faults, role_faults
+from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError
-from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
-from rehearsal_torch.files.schema import meant, read
-from rehearsal_torch.files.yaml_lines import lines_of
-from rehearsal_torch.graphs.formats import ENDINGS, read_graph
+from rehearsal_torch.files.schema import meant
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import graph_of
-from rehearsal_torch.spaces.inequalities import InequalityError, inequalities
+from rehearsal_torch.spaces.inequalities import InequalityError
+from rehearsal_torch.spaces.worded_inequalities import worded_inequalities
 
 _NOT_THERE = re.compile(r"(context|box|region): ('.*'|\".*\") is not in the graph; (.*)\Z", re.DOTALL)
-_BRACES = re.compile(r"->\s*\{|\}\s*<?->")
-_TABS = re.compile(r"^ *\t", re.MULTILINE)
 _PATHS = ("graph", "context", "box", "region", "candidates", "unit")
 
 
@@ -58,12 +62,15 @@ class WrittenProblem:
         identity: The column that names the cases, or the held-out rows; None for their lines.
         ranges: For actions with bounds of their own in each case: (lower, upper) for each case, or, if there
             are no cases, for each row without a missing cell.
+        bounds: Action to its two limits, as the file has them.
         from_present: Actions whose bounds start from their present value, `current`.
         variables: What the file says of each variable.
-        costs: The weights of changes, for actions that have one.
+        costs: The costs of actions as weights of squared changes, for `micns`; empty if one is no number.
         findings: The file's lines, and warnings so far.
         gaps: What became of missing cells.
         method: The method that the file names; None if it names none.
+        codings: Columns of texts, and what they are as numbers; rows and cases have the texts.
+        graphs: The graphs that agree with the rows, where the graph was learnt from them.
     """
 
     source: str
@@ -72,12 +79,31 @@ class WrittenProblem:
     cases: ReadTable | None
     identity: str | None
     ranges: Mapping[str, Sequence[tuple[float, float]]]
+    bounds: Mapping[str, Sequence[str]]
     from_present: tuple[str, ...]
     variables: Mapping[str, VariableForm]
     costs: Mapping[str, float]
     findings: Findings
     gaps: Gaps
     method: str | None = None
+    codings: Mapping[str, Coding] = field(default_factory=dict)
+    graphs: tuple[RehearsalGraph, ...] = ()
+
+    def ranges_for(self, cases: ReadTable) -> dict[str, list[tuple[float, float]]]:
+        """`ranges` of other cases than the file's own.
+
+        Args:
+            cases: The cases, with the columns that the bounds name.
+
+        Raises:
+            ProblemError: if a column is missing or has no numbers, or a case has no value left; all faults
+                are listed.
+        """
+        found = Findings(self.source, self.findings.lines)
+        box = RehearsalTask.of(self.task, self.source).box
+        made = ranges_of(self.bounds, box, cases, found, self.codings)
+        found.settle()
+        return made
 
 
 def written_problem(path: str | Path | None) -> WrittenProblem:
@@ -89,33 +115,17 @@ def written_problem(path: str | Path | None) -> WrittenProblem:
     Raises:
         ProblemError: with all faults of the file, its tables and its graph.
     """
-    if path is None:
-        raise ProblemError("no problem file is given: set path=problem.yaml (see docs/own_table.md)", ())
-    file, text = Path(path), ""
-    try:
-        text = text_of(file)
-        plain = yaml_of(text, str(file))
-    except PlainFileError as error:
-        # Braces and commas have a meaning of their own in YAML's lists in brackets.
-        hint = ': put arrows with braces in quotes, such as "{a b} -> c"' if _BRACES.search(text) else ""
-        hint = ": indent lines with blanks, not with tabs" if _TABS.search(text) else hint
-        raise ProblemError(f"{error}{hint}", ()) from error
-    if plain is None:
-        raise ProblemError(f"{file} is empty: draft a problem file from a table by rehearsal init TABLE", ())
-    if not isinstance(plain, dict):
-        got = type(plain).__name__
-        raise ProblemError(f"{file}: expected the parts {', '.join(ProblemForm.model_fields)}; got {got}", ())
-    found = Findings(str(file), lines_of(text))
+    file = opened(path, tuple(ProblemForm.model_fields))
+    expect(file, "cases")
+    plain, found = file.plain, file.found
     if {"box", "region"} & set(plain):
         raise ProblemError(
-            f"{file} is a task file ({', '.join(REHEARSAL_PARTS)}), not a problem file: decide with it by "
-            f"rehearsal decide TABLE +experiment=own_table dataset.task={file}, or write data, variables, "
+            f"{path} is a task file ({', '.join(REHEARSAL_PARTS)}), not a problem file: decide with it by "
+            f"rehearsal decide TABLE +experiment=own_table dataset.task={path}, or write data, variables, "
             "graph and desired",
             (),
         )
-    form, faults = read(ProblemForm, plain)
-    found.of_reader(faults)
-    return _compiled(form, found, file.parent)
+    return _compiled(parts_of(file, ProblemForm), found, file.folder)
 
 
 def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> WrittenProblem:
@@ -125,34 +135,59 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
         rows = rows_of(form["data"], folder, "data", found)
     for name, about in variables.items():
         setting_faults(name, about, found)
-    written = _graph(form.get("graph"), folder, found)
-    graph = _built(written)
-    gaps = None
+    asked = is_learnt(form.get("graph"))
+    learnt = partly_directed(form.get("graph"), found)
+    loose = asked or (isinstance(form.get("graph"), dict) and "undirected" in form["graph"])
+    written = None if loose else graph_part(form.get("graph"), folder, found)
+    if learnt is not None:
+        written = learnt.graph.to_plain()
+    graph = built_graph(written)
+    gaps, codings, broken = None, dict[str, Coding](), set[str]()
+    labels = rows
     if rows is not None:
-        _column_faults(variables, rows, found)
         there = variables if graph is None else graph.names
-        used = [name for name in variables if name in there and name in rows.frame.columns]
-        rows, gaps = without_gaps(rows, variables, used, form.get("missing", "complete"), found)
-    for part in ("graph", "desired"):
-        if part in form and form[part] in (None, [], {}, ""):
-            expected = ProblemForm.model_fields[part].description
-            found.fault(part, f"nothing is written there yet; expected {expected}")
-    _consistent(variables, graph, form.get("desired"), found)
+        # Free texts are no fault in a column that is not used.
+        sound = {
+            name: each
+            for name, each in variables.items()
+            if name in there or each.role != "other" or not only_texts(rows.frame, name)
+        }
+        codings, broken, notes = codings_of(sound, rows, found)
+        labels = replace(rows, frame=labelled(rows.frame, codings))
+        _column_faults({name: each for name, each in variables.items() if name not in codings}, labels, found)
+        sound = {name: each for name, each in sound.items() if name not in broken}
+        used = [name for name in sound if name in there and name in rows.frame.columns]
+        labels, gaps = without_gaps(labels, sound, used, form.get("missing", "complete"), found, codings)
+        kept = rows.frame.index.isin(labels.frame.index)
+        rows = replace(rows, frame=rows.frame[kept], notes=(*labels.notes, *notes))
+        if asked and not found.faults:
+            learnt = learnt_graph(form["graph"], sound, labels, codings, found)
+    if learnt is not None and rows is not None:
+        graph, written = learnt.graph, learnt.graph.to_plain()
+        rows = replace(rows, notes=(*rows.notes, *learnt.notes))
+    # What is said of levels that have a fault is read when these are right.
+    desired = None if broken & {*of_role(variables, "outcome")} else form.get("desired")
+    _consistent(variables, graph, desired, codings, found)
     box: dict[str, Any] = {}
     for name in of_role(variables, "action"):
-        if rows is not None and name in rows.frame.columns:
-            box[name] = settable(name, variables[name], rows.frame[name], found)
+        if labels is not None and name in labels.frame.columns and name not in broken:
+            box[name] = settable(name, variables[name], labels.frame[name], found, codings.get(name))
     task = {
         "graph": written,
         "context": of_role(variables, "context"),
         "box": {name: each for name, each in box.items() if each is not None},
-        "region": form.get("desired"),
+        "region": desired,
         **({} if form.get("candidates") is None else {"candidates": form["candidates"]}),
         **({} if form.get("unit") is None else {"unit": form["unit"]}),
     }
+    if codings:
+        task["codings"] = {name: each.to_plain() for name, each in codings.items()}
     unit = form.get("unit")
     if unit is not None and rows is not None and unit not in rows.frame.columns:
         found.fault("unit", f"no column {unit!r}; {meant(unit, map(str, rows.frame.columns))}")
+    priced = cost_parts(form, variables, found, codings, box)
+    untold_worth(form, priced, found)
+    task |= priced
     made = _task(task, found, complete=len(box) == len(of_role(variables, "action")))
     cases = case_rows(form.get("cases"), folder, found)
     identity = form.get("identity")
@@ -160,14 +195,19 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     if identity is not None and named is not None:
         identity_faults(identity, named, found)
     if cases is not None:
-        case_faults(cases, of_role(variables, "context"), found)
+        listed = isinstance(form.get("cases"), list)
+        uncoded = [name for name in variables if name not in codings and name not in broken] if listed else []
+        frame, context = cases_in_labels(cases, codings, of_role(variables, "context"), found, uncoded)
+        case_faults(replace(cases, frame=frame), context, found)
     ranges: dict[str, list[tuple[float, float]]] = {}
     bounded = cases
     if form.get("cases") is None and rows is not None and gaps is not None:
         complete = rows.frame[gaps.cells.complete] if gaps.imputations else rows.frame
         bounded = replace(rows, frame=complete)
+    if bounded is not None:
+        cost_faults(form, bounded, found)
     if made is not None and bounded is not None:
-        ranges = ranges_of(form.get("bounds", {}), made.box, bounded, found)
+        ranges = ranges_of(form.get("bounds", {}), made.box, bounded, found, _coded(made, variables))
     relative = tuple(name for name in ranges if any(CURRENT in text for text in form["bounds"][name]))
     found.settle()
     if made is None or rows is None or gaps is None:
@@ -179,13 +219,20 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
         cases,
         identity,
         ranges,
+        form.get("bounds", {}),
         relative,
         variables,
         costs(variables),
         found,
         gaps,
         form.get("method"),
+        made.coded,
+        () if learnt is None else learnt.members,
     )
+
+
+def _coded(task: RehearsalTask, variables: Mapping[str, VariableForm]) -> set[str]:
+    return {name for name in of_role(variables, "action") if name in task.coded}
 
 
 def _column_faults(variables: Mapping[str, VariableForm], rows: ReadTable, found: Findings) -> None:
@@ -198,48 +245,20 @@ def _column_faults(variables: Mapping[str, VariableForm], rows: ReadTable, found
             kind_faults(name, variables[name], rows.frame[name], found)
 
 
-def _graph(written: Any, folder: Path, found: Findings) -> Any:
-    """The graph as a task holds it; that of a file as plain data."""
-    if not isinstance(written, str) or "\n" in written.strip() or Path(written.strip()).suffix not in ENDINGS:
-        return written
-    try:
-        return read_graph(folder / written.strip()).to_plain()
-    except (OSError, ValueError) as error:
-        found.fault("graph", str(error))
-        return None
-
-
-def _built(written: Any) -> RehearsalGraph | None:
-    """The graph, if it is one; its faults are told by the reader of tasks."""
-    if written is None:
-        return None
-    try:
-        return graph_of({"graph": written})
-    except ValueError:
-        return None
-
-
 def _consistent(
-    variables: Mapping[str, VariableForm], graph: RehearsalGraph | None, desired: Any, found: Findings
+    variables: Mapping[str, VariableForm],
+    graph: RehearsalGraph | None,
+    desired: Any,
+    codings: Mapping[str, Coding],
+    found: Findings,
 ) -> None:
     """Faults of names that one part has and another has not."""
     if not variables:
         return
-    for role in ("action", "outcome"):
-        if not of_role(variables, role):
-            found.fault("variables", f"expected at least one of the role {role}; there is none")
+    role_faults(variables, ("action", "outcome"), found)
     if graph is not None:
-        for name in graph.names:
-            if name not in variables:
-                found.fault("graph", f"{name!r} is not under variables; {meant(name, variables)}")
-        for name in of_role(variables, *ROLES[:3]):
-            if name not in graph.names:
-                near = meant(name, [each for each in graph.names if each not in variables] or graph.names)
-                found.fault(key("variables", name), f"is in no edge of the graph; {near}")
-        for name in of_role(variables, "other"):
-            if name not in graph.names:
-                found.warn(key("variables", name), "is in no edge of the graph, and so is not used")
-    names = _names_in(desired)
+        graph_faults(variables, graph, found)
+    names = _names_in(desired, codings)
     if names is None:
         return
     for name in names:
@@ -259,13 +278,15 @@ def _consistent(
             )
 
 
-def _names_in(desired: Any) -> list[str] | None:
+def _names_in(desired: Any, codings: Mapping[str, Coding]) -> list[str] | None:
     """The variables of the desired region, as far as it can be read."""
     if isinstance(desired, dict):
         return [str(name) for name in desired.get("names", desired)]
     try:
-        return list(inequalities(desired).names) if desired else None
-    except (InequalityError, TypeError):
+        found = worded_inequalities(desired, levels_of(codings), unordered_of(codings)) if desired else None
+        return None if found is None else list(found.names)
+    except (InequalityError, TypeError, AttributeError):
+        # What is no text is told by the reader of tasks.
         return None
 
 
@@ -297,6 +318,9 @@ def _told(fault: str, found: Findings, complete: bool) -> tuple[str, str] | None
         return key("variables") + path.removeprefix("box"), words
     if root == "region":
         return "desired" + path.removeprefix("region"), words
+    if root == "codings":
+        # Of variables that are in no edge of the graph, which was told.
+        return None
     if root in _PATHS:
         return path, words
     return ("graph", fault) if complete and not found.faults else ("variables", fault)

@@ -8,8 +8,10 @@
     graph: ["age -> bmi", "{age bmi} -> progression"]
     desired: progression <= 140
     cases: cases.csv                  # optional
-    missing: complete                 # or refuse, or {impute: 20}
+    missing: complete                 # or refuse, or {impute: 20, by: statsmodels}
     bounds: {bmi: [current - 3, current]}
+    costs: {bmi: cost_of_bmi}         # optional, as is the cost of an action under variables
+    worth: 1000
 
 The schema looks after the parts of a problem file itself; graph, desired region and candidate sets are read
 by the reader of tasks (`data.task_file`). Messages never show what `data` holds: a connection string may have
@@ -19,11 +21,14 @@ Source: ours.
 """
 
 from collections.abc import Callable
+from datetime import date
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from rehearsal_torch.data.costs.written import COST, WORTH, Worth, Written
+from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.missing.imputation import MOST as MOST_IMPUTATIONS
 from rehearsal_torch.files.schema import (
     Bounds,
@@ -44,12 +49,17 @@ DATA = (
 )
 MISSING = ("complete", "refuse")
 MISSING_AS = f"complete, refuse, or {{impute: m}} with 2 to {MOST_IMPUTATIONS} imputations"
+# The keys of imputations: m, and what draws the cells.
+IMPUTE = ("impute", "by")
 MOST = 100_000
+_NUMBER: TypeAdapter[float] = TypeAdapter(Number)
 # The forms of `cases`. A fault of a form that was not meant would show what is there.
 SOURCE, LISTED, NOTHING = form("file", "sheet", "separator", "decimal", "sql", "query"), form(), form("none")
 
 
-def _one_of(choices: tuple[str, ...]) -> Callable[[Any], Any]:
+def one_of(choices: tuple[str, ...]) -> Callable[[Any], Any]:
+    """A validator that accepts some words alone."""
+
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value not in choices:
             raise fault(
@@ -60,10 +70,22 @@ def _one_of(choices: tuple[str, ...]) -> Callable[[Any], Any]:
     return check
 
 
-def _positive(value: float) -> float:
+def positive(value: float) -> float:
+    """Refuses numbers that are not above 0."""
     if not value > 0:
         raise fault("a number above 0", value)
     return value
+
+
+def _level(value: Any) -> Any:
+    """A text, a truth value, as YAML reads yes and no, or a number."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip():
+        return value.strip()
+    if not isinstance(value, int | float):
+        raise fault("a text or a number", value, "put a date in quotes" if isinstance(value, date) else "")
+    return _NUMBER.validate_python(value)
 
 
 def _untold(words: str) -> PydanticCustomError:
@@ -119,8 +141,8 @@ def _limit(value: Any) -> bool:
 
 
 def _case(plain: Any) -> Any:
-    if not isinstance(plain, dict) or not all(_limit(each) for each in plain.values()):
-        raise fault("a case, {variable: number}", plain)
+    if not isinstance(plain, dict) or not all(isinstance(each, str | int | float) for each in plain.values()):
+        raise fault("a case, {variable: number} or {variable: text}", plain)
     return plain
 
 
@@ -129,10 +151,18 @@ def _missing(plain: Any) -> Any:
         if plain in MISSING:
             return plain
         raise fault(MISSING_AS, plain, meant(plain, MISSING))
-    count = plain.get("impute") if isinstance(plain, dict) and set(plain) == {"impute"} else None
+    if not isinstance(plain, dict) or "impute" not in plain:
+        raise fault(MISSING_AS, plain)
+    if odd := [str(each) for each in plain if each not in IMPUTE]:
+        raise _untold(f"unknown key {odd[0]!r}, {meant(odd[0], IMPUTE)}")
+    count = plain["impute"]
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_IMPUTATIONS:
         raise fault(MISSING_AS, plain)
-    return count
+    by = plain.get("by", IMPUTERS[0])
+    if not isinstance(by, str) or by not in IMPUTERS:
+        near = meant(by, IMPUTERS) if isinstance(by, str) else ""
+        raise fault(f"{{impute: m, by: {' or '.join(IMPUTERS)}}}", by, near)
+    return Imputing(count, by)
 
 
 def _cases(plain: Any) -> Any:
@@ -147,6 +177,13 @@ def _which(plain: Any) -> str:
     return NOTHING if plain is None else LISTED if isinstance(plain, list) else SOURCE
 
 
+Level = Annotated[
+    float | bool | str,
+    BeforeValidator(_level, json_schema_input_type=float | bool | str),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
+]
+
+
 class DataForm(Schema):
     """Where rows come from."""
 
@@ -159,7 +196,7 @@ class DataForm(Schema):
         default=None, description="the decimal sign of a text file; detected by default"
     )
     sql: Annotated[str, BeforeValidator(_hidden_text)] | None = Field(
-        default=None, repr=False, description="sqlite:///FILE, a data base to be read"
+        default=None, repr=False, description="sqlite:///FILE or the address of a data base to be read"
     )
     query: Annotated[str, BeforeValidator(_hidden_text)] | None = Field(
         default=None, repr=False, description="one select statement"
@@ -169,23 +206,30 @@ class DataForm(Schema):
 class VariableForm(Schema):
     """A variable: a column of the data."""
 
-    role: Annotated[str, BeforeValidator(_one_of(ROLES)), WithJsonSchema({"enum": list(ROLES)})] = Field(
+    role: Annotated[str, BeforeValidator(one_of(ROLES)), WithJsonSchema({"enum": list(ROLES)})] = Field(
         description="context (observed before deciding), action (may be set), outcome, or other"
     )
-    kind: Annotated[str, BeforeValidator(_one_of(KINDS)), WithJsonSchema({"enum": list(KINDS)})] = Field(
-        default="continuous", description="what its numbers are"
+    kind: Annotated[str, BeforeValidator(one_of(KINDS)), WithJsonSchema({"enum": list(KINDS)})] = Field(
+        default="continuous", description="what its numbers, or texts, are"
     )
     unit: str | None = Field(default=None, description="its unit, for the reader")
     range: Bounds | None = Field(default=None, description="of an action: [lower, upper]")
-    levels: Annotated[list[Number], list_of("a list of numbers")] | None = Field(
-        default=None, description="of an action: the only values that it may be set to"
+    levels: Annotated[list[Level], list_of("a list of values")] | None = Field(
+        default=None,
+        description="of texts: all of them, in the order of their codes 0, 1, ...; of numbers of an action: "
+        "the only ones that it may be set to",
     )
-    step: Annotated[Number, AfterValidator(_positive)] | None = Field(
+    offered: Annotated[list[Level], list_of("a list of texts")] | None = Field(
+        default=None,
+        description="of an action with texts or classes: those that it may be set to; all by default",
+    )
+    reference: Level | None = Field(
+        default=None, description="of classes: the one without an indicator; the most frequent by default"
+    )
+    step: Annotated[Number, AfterValidator(positive)] | None = Field(
         default=None, description="of an action: the distance of its values, from the lower end of range"
     )
-    cost: Annotated[Number, AfterValidator(_positive)] | None = Field(
-        default=None, description="of an action: the weight of its change, for decision=micns"
-    )
+    cost: Written | None = Field(default=None, description=f"of an action: {COST}")
 
 
 Source = Annotated[DataForm, BeforeValidator(_source, json_schema_input_type=str | DataForm)]
@@ -207,8 +251,8 @@ class ProblemForm(Schema):
         mapping("{variable: {role: ...}}"),
     ] = Field(description="{variable: {role: context, action, outcome or other, ...}}")
     graph: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
-        description="edges such as [cause -> effect, ...], an order, or a file (.dagitty, .dot, .gml, "
-        ".graphml, .csv, .yaml)"
+        description="edges such as [cause -> effect, ...], an order, a file (.dagitty, .dot, .gml, "
+        ".graphml, .csv, .yaml), or learn"
     )
     desired: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
         description="inequalities of the outcomes, such as 0.6 <= repayment, joined by and, or a list of them"
@@ -218,7 +262,9 @@ class ProblemForm(Schema):
         | Annotated[list[Annotated[dict[Name, Any], BeforeValidator(_case)]], Tag(LISTED)]
         | Annotated[None, Tag(NOTHING)],
         Discriminator(_which),
-        BeforeValidator(_cases, json_schema_input_type=str | DataForm | list[dict[str, float | str]] | None),
+        BeforeValidator(
+            _cases, json_schema_input_type=str | DataForm | list[dict[str, float | str | bool]] | None
+        ),
     ] = Field(
         default=None, description="the cases to decide for: a file, or a list; held-out rows by default"
     )
@@ -230,8 +276,14 @@ class ProblemForm(Schema):
         Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])],
     ] = Field(
         default_factory=dict,
-        description="of each case, for an action: [lower, upper], with its present value as `current`",
+        description="of each case, for an action: [lower, upper], with its present value as `current` and "
+        "other columns of the cases by their names",
     )
+    costs: dict[Name, Name] = Field(
+        default_factory=dict,
+        description="of each case, for an action: the column of the cases with its cost per unit",
+    )
+    worth: Worth | None = Field(default=None, description=WORTH)
     candidates: Annotated[
         Any, WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "string"}}})
     ] = Field(default=None, description="sets of actions that may be set jointly; each alone by default")
@@ -240,7 +292,7 @@ class ProblemForm(Schema):
         default=None, description="the method that decides: auto, or a name that decision= takes"
     )
     missing: Annotated[
-        str | int,
+        str | Imputing,
         BeforeValidator(_missing),
         WithJsonSchema(
             {
@@ -249,7 +301,8 @@ class ProblemForm(Schema):
                     {
                         "type": "object",
                         "properties": {
-                            "impute": {"type": "integer", "minimum": 2, "maximum": MOST_IMPUTATIONS}
+                            "impute": {"type": "integer", "minimum": 2, "maximum": MOST_IMPUTATIONS},
+                            "by": {"enum": list(IMPUTERS), "default": IMPUTERS[0]},
                         },
                         "required": ["impute"],
                         "additionalProperties": False,
@@ -257,14 +310,7 @@ class ProblemForm(Schema):
                 ]
             }
         ),
-    ] = Field(default="complete", description=f"rows with missing cells: {MISSING_AS}")
-
-
-def problem_schema() -> dict[str, Any]:
-    """The JSON schema of problem files, for editors."""
-    made = ProblemForm.model_json_schema()
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **made,
-        "title": "Problem of rehearsal",
-    }
+    ] = Field(
+        default="complete",
+        description=f"rows with missing cells: {MISSING_AS}, by {' or '.join(IMPUTERS)}",
+    )

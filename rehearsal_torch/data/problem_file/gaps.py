@@ -2,7 +2,8 @@
 
     complete        rows with a missing cell in a used column are left out, and counted; the default
     refuse          a missing cell is a fault
-    {impute: m}     missing cells are imputed m times (`data.missing.imputation`), here only counted
+    {impute: m}     missing cells are imputed m times, by our own imputation (`data.missing.imputation`) or
+                    another, {impute: m, by: statsmodels} (`data.missing.chained`); here they are only counted
 
 A column is used if its variable is in the graph. Cases to decide for need every variable of the context.
 
@@ -11,14 +12,27 @@ Source: `data.missing.cells` (what is counted and tested).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+import numpy as np
 import pandas as pd
 
+from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.missing.cells import MissingCells, doubts, left_out, missing_cells
+from rehearsal_torch.data.missing.chained import installed, lacking, loosened
+from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
-from rehearsal_torch.data.reading import ReadTable, number_faults
+from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS
+
+_DRAWN = dict(
+    zip(
+        IMPUTERS,
+        ("from the joint distribution of all used columns", "by statsmodels' chained equations"),
+        strict=True,
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -27,25 +41,31 @@ class Gaps:
 
     Attributes:
         cells: Those of the used columns, of all rows.
-        rule: complete, refuse, or m, the number of imputations.
-        doubts: Why complete rows may mislead, one sentence each; empty for other rules.
+        rule: complete, refuse, or how missing cells are imputed.
+        doubts: Why complete rows, or chained equations, may mislead, one sentence each.
     """
 
     cells: MissingCells
-    rule: str | int
+    rule: str | Imputing
     doubts: tuple[str, ...] = ()
+
+    @property
+    def imputing(self) -> Imputing | None:
+        """How missing cells are imputed; None where nothing is."""
+        return self.rule if isinstance(self.rule, Imputing) and self.cells.incomplete else None
 
     @property
     def imputations(self) -> int:
         """m; 0 where nothing is imputed."""
-        return self.rule if isinstance(self.rule, int) and self.cells.incomplete else 0
+        return 0 if self.imputing is None else self.imputing.count
 
     def card(self) -> dict[str, str]:
         """The entries of a data card; empty without missing cells."""
         if not self.cells.incomplete:
             return {}
         cautions = {f"caution: missing cells {place}": each for place, each in enumerate(self.doubts, 1)}
-        done = f"imputed {self.imputations} times" if self.imputations else "left out"
+        how = self.imputing
+        done = "left out" if how is None else f"imputed {how.count} times (by: {_called(how)})"
         found = (
             f"{self.cells.incomplete} of {self.cells.rows} rows, {done}; by column: {self.cells.by_column()}"
         )
@@ -56,23 +76,27 @@ def without_gaps(
     rows: ReadTable,
     variables: Mapping[str, VariableForm],
     used: Sequence[str],
-    rule: str | int,
+    rule: str | Imputing,
     found: Findings,
+    codings: Mapping[str, Coding] = MappingProxyType({}),
 ) -> tuple[ReadTable, Gaps]:
     """The rows that are used, with faults of their columns, and what became of missing cells.
 
     Args:
-        rows: The rows.
+        rows: The rows, with the index of the level in place of texts.
         variables: What the file says of each variable.
         used: The columns that are used.
-        rule: complete, refuse, or the number of imputations.
+        rule: complete, refuse, or how missing cells are imputed.
         found: Collects faults and warnings.
+        codings: What texts are as numbers.
     """
     cells = missing_cells(rows.frame, used)
     there = [name for name in variables if name in rows.frame.columns]
     if rule == "refuse":
         _told(rows.frame, there, rows.where, variables, found, MIN_ROWS)
         return rows, Gaps(cells, rule)
+    if isinstance(rule, Imputing) and rule.by != IMPUTERS[0] and (words := lacking()):
+        found.fault("missing", words)
     told = len(found.faults)
     _told(rows.frame, (), rows.where, variables, found, MIN_ROWS)
     # Each column by its own cells: what is no number is a fault, whether or not its row is complete.
@@ -86,10 +110,24 @@ def without_gaps(
                 f"column {name!r} of {rows.where}: {cells.columns[name]} of {cells.rows} cells are missing; "
                 f"expected at least {MIN_ROWS} values: take the variable out",
             )
+    classes = {name for name, each in codings.items() if each.reference is not None}
+    for name in sorted(classes & set(cells.columns)) if isinstance(rule, Imputing) else ():
+        found.fault(
+            "missing",
+            f"{name} has {cells.columns[name]} missing cells, and is one of {len(codings[name].levels)} "
+            "classes, which are not drawn since they have no order: write missing: complete, or fill the "
+            "cells, for instance by a class of their own",
+        )
     if rule != "complete" or not cells.incomplete:
-        gaps = Gaps(cells, rule)
+        chained = isinstance(rule, Imputing) and rule.by != IMPUTERS[0] and not found.faults
+        close = (
+            loosened(used, np.stack([numbers_of(rows.frame[name]) for name in used], -1)) if chained else []
+        )
+        for sentence in close:
+            found.warn("missing", sentence)
+        gaps = Gaps(cells, rule, tuple(close))
         return replace(rows, notes=(*rows.notes, _sentence(gaps))) if gaps.imputations else rows, gaps
-    unsure = [] if found.faults else doubts(cells, rows.frame, used)
+    unsure = [] if found.faults else doubts(cells, rows.frame, [name for name in used if name not in classes])
     for sentence in unsure:
         found.warn("missing", sentence)
     gaps = Gaps(cells, rule, tuple(unsure))
@@ -132,13 +170,18 @@ def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> No
 
 def _sentence(gaps: Gaps) -> str:
     """What became of missing cells, without a full stop."""
-    if not gaps.imputations:
+    if gaps.imputing is None:
         return left_out(gaps.cells)
     return (
         f"{gaps.cells.incomplete} of {gaps.cells.rows} rows have a missing cell; missing cells are imputed "
-        f"{gaps.imputations} times, from the joint distribution of all used columns (missing cells by "
-        f"column: {gaps.cells.by_column()})"
+        f"{gaps.imputations} times, {_DRAWN[gaps.imputing.by]} (missing cells by column: "
+        f"{gaps.cells.by_column()})"
     )
+
+
+def _called(how: Imputing) -> str:
+    """What draws the cells, with the version of a library, on which draws may depend."""
+    return how.by if how.by == IMPUTERS[0] else f"{how.by} {installed()}"
 
 
 def _told(
@@ -155,5 +198,5 @@ def _told(
         if column is None:
             found.fault("data", f"{where}: {each}")
         else:
-            words = each.removeprefix(f"{column}: ")
+            words = each.removeprefix(f"{column}: ").replace(": write 0 and 1", ": write kind: binary")
             found.fault(key("variables", column), f"column {column!r} of {where}: {words}")

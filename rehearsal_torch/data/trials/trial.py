@@ -25,6 +25,8 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
+from rehearsal_torch.files.schema import LARGEST
+
 State = Literal["pending", "completed", "failed", "abandoned"]
 STATES: tuple[State, ...] = ("pending", "completed", "failed", "abandoned")
 
@@ -143,6 +145,10 @@ def named_numbers(
         number = finite(given[name])
         if number is None:
             faults.append(f"{name}: expected a finite number; got {_shown(given[name])}")
+        elif abs(number) > LARGEST:
+            faults.append(
+                f"{name}: expected a number of at most {LARGEST:g} in size; got {number:g}: use another unit"
+            )
         else:
             found[name] = number
     if not others:

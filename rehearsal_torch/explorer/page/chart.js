@@ -4,36 +4,39 @@
 const NAME = "http://www.w3.org/2000/svg";
 
 export function number(value) {
+  if (value === null || value === undefined) return "";
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1e6 || size < 1e-4) return value.toExponential(2);
   return String(Number(value.toPrecision(size >= 1000 ? 6 : 4)));
 }
 
-function element(name, attributes, text) {
+export function element(name, attributes, text) {
   const made = document.createElementNS(NAME, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   if (text !== undefined) made.textContent = text;
   return made;
 }
 
-function canvas(place, height, label) {
+export function canvas(place, height, label) {
   const width = Math.max(260, place.clientWidth);
   const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
   place.replaceChildren(svg);
   return { svg, width, add: (name, attributes, text) => svg.append(element(name, attributes, text)) };
 }
 
-const spread = (from, to, low, high) => (value) => low + ((value - from) / (to - from || 1)) * (high - low);
+export const spread = (from, to, low, high) => (value) => low + ((value - from) / (to - from || 1)) * (high - low);
 
 // Left, centre or right, so that a text stays within the drawing.
-function anchor(x, width, half) {
+export function anchor(x, width, half) {
   if (x < half) return "start";
   return x > width - half ? "end" : "middle";
 }
 
-export function interval(place, estimate, baseline) {
-  const label = `claim ${estimate.point.toFixed(3)}, interval ${estimate.lower.toFixed(3)} to ${estimate.upper.toFixed(3)}`;
+// The claim with its interval; no action is a dashed line, leaving the present values a diamond.
+export function interval(place, estimate, baseline, unchanged) {
+  const left = unchanged ? `; present values kept: ${unchanged.point.toFixed(3)}` : "";
+  const label = `claim ${estimate.point.toFixed(3)}, interval ${estimate.lower.toFixed(3)} to ${estimate.upper.toFixed(3)}${left}`;
   const { width, add } = canvas(place, 64, label);
   const x = spread(0, 1, 10, width - 10);
   for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
@@ -43,7 +46,10 @@ export function interval(place, estimate, baseline) {
   add("line", { class: "bar", x1: x(estimate.lower), x2: x(estimate.upper), y1: 22, y2: 22 });
   if (baseline) add("line", { class: "none", x1: x(baseline.point), x2: x(baseline.point), y1: 4, y2: 40 });
   add("circle", { class: "dot", cx: x(estimate.point), cy: 22, r: 7 });
+  if (unchanged) add("polygon", { class: "now", points: diamond(x(unchanged.point), 22, 10) });
 }
+
+const diamond = (x, y, size) => `${x},${y - size} ${x + size},${y} ${x},${y + size} ${x - size},${y}`;
 
 // The stretches of a curve that have numbers, as lists of places.
 function stretches(values) {
@@ -56,7 +62,7 @@ function stretches(values) {
   return found;
 }
 
-export function curve(place, one, baseline, here) {
+export function curve(place, one, baseline, here, present) {
   const { width, add } = canvas(place, 300, `probability over ${one.name}; the numbers are those of the answer above`);
   const left = 44, right = width - 12, top = 12, bottom = 212, floor = 256;
   const low = one.at[0], high = one.at[one.at.length - 1];
@@ -93,13 +99,15 @@ export function curve(place, one, baseline, here) {
     add("line", { class: "here", x1: x(here), x2: x(here), y1: top, y2: floor });
   }
   bars(add, one.bins, x, bottom + 4, floor);
+  if (present !== undefined && present >= Math.min(low, high) && present <= Math.max(low, high)) {
+    add("polygon", { class: "now", points: diamond(x(present), floor, 7) });
+  }
   add("line", { class: "axis", x1: left, x2: right, y1: floor, y2: floor });
   const count = width < 480 ? 2 : 4;
-  for (let step = 0; step <= count; step += 1) {
-    const value = low + ((high - low) * step) / count;
-    if (step && low === high) break;
+  const even = Array.from({ length: low === high ? 1 : count + 1 }, (_, step) => low + ((high - low) * step) / count);
+  for (const value of one.texts ? one.at : even) {
     add("line", { class: "axis", x1: x(value), x2: x(value), y1: floor, y2: floor + 5 });
-    add("text", { x: x(value), y: floor + 20, "text-anchor": anchor(x(value), width, 40) }, number(value));
+    add("text", { x: x(value), y: floor + 20, "text-anchor": anchor(x(value), width, 40) }, one.texts?.[value] ?? number(value));
   }
   add("text", { class: "strong", x: (left + right) / 2, y: floor + 40, "text-anchor": "middle" }, one.name);
 }
@@ -154,8 +162,8 @@ export function key(entries) {
   for (const [kind, meaning] of entries) {
     const item = document.createElement("li");
     const svg = element("svg", { width: 26, height: 14, viewBox: "0 0 26 14", "aria-hidden": "true" });
-    const filled = ["band", "gone", "region", "after"].includes(kind);
-    svg.append(filled ? element("rect", { class: kind, x: 1, y: 1, width: 24, height: 12 })
+    const filled = ["band", "gone", "region", "after", "altered"].includes(kind);
+    svg.append(kind === "trial" ? element("circle", { class: kind, cx: 13, cy: 7, r: 4 }) : kind === "now" ? element("polygon", { class: kind, points: diamond(13, 7, 6) }) : filled ? element("rect", { class: kind, x: 1, y: 1, width: 24, height: 12 })
       : element("line", { class: kind, x1: 1, x2: 25, y1: 7, y2: 7 }));
     item.append(svg, meaning);
     list.append(item);

@@ -1,64 +1,13 @@
 // The page: what is asked, and what comes back. Nothing is computed here; every number is the server's.
 
 import { curve, interval, key, number, outcomes } from "/page/chart.js";
+import { asked, at, begun, bullets, capital, head, latest, made, paragraphs } from "/page/page.js";
 
-const at = (id) => document.getElementById(id);
 const OWN = "own";
 let run = null;
 // What the controls hold: the case, its context, the set of variables, and a value for every action.
 const state = { case: OWN, given: {}, set: 0, values: {} };
 let charts = null;
-
-function made(name, attributes = {}, ...children) {
-  const found = document.createElement(name);
-  for (const [key_, value] of Object.entries(attributes)) {
-    if (key_ === "class") found.className = value;
-    else if (key_ === "hidden") found.hidden = value;
-    else found.setAttribute(key_, value);
-  }
-  found.append(...children);
-  return found;
-}
-
-const paragraphs = (texts) => texts.map((text) => made("p", {}, text));
-const bullets = (texts) => texts.map((text) => made("li", {}, text));
-
-async function asked(path, question) {
-  let response;
-  try {
-    response = question === undefined ? await fetch(path) : await fetch(path, {
-      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(question),
-    });
-  } catch {
-    throw new Error("no answer: the command that serves this page has ended. Start it again, then load this page again.");
-  }
-  const content = await response.json().catch(() => ({ message: `the server answered with status ${response.status}` }));
-  if (!response.ok) throw new Error(content.message);
-  return content;
-}
-
-// One question at a time; of those that come meanwhile, the last one is asked. An answer to a question that is
-// no longer the one that is set is dropped.
-function latest(path, question, show, fail) {
-  let busy = false, again = false;
-  return async function ask() {
-    if (busy) { again = true; return; }
-    busy = true;
-    do {
-      again = false;
-      const now = question();
-      if (now === null) break;
-      const current = () => !again && JSON.stringify(question()) === JSON.stringify(now);
-      try {
-        const found = await asked(path, now);
-        if (current()) show(found);
-      } catch (error) {
-        if (current()) fail(error.message);
-      }
-    } while (again);
-    busy = false;
-  };
-}
 
 // ---- The case
 
@@ -101,14 +50,26 @@ function choose(which) {
   changed();
 }
 
+// A variable of texts is chosen by its texts; what is sent are the numbers of its columns.
+function choice(one, id) {
+  const list = made("select", { id, "data-name": one.name, "aria-describedby": `${id}-hint` },
+    ...one.levels.map((level, place) => made("option", { value: String(place) }, level.text)));
+  const now = one.levels.findIndex((level) => Object.entries(level.values).every(([name, value]) => state.given[name] === value));
+  list.value = String(Math.max(now, 0));
+  Object.assign(state.given, one.levels[Math.max(now, 0)].values);
+  return list;
+}
+
 function showContext() {
   const hint = (one) => (one.range ? `observations: ${number(one.range[0])} to ${number(one.range[1])}` : "");
   at("context").replaceChildren(...run.context.map((one, place) => {
     const id = `given-${place}`;
-    const input = made("input", { type: "number", step: "any", id, "data-name": one.name, "aria-describedby": `${id}-hint` });
-    input.value = one.name in state.given ? String(state.given[one.name]) : "";
+    const input = one.levels ? choice(one, id)
+      : made("input", { type: "number", step: "any", id, "data-name": one.name, "aria-describedby": `${id}-hint` });
+    if (!one.levels) input.value = one.name in state.given ? String(state.given[one.name]) : "";
     input.addEventListener("input", () => {
-      state.given[one.name] = input.valueAsNumber;
+      if (one.levels) Object.assign(state.given, one.levels[Number(input.value)].values);
+      else state.given[one.name] = input.valueAsNumber;
       if (state.case !== OWN) {
         // A case that is changed is another case: its own bounds do not apply to it.
         state.case = OWN;
@@ -126,16 +87,26 @@ function showContext() {
 
 // ---- The action
 
+// The present value of an action, where the case states one.
+const present = (name) => (state.case === OWN ? undefined : run.cases[state.case].present[name]);
+
+// A value of an action: the text of a level, where it has texts.
+const valued = (name, value) => run.actions[name].texts?.[value] ?? number(value);
+
+function nowAt(name) {
+  return present(name) === undefined ? "" : `; now ${valued(name, present(name))}`;
+}
+
 function showSettings() {
   at("settings").replaceChildren(...names().map((name, place) => {
     const id = `set-${place}`, levels = offered(name), [low, high] = bounds(name);
     const slider = made("input", { type: "range", id, "data-name": name, "aria-describedby": `${id}-hint` });
     let other;
-    const hint = levels.length ? `one of ${levels.length} values` : `from ${number(low)} to ${number(high)}`;
+    const hint = (levels.length ? `one of ${levels.length} values` : `from ${number(low)} to ${number(high)}`) + nowAt(name);
     if (levels.length) {
       [slider.min, slider.max, slider.step] = [0, levels.length - 1, 1];
       other = made("output", { for: id });
-      const tell = () => { other.textContent = number(state.values[name]); slider.setAttribute("aria-valuetext", other.textContent); };
+      const tell = () => { other.textContent = valued(name, state.values[name]); slider.setAttribute("aria-valuetext", other.textContent); };
       slider.value = levels.indexOf(state.values[name]);
       slider.addEventListener("input", () => { state.values[name] = levels[slider.valueAsNumber]; tell(); changed(); });
       tell();
@@ -191,7 +162,8 @@ function faults() {
 function question() {
   if (faults().length) return null;
   const set = Object.fromEntries(names().map((name) => [name, state.values[name]]));
-  const given = Object.fromEntries(run.context.map((one) => [one.name, state.given[one.name]]));
+  const given = Object.fromEntries(run.context.flatMap((one) => (one.levels ? Object.keys(one.levels[0].values) : [one.name]))
+    .map((name) => [name, state.given[name]]));
   return { case: state.case === OWN ? null : state.case, given, set };
 }
 
@@ -213,8 +185,9 @@ function showAnswer(found) {
   at("between").textContent = one ? `${(100 * one.level).toPrecision(2)}% interval ${one.lower.toFixed(3)} to ${one.upper.toFixed(3)}` : "";
   at("point").parentElement.hidden = !one;
   if (one) {
-    interval(at("interval"), one, found.baseline);
-    at("interval").append(key([["bar", "interval"], ...(found.baseline ? [["none", `no action, ${found.baseline.point.toFixed(3)}`]] : [])]));
+    interval(at("interval"), one, found.baseline, found.unchanged);
+    at("interval").append(key([["bar", "interval"], ...(found.baseline ? [["none", `no action, ${found.baseline.point.toFixed(3)}`]] : []),
+      ...(found.unchanged ? [["now", `present values kept, ${found.unchanged.point.toFixed(3)}`]] : [])]));
   } else {
     at("interval").replaceChildren();
   }
@@ -225,16 +198,16 @@ function showAnswer(found) {
     : `The 5th nearest observation is ${found.near} standard deviations away.`;
 }
 
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
 function showCharts() {
   at("curves").classList.remove("waiting");
   at("outcomes").classList.remove("waiting");
   const panels = charts ? charts.curves.map((one) => {
     const panel = made("div", { class: "panel" }), drawing = made("div");
+    const now = charts.present[one.name];
     panel.append(drawing, key([["line", "claim"], ["band", "interval"], ["none", "no action"], ["here", "as set above"],
-      ["gone", "outside the data"]].filter(([kind]) => kind !== "none" || charts.baseline)));
-    return [panel, () => curve(drawing, one, charts.baseline, state.values[one.name])];
+      ...(now === undefined ? [] : [["now", `present value, ${valued(one.name, now)}`]]), ["gone", "outside the data"]]
+      .filter(([kind]) => kind !== "none" || charts.baseline)));
+    return [panel, () => curve(drawing, one, charts.baseline, state.values[one.name], now)];
   }) : [];
   at("curves").replaceChildren(...panels.map(([panel]) => panel));
   panels.forEach(([, draw]) => draw());
@@ -314,17 +287,12 @@ async function recommend() {
 }
 
 function fill() {
-  document.title = `${run.title}: rehearsal explore`;
-  at("title").textContent = run.title;
-  at("question").replaceChildren(...paragraphs([run.fitted, ...run.question].filter(Boolean)));
-  at("use").replaceChildren(...paragraphs([run.use]));
+  head(run);
   const own = made("option", { value: OWN }, "a case of your own");
   at("case").replaceChildren(...run.cases.map((one, place) => made("option", { value: String(place) }, one.name)), own);
   at("case-note").textContent = run.more ? `The first ${run.cases.length} cases of the run are listed; ${run.more} more are in its folder.` : "";
   at("set").replaceChildren(...run.sets.map((each, place) => made("option", { value: String(place) }, each.join(" and "))));
   at("set-field").hidden = run.sets.length < 2;
-  at("cautions").replaceChildren(...bullets(run.cautions));
-  at("assumptions").replaceChildren(...bullets([...run.assumptions, ...run.limits]));
   at("case").addEventListener("change", () => choose(at("case").value === OWN ? OWN : Number(at("case").value)));
   at("set").addEventListener("change", () => { state.set = Number(at("set").value); showSettings(); changed(); });
   at("recommend").addEventListener("click", recommend);
@@ -332,20 +300,12 @@ function fill() {
   window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; showCharts(); ask(); } });
 }
 
-async function begin() {
-  try {
-    run = await asked("/api/run");
-  } catch (error) {
-    at("trouble").textContent = error.message;
-    at("trouble").hidden = false;
-    return;
-  }
-  ask = latest("/api/what-if", question, (found) => { clearTimeout(waited); showAnswer(found); }, blank);
-  chart = latest("/api/charts", question, (found) => { charts = found; showCharts(); }, () => { charts = null; showCharts(); });
+begun((found) => {
+  run = found;
+  ask = latest("/api/what-if", question, (answer) => { clearTimeout(waited); showAnswer(answer); }, blank);
+  chart = latest("/api/charts", question, (answer) => { charts = answer; showCharts(); }, () => { charts = null; showCharts(); });
   fill();
   at("explorer").hidden = false;
   state.given = { ...run.usual };
   choose(run.cases.length ? 0 : OWN);
-}
-
-begin();
+});

@@ -36,6 +36,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
 from rehearsal_torch.surrogates.outcome.outcome_regression import JUDGEMENT, OutcomeRegression
@@ -63,6 +64,7 @@ class OutcomeSuccess(AlterationObjective):
     """
 
     takes = (OutcomeRegression,)
+    of_success = True
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class OutcomeSuccess(AlterationObjective):
         min_support: float,
         low_support: float,
     ) -> None:
-        super().__init__(cases, surrogate.task.candidates[which])
+        super().__init__(cases, surrogate.task.candidates[which], before.device)
         self.surrogate, self.which, self.before, self.level = surrogate, which, before, level
         self.judging_draws, self.judging_points = judging_draws, judging_points
         self.min_support, self.low_support = min_support, low_support
@@ -203,7 +205,8 @@ class OutcomeSuccess(AlterationObjective):
         """
         points, lowers, uppers = self.judge(actions)
         support = self.surrogate.support(self.which, self.contexts, self.standardised(actions))
-        reasons = self.surrogate.adjustments[self.which].reasons
+        coded = self.surrogate.task.coded
+        reasons = [sentence_in_words(each, coded) for each in self.surrogate.adjustments[self.which].reasons]
         modelled = {"modelled": "success"} if self.surrogate.outcome_kind.of_success else {}
         appraisals = []
         for index in range(len(self.cases)):

@@ -50,6 +50,7 @@ class StackedSuccess(AlterationObjective):
     """
 
     takes = (StackedRegression,)
+    of_success = True
 
     def __init__(
         self,
@@ -58,7 +59,7 @@ class StackedSuccess(AlterationObjective):
         indicator: KernelValue,
         outcome: OutcomeSuccess,
     ) -> None:
-        super().__init__(cases, outcome.names)
+        super().__init__(cases, outcome.names, outcome.lower.device)
         self.weight, self.indicator, self.outcome = weight, indicator, outcome
 
     @classmethod

@@ -23,7 +23,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, quantiles
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, noise_scale, quantiles
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
@@ -65,11 +65,7 @@ class Ackley(CausalWorld):
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
-        if not scale >= 0:
-            raise ValueError(
-                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
-            )
-        self.scale = float(scale)
+        self.scale = noise_scale(scale)
         parents = {"X0": ACTIONS, "X1": ACTIONS, "Y": ("X0", "X1")}
         task = CausalTask(
             RehearsalGraph.of(parents), Box.of(dict.fromkeys(ACTIONS, (0.0, 1.0))), WeightedSum({"Y": 1.0})

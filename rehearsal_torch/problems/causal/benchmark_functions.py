@@ -36,7 +36,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, noise_scale
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
@@ -77,11 +77,7 @@ class BenchmarkFunction(CausalWorld):
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
-        if not scale >= 0:
-            raise ValueError(
-                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
-            )
-        self.scale = float(scale)
+        self.scale = noise_scale(scale)
         box = Box.of({f"a{place}": (0.0, 1.0) for place in range(self.width)})
         task = CausalTask(RehearsalGraph.of(self.parents), box, WeightedSum(dict(self.weights)))
         super().__init__(task, dict.fromkeys(self.parents, modal_noise(noise, MODES)), size, seed)

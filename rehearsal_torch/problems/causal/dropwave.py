@@ -30,7 +30,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, noise_scale
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
@@ -75,15 +75,11 @@ class Dropwave(CausalWorld):
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
-        if not scale >= 0:
-            raise ValueError(
-                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
-            )
         distributions = {
             "X": modal_noise(noise, RADIUS_MODES),
             "Y": modal_noise(noise, HEIGHT_MODES),
         }
-        self.scale, self.propagate_noise = float(scale), propagate_noise
+        self.scale, self.propagate_noise = noise_scale(scale), propagate_noise
         box = Box.of({"a0": (0.0, 1.0), "a1": (0.0, 1.0)})
         task = CausalTask(RehearsalGraph.of({"X": box.names, "Y": ("X",)}), box, WeightedSum({"Y": 1.0}))
         super().__init__(task, distributions, size, seed)

@@ -215,6 +215,17 @@ class ModalNoise:
         )
 
 
+def noise_scale(scale: float) -> float:
+    """lambda, which multiplies the noise of a world.
+
+    Raises:
+        ValueError: if it is below 0, or no number.
+    """
+    if not scale >= 0:
+        raise ValueError(f"scale: expected a number of at least 0, which multiplies the noise; got {scale}")
+    return float(scale)
+
+
 def modal_noise(noise: ModalNoise, choices: Modes = RANGES) -> MixtureNoise:
     """The distribution of one node's noise, from a world's argument `noise`.
 

@@ -38,18 +38,20 @@ from rehearsal_torch.problems.problem import CausalProblem
 FRAME = "the data frame"
 
 
-def causal_task(task: str | Path | Mapping[str, Any] | None) -> CausalTask:
+def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> CausalTask:
     """A task from a YAML file, or from its content.
 
     Raises:
         TaskError: if there is no task, it cannot be read, or an entry is missing or invalid; all faults are
             listed.
     """
+    if isinstance(task, CausalTask):
+        return task
     source, content = task_content(task, CAUSAL_PARTS)
     return CausalTask.of(content, source)
 
 
-def experiments_in(source: "str | Path | IntoDataFrame | None", task: CausalTask) -> Table:
+def experiments_in(source: "str | Path | IntoDataFrame | ReadTable | None", task: CausalTask) -> Table:
     """The experiments of a file or a data frame, as `experiments_of` gives them.
 
     Raises:
@@ -59,8 +61,10 @@ def experiments_in(source: "str | Path | IntoDataFrame | None", task: CausalTask
     return experiments_of(table.frame, task, table.where)
 
 
-def _rows(source: "str | Path | IntoDataFrame | None") -> ReadTable:
+def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
     """The rows of a file (see `data.reading`) or a data frame."""
+    if isinstance(source, ReadTable):
+        return source
     if source is None or isinstance(source, str | Path):
         return read_table(source)
     return ReadTable(data_frame(source, FRAME), FRAME)
@@ -111,8 +115,8 @@ class ExperimentTable(CausalProblem):
     Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
 
     Args:
-        path: The experiments so far, a file (see `data.reading`) or a data frame; rows outside the task's
-            bounds, levels or constraints are kept as data to learn from.
+        path: The experiments so far, a file (see `data.reading`), a data frame or a table that was read; rows
+            outside the task's bounds, levels or constraints are kept as data to learn from.
         task: Causal graph, actions and reward: a YAML file, or its content.
         fixed: Actions that the next experiment holds at a value, action to value; None for none.
 
@@ -124,8 +128,8 @@ class ExperimentTable(CausalProblem):
 
     def __init__(
         self,
-        path: str | Path | IntoDataFrame | None,
-        task: str | Path | Mapping[str, Any] | None,
+        path: str | Path | IntoDataFrame | ReadTable | None,
+        task: str | Path | Mapping[str, Any] | CausalTask | None,
         fixed: Mapping[str, float] | None = None,
     ) -> None:
         self.task = causal_task(task)
@@ -133,7 +137,7 @@ class ExperimentTable(CausalProblem):
         table = _rows(path)
         self.read_notes = table.notes
         self.past = experiments_of(table.frame, self.task, table.where)
-        self.source = Path(path).name if isinstance(path, str | Path) else FRAME
+        self.source = FRAME if table.where == FRAME else Path(table.where).name
         if len(self.past) >= MIN_ROWS:
             self.task.check(self.past)
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise
+from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, noise_scale
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
@@ -55,11 +55,7 @@ class Rosenbrock(CausalWorld):
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
-        if not scale >= 0:
-            raise ValueError(
-                f"scale: expected a number of at least 0, which multiplies the noise; got {scale}"
-            )
-        self.scale = float(scale)
+        self.scale = noise_scale(scale)
         parents = {
             node: (ACTIONS[place], ACTIONS[place + 1]) + ((NODES[place - 1],) if place else ())
             for place, node in enumerate(NODES)

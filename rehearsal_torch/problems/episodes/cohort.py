@@ -22,6 +22,7 @@ from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.simulator import (
+    LONGEST,
     STATES,
     Cohort,
     dose_options,
@@ -58,6 +59,7 @@ class SepsisSimulated(World):
             act, or are recorded, late. It does not remedy SOFA's scoring the dose of its own step: in the
             simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         changes: k of `optimum`.
+        longest: Longest horizon that is simulated.
 
     Raises:
         ValueError: if there is no such split, or no case is left.
@@ -74,11 +76,12 @@ class SepsisSimulated(World):
         limit: int | None = None,
         action_lag: int = 0,
         changes: int = 2,
+        longest: int = LONGEST,
     ) -> None:
         if split not in FRACTIONS:
             raise ValueError(f"expected split train, validation or test; got {split!r}")
         self.seed, self.split, self.action_lag, self.changes = seed, split, action_lag, changes
-        self.cohort: Cohort = simulate(patients, seed, min_length, confounding)
+        self.cohort: Cohort = simulate(patients, seed, min_length, confounding, longest)
         self.stays = read_stays(
             self.cohort.frame(),
             source="simulated",

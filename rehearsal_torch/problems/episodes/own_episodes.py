@@ -8,40 +8,31 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the checks 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
 
-from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
-from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.data.reading import TableError, table_file
+from rehearsal_torch.data.reading import ReadTable, TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
+from rehearsal_torch.problems.episodes.episode_problem import CAUTION, SHARES, EpisodeProblem
+from rehearsal_torch.problems.episodes.fixed_columns import fixed_columns
+from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.splits import split as split_units
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.episodes.task import episode_task
-from rehearsal_torch.problems.problem import Problem
-
-CAUTION = (
-    "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
-    "influences both actions and states."
-)
-SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
-FEW_UNITS = 100
-"""Units to learn from below which the card warns."""
 
 
-class EpisodeTable(Problem):
+class EpisodeTable(EpisodeProblem):
     """Units of a table, split by unit.
 
     Args:
-        path: The table: a .csv or .csv.gz file, or a data frame.
+        path: The table: a file (see `data.reading`), a data frame, or a table that was read.
         task: What its columns mean: a YAML file, or its content.
         seed: Seed of the split.
         min_length: Shortest episode, in steps.
@@ -59,7 +50,7 @@ class EpisodeTable(Problem):
 
     def __init__(
         self,
-        path: str | Path | pd.DataFrame | None,
+        path: str | Path | pd.DataFrame | ReadTable | None,
         task: str | Path | Mapping[str, Any] | EpisodeRoles | None,
         seed: int = 0,
         min_length: int = 2,
@@ -70,9 +61,15 @@ class EpisodeTable(Problem):
     ) -> None:
         if split not in SHARES:
             raise ValueError(f"expected split train, validation or test; got {split!r}")
+        lengths = {"horizon": horizon, "max_length": max_length, "min_length": min_length}
+        for name, value in lengths.items():
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 2):
+                raise ValueError(f"{name}: expected a whole number of at least 2; got {value!r}")
         if keep_last < 0:
             raise ValueError(f"keep_last: expected at least 0 steps; got {keep_last}")
-        if isinstance(path, pd.DataFrame):
+        if isinstance(path, ReadTable):
+            frame, where, self.source = path.frame, path.where, Path(path.where).name
+        elif isinstance(path, pd.DataFrame):
             frame, where, self.source = path.reset_index(drop=True), "the table", "table in memory"
         else:
             frame, where = table_file(path), str(path)
@@ -108,39 +105,11 @@ class EpisodeTable(Problem):
         """The episodes of a split."""
         return [self.all[place] for place in self.splits[split]]
 
-    def surrogate_settings(self) -> Mapping[str, Any]:
-        """The columns of a model of transitions, and the number of levels."""
-        return self.roles.surrogate_settings()
-
-    def reward_settings(self) -> Mapping[str, Any]:
-        """The reward of a step, as the task has it."""
-        return self.roles.reward_settings()
-
-    def count(self) -> int:
-        """The number of units to decide on."""
-        return len(self.chosen)
-
-    def case(self, index: int) -> EpisodeCase:
-        """Unit number `index` of the split, in retrospect."""
-        if not 0 <= index < self.count():
-            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
-        episode = self.chosen[index]
-        fixed = torch.zeros(episode.horizon if self.keep_last else 0, dtype=torch.bool)
-        fixed[max(episode.horizon - self.keep_last, 0) :] = True
-        return EpisodeCase(episode, fixed)
-
-    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """Empty: the outcome of other actions is unknown."""
-        return {}
-
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, what was left out, levels, splits, source, words and caution."""
         words, rows = self.roles.words, torch.cat([each.values for each in self.all])
         lengths = sorted(each.horizon for each in self.all)
         levels = self._levels()
-        units = {
-            each.name: each.unit for each in (*self.roles.varying, *self.roles.static, *self.roles.contextual)
-        }
         learnt = len(self.splits["train"])
         return {
             "source": self.source,
@@ -156,65 +125,12 @@ class EpisodeTable(Problem):
             "length of a step": self.length,
             "missing": {"policy": self._policy(), **self.counts},
             "splits": {name: {words.units: len(places)} for name, places in self.splits.items()},
-            **(
-                {}
-                if learnt >= FEW_UNITS
-                else {
-                    f"caution: number of {words.units}": f"{learnt} to learn from: below {FEW_UNITS}, claims "
-                    "are worth little"
-                }
-            ),
+            **self._few(learnt),
             **{f"caution: {name}": note for name, note in self._unseen(levels).items()},
-            "actions": {
-                each.name: _shown(each, row)
-                for each, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
-            },
-            "features": {
-                name: {
-                    "min": float(column.min()),
-                    "median": float(column.median()),
-                    "max": float(column.max()),
-                    **({"unit": units[name]} if units.get(name) else {}),
-                }
-                for name, column in zip(self.roles.names, rows.T, strict=True)
-            },
+            "actions": self._amounts(levels),
+            "features": self._features(rows),
             "fingerprint": transitions(self.all).fingerprint(),
         }
-
-    def wording(self) -> Mapping[str, Any]:
-        """What units, steps and columns are called in reports."""
-        return self.roles.wording()
-
-    def _levels(self) -> DoseLevels:
-        """The levels of the actions, fitted to the units to learn from."""
-        names = [each.name for each in self.roles.actions]
-        levels = DoseLevels(names, self.roles.count)
-        levels.solve(self.observations().columns(names))
-        return levels
-
-    def _policy(self) -> str:
-        rule = self.roles.missing
-        return f"carry forward within {rule.steps} steps" if rule.rule == "carry" else rule.rule
-
-    def _unseen(self, levels: DoseLevels) -> dict[str, str]:
-        """A note for each action with given levels that no unit to learn from was given, or whose amounts
-        share levels.
-        """
-        table = self.observations()
-        found: dict[str, str] = {}
-        for each in self.roles.actions:
-            if not each.levels:
-                note = levels.notes.get(each.name, "")
-                found |= {f"levels of {each.name}": note} if note else {}
-                continue
-            seen = set(table.columns((each.name,))[:, 0].to(torch.long).tolist())
-            unseen = [name for place, name in enumerate(each.levels) if place not in seen]
-            if unseen:
-                found[f"levels of {each.name}"] = (
-                    f"{', '.join(unseen)} never occurs among the {self.roles.words.units} to learn from, and "
-                    "is not recommended"
-                )
-        return found
 
     def _check(self, where: str) -> None:
         """Refuses columns that have one value, and actions that never are, or always are, at their lowest
@@ -223,30 +139,8 @@ class EpisodeTable(Problem):
         Raises:
             TableError: naming each of them.
         """
-        table, faults = self.observations(), []
-        units = self.roles.words.units
-        names = [*self.roles.surrogate_settings()["varying"], *self.roles.surrogate_settings()["contextual"]]
-        for name in names:
-            column = table.columns((name,))
-            if bool((column == column[0]).all()):
-                faults.append(
-                    f"{name}: all values of the {units} to learn from are {float(column[0]):g}: a constant "
-                    "carries no information, take the column out"
-                )
-        for each in self.roles.actions:
-            column = table.columns((each.name,))[:, 0]
-            lowest = each.levels[0] if each.levels else "0"
-            if bool((column == 0).all()):
-                faults.append(
-                    f"{each.name}: it is {lowest} in all rows of the {units} to learn from: nothing can be "
-                    "learnt about other actions, take the column out"
-                )
-            elif not bool((column == 0).any()):
-                faults.append(
-                    f"{each.name}: it is never {lowest} among the {units} to learn from, so that nothing is "
-                    "known about it: "
-                    + ("take this level out" if each.levels else "subtract the usual amount, or give levels")
-                )
+        values = self.observations().columns(self.roles.names)
+        faults = fixed_columns(self.roles, values.amin(0), values.amax(0))
         if faults:
             raise TableError(listed(where, faults, "nothing was fitted"))
 
@@ -263,10 +157,3 @@ def _task(
         if not absent:
             raise
         raise TaskError(f"{error.source} and {where}", [*error.faults, *absent], error.named) from error
-
-
-def _shown(action: Action, amounts: Sequence[float]) -> str:
-    """The levels of an action in words, given the amounts that they stand for."""
-    if action.levels:
-        return ", ".join(action.levels)
-    return f"none, {', '.join(f'{each:.4g}' for each in dict.fromkeys(amounts[1:]))} {action.unit}".strip()

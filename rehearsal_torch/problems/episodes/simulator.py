@@ -86,6 +86,7 @@ def _count(*reached: Tensor) -> Tensor:
 
 STATES = ("FiO2_1", "paO2", "Platelets_count", "Total_bili", "GCS", "MeanBP", "Creatinine", "output_4hourly")
 LONGEST = 20
+"""Longest horizon by default, in steps of four hours."""
 VASOPRESSOR = torch.tensor([0.0, 0.04, 0.113, 0.225, 0.788], dtype=torch.float64)  # mcg/kg/min
 FLUID = torch.tensor([0.0, 30.0, 80.0, 279.0, 850.0], dtype=torch.float64)  # mL in four hours
 
@@ -166,11 +167,11 @@ class Cohort:
     shown.
 
     Attributes:
-        latent: x, (n, 20, 8).
+        latent: x, (n, T, 8), with T the longest horizon, 20 by default.
         level: mu, (n, 8).
-        noise: L eps of each step, (n, 19, 8).
-        doses: Vasopressor and fluid, (n, 20, 2).
-        ventilated: (n, 20).
+        noise: L eps of each step, (n, T - 1, 8).
+        doses: Vasopressor and fluid, (n, T, 2).
+        ventilated: (n, T).
         static: Gender (1 female), readmission, age in days, (n, 3).
         horizon: Number of steps shown, (n,) long.
         frailty: The severity that clinicians observe, (n,); `confounding` sets how much of it the table
@@ -189,14 +190,14 @@ class Cohort:
     died: Tensor
 
     def scores(self) -> Tensor:
-        """SOFA of every step, (n, 20)."""
+        """SOFA of every step, (n, T)."""
         return sofa(emit(self.latent), self.doses[..., 0])
 
     def frame(self) -> pd.DataFrame:
         """The table in the format of the public pipelines: one row per step, AI-Clinician's column names and
         units.
         """
-        patient, step = (torch.arange(LONGEST) < self.horizon[:, None]).nonzero(as_tuple=True)
+        patient, step = (torch.arange(self.latent.shape[1]) < self.horizon[:, None]).nonzero(as_tuple=True)
         columns = {"icustayid": patient, "bloc": step + 1}
         columns |= dict(zip(("gender", "re_admission", "age"), self.static[patient].T, strict=True))
         columns |= {"mechvent": self.ventilated[patient, step]}
@@ -207,26 +208,33 @@ class Cohort:
         return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
 
 
-def simulate(patients: int = 3000, seed: int = 0, min_length: int = 10, confounding: float = 0.0) -> Cohort:
-    """Draws a cohort; patient i is the same in a cohort of any size.
+def simulate(
+    patients: int = 3000,
+    seed: int = 0,
+    min_length: int = 10,
+    confounding: float = 0.0,
+    longest: int = LONGEST,
+) -> Cohort:
+    """Draws a cohort; patient i is the same in a cohort of any size, but another one for another `longest`.
 
     Args:
         patients: Number of patients.
         seed: Seed of the cohort.
-        min_length: Shortest horizon, 2 ... 20; 30 % of the patients stay all 20 steps.
+        min_length: Shortest horizon, at least 2.
         confounding: Share of the patients' severity that the table does not show, in [0, 1].
+        longest: Longest horizon, at least `min_length`; 30 % of the patients stay as long.
 
     Raises:
         ValueError: if an argument is out of range.
     """
-    if patients < 1 or not 2 <= min_length <= LONGEST or not 0 <= confounding <= 1:
+    if patients < 1 or not 2 <= min_length <= longest or not 0 <= confounding <= 1:
         raise ValueError(
-            "expected patients >= 1, 2 <= min_length <= 20, 0 <= confounding <= 1; got "
-            f"{patients}, {min_length}, {confounding}"
+            "expected patients >= 1, 2 <= min_length <= longest, 0 <= confounding <= 1; got "
+            f"{patients}, {min_length}, {longest}, {confounding}"
         )
     streams = [patient_generator(seed, patient) for patient in range(patients)]
-    normal = torch.from_numpy(np.stack([stream.standard_normal((LONGEST + 2, 12)) for stream in streams]))
-    uniform = torch.from_numpy(np.stack([stream.random((LONGEST + 1, 8)) for stream in streams]))
+    normal = torch.from_numpy(np.stack([stream.standard_normal((longest + 2, 12)) for stream in streams]))
+    uniform = torch.from_numpy(np.stack([stream.random((longest + 1, 8)) for stream in streams]))
     chance, own = uniform[:, 0], normal[:, 0, :8] * SPREAD * OWN
     years = (64.4 + 16.9 * normal[:, 0, 9]).clamp(18, 91.4)
     readmitted = (chance[:, 1] < 0.33).double()
@@ -239,21 +247,21 @@ def simulate(patients: int = 3000, seed: int = 0, min_length: int = 10, confound
         + (1 - confounding**2) ** 0.5 * own
         + normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
     )
-    shorter = min_length + (chance[:, 3] * (LONGEST - min_length)).long()
-    horizon = torch.where(chance[:, 2] < 0.3, LONGEST, shorter)
+    shorter = min_length + (chance[:, 3] * (longest - min_length)).long()
+    horizon = torch.where(chance[:, 2] < 0.3, longest, shorter)
     policy = _Policy(frailty, chance[:, 4])
     noise = normal[:, 2:, :8] @ FACTOR.mT
     steps, doses, ventilated = [latent], [], []
-    for time in range(LONGEST):
+    for time in range(longest):
         dose, vent = policy(emit(steps[-1]), normal[:, 2 + time, 8:10], uniform[:, 1 + time])
         doses.append(dose)
         ventilated.append(vent)
-        if time < LONGEST - 1:
+        if time < longest - 1:
             steps.append(move(steps[-1], level, dose, vent, noise[:, time]))
     whole = (
         torch.stack(steps, 1),
         level,
-        noise[:, : LONGEST - 1],
+        noise[:, : longest - 1],
         torch.stack(doses, 1),
         torch.stack(ventilated, 1),
     )

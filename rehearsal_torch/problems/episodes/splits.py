@@ -32,7 +32,7 @@ def split(
         raise ValueError(f"expected shares of at least 0 that sum to 1; got {dict(fractions)}")
     found: dict[str, list[int]] = {name: [] for name in fractions}
     for position, patient in enumerate(patients):
-        found[_place(patient, fractions, seed)].append(position)
+        found[split_of(patient, fractions, seed)].append(position)
     empty = [name for name, share in fractions.items() if share > 0 and not found[name]]
     if empty:
         raise ValueError(
@@ -42,7 +42,14 @@ def split(
     return found
 
 
-def _place(patient: str, fractions: Mapping[str, float], seed: int) -> str:
+def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
+    """The split of one patient.
+
+    Args:
+        patient: The patient.
+        fractions: Split to its share; the shares sum to 1.
+        seed: Seed of the assignment.
+    """
     draw, total = split_position(seed, patient), 0.0
     for name, share in fractions.items():
         total += share

@@ -55,7 +55,12 @@ class UnitEpisodes:
 
 
 def read_episodes(
-    frame: pd.DataFrame, roles: EpisodeRoles, source: str, min_length: int = 2, max_length: int | None = None
+    frame: pd.DataFrame,
+    roles: EpisodeRoles,
+    source: str,
+    min_length: int = 2,
+    max_length: int | None = None,
+    length: float | None = None,
 ) -> UnitEpisodes:
     """The episodes of a table.
 
@@ -65,6 +70,8 @@ def read_episodes(
         source: The table's name in messages.
         min_length: Shortest episode kept, in steps, at least 2.
         max_length: Longest episode; later steps are left out. None for no limit.
+        length: The length of a step, if other rows of the same table have told it; the task's own counts
+            before it.
 
     Raises:
         TableError: if a column is missing, a cell cannot be read, is outside its range or, unless the task
@@ -76,20 +83,22 @@ def read_episodes(
         raise ValueError(f"expected 2 <= min_length <= max_length; got {min_length} and {max_length}")
     faults: list[str] = []
     rows = unit_rows(frame, roles, faults)
-    length = 0.0
+    found = 0.0
     if len(rows):
         faults += _changing(rows, roles)
-        length = _numbered(rows, roles, faults)
+        found = _numbered(rows, roles, faults, length)
     if faults:
         raise TableError(listed(source, faults, "nothing was read"))
     counts: Counter[str] = Counter()
     if roles.step is not None:
         rows = _merged(rows, roles, counts)
     rows = _settled(rows, roles, counts)
-    return UnitEpisodes(_cut(rows, roles, min_length, max_length, counts), length, dict(counts))
+    return UnitEpisodes(_cut(rows, roles, min_length, max_length, counts), found, dict(counts))
 
 
-def _numbered(rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> float:
+def _numbered(
+    rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str], known: float | None = None
+) -> float:
     """Adds the number of each row's step, 0 at the unit's first row; returns the length of a step."""
     unit, time = rows[UNIT].to_numpy(), rows[TIME].to_numpy(np.float64)
     begins = np.r_[True, unit[1:] != unit[:-1]]
@@ -98,13 +107,13 @@ def _numbered(rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> flo
     if roles.step is not None:
         length = roles.step
         rows[STEP] = np.floor((time - time[first]) / length + SLACK).astype(np.int64)
-    elif begins.all():
+    elif known is None and begins.all():
         faults.append(f"{roles.time}: expected several rows for each {roles.words.unit}; every one has one")
         rows[STEP] = 0
         return 0.0
     else:
         apart = np.diff(time, prepend=time[0])
-        length = _most_frequent(apart[~begins])
+        length = known or _most_frequent(apart[~begins])
         share = np.where(begins, 0.0, apart / length)
         odd = ~begins & ((np.abs(share - share.round()) > SLACK * np.maximum(1.0, share)) | (share < 0.5))
         if odd.any():

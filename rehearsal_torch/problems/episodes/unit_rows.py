@@ -19,7 +19,7 @@ from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
 UNIT, TIME, LINE = "\x1funit", "\x1ftime", "\x1fline"
 """The columns of the result beside those of the episodes; no task can name such columns."""
 SECONDS_OF_A_DAY = 86400.0
-REMEDY = "add them, or say what to do with `missing: drop` or `missing: {carry: 1}` in the task"
+REMEDY = "add them, or say what to do with `missing: drop` or `missing: {carry: 1}`"
 """What to do about missing values and steps."""
 
 

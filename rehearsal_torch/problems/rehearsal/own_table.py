@@ -21,9 +21,13 @@ import torch
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
+from rehearsal_torch.data.codings.cases import cases_in_codes
+from rehearsal_torch.data.codings.columns import coded, lost_classes, of_numbers, rare_classes, uncoded
+from rehearsal_torch.data.costs.action_cost import CaseCosts
+from rehearsal_torch.data.costs.of_cases import costs_in, with_usual
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.graph_check import untrue_graph
-from rehearsal_torch.data.missing.imputation import ImputedTable
+from rehearsal_torch.data.missing.imputation import ImputedTable, Imputing
 from rehearsal_torch.data.reading import (
     ReadTable,
     TableError,
@@ -36,12 +40,12 @@ from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.held_out_rows import parted
 from rehearsal_torch.data.tables.in_memory import data_frame
+from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.data.tables.row_faults import set_faults, unit_faults
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.files.schema import listed
 from rehearsal_torch.problems.problem import RehearsalProblem
-from rehearsal_torch.problems.rehearsal.present_values import assumed_usual, present_in
 from rehearsal_torch.problems.rehearsal.region_check import one_sided
 
 CAUTION = (
@@ -62,7 +66,8 @@ class RehearsalTable(RehearsalProblem):
             table that was read, or a table in which nothing was altered; columns that the task does not name
             are ignored.
         task: The roles of the variables: a YAML file, or its content; its `unit` names a column, of numbers
-            or texts, whose equal values mark rows that belong together.
+            or texts, whose equal values mark rows that belong together, and its `codings` say what texts are
+            as numbers.
         contexts: The cases, in the same forms, one per row, with the context's columns; None decides on the
             held-out rows.
         identity: A column of the cases' file with their names; None takes the row's line in the file.
@@ -70,8 +75,8 @@ class RehearsalTable(RehearsalProblem):
             or none if `contexts` has the cases.
         kept: Which rows are held out: "random", or the "last" of the file.
         seed: Seed of the random choice, and of imputations.
-        imputations: m, how often missing cells are imputed (`data.missing.imputation`); only rows without
-            missing cells are held out then. 0 refuses missing cells.
+        imputations: m, how often missing cells are imputed (`data.missing.imputation`), or m and by what;
+            only rows without missing cells are held out then. None or 0 refuses missing cells.
         present: Whether what `contexts` holds in the columns of actions are their present values, which they
             keep if nothing is done; an empty cell is an unknown one.
 
@@ -91,7 +96,7 @@ class RehearsalTable(RehearsalProblem):
         validation: float | None = None,
         kept: str = "random",
         seed: int = 0,
-        imputations: int = 0,
+        imputations: int | Imputing | None = None,
         present: bool = True,
     ) -> None:
         if kept not in RULES:
@@ -101,15 +106,25 @@ class RehearsalTable(RehearsalProblem):
         faults: list[str] = []
         table = rows_in(path, "path", "the table", faults)
         frame, where = table.frame, table.where
+        notes: list[str] = []
+        self.rare: list[str] = []
         try:
-            self.task = written_task(task)
+            self.task = written_task(task, rows=frame, notes=notes)
         except TaskError as error:
             # Faults in the columns that the task does name are reported together with the task's.
-            faults += number_faults(frame, error.named, MIN_ROWS, varying=True) if error.named else []
+            named = [name for name in error.named or () if of_numbers(frame, name)]
+            faults += number_faults(frame, named, MIN_ROWS, varying=True) if named else []
             if not faults or not error.faults:
                 raise
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
+        # A table in memory of numbers alone holds codes.
+        texts = {} if isinstance(path, Table) else self.task.coded
+        if texts:
+            self.rare = rare_classes(frame, texts)
+            read = coded(frame, texts, texts)
+            faults += read.faults
+            frame, names = read.frame, tuple(name for name in names if name not in read.broken)
         faults += [*unit_faults(frame, self.task.unit), *set_faults(frame, names)]
         if imputations:
             faults += [
@@ -121,12 +136,16 @@ class RehearsalTable(RehearsalProblem):
             ]
         else:
             faults += number_faults(frame, names, MIN_ROWS, varying=True)
+        faults = [uncoded(each) for each in faults]
         if faults:
             raise TableError(listed(where, faults))
+        names = self.task.graph.names
         units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
         complete = frame[list(names)].notna().all(axis=1).to_numpy()
         past, aside = parted(complete, validation, kept, seed, contexts is not None, units)
         self._places, self._order = aside, sorted((*past, *aside))
+        if lost := lost_classes(frame.iloc[past], self.task.codings):
+            raise TableError(listed(f"{where}, rows to learn from", lost))
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
         self.past: Table = (
@@ -140,6 +159,7 @@ class RehearsalTable(RehearsalProblem):
             )
         )
         _check_levels(self.task, self.past)
+        self.task = with_usual(self.task, self.past)
         self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())
         self.aside: Table | None = None
         if aside:
@@ -149,16 +169,23 @@ class RehearsalTable(RehearsalProblem):
             )
         given = None if contexts is None else rows_in(contexts, "dataset.contexts", "the cases")
         cases, origin = (frame.iloc[aside], where) if given is None else (given.frame, given.where)
-        self.read_notes = (*table.notes, *(() if given is None else given.notes))
+        self.read_notes = (*table.notes, *notes, *(() if given is None else given.notes))
         if not len(cases):
             raise ValueError(
                 f"{origin}: no cases to decide on: name a file with dataset.contexts=FILE, or hold rows out "
                 "with dataset.validation=0.2"
             )
         self.recorded = contexts is None
+        if not self.recorded and not isinstance(contexts, Table):
+            cases = cases_in_codes(cases, origin, self.task)
         self.given, self.identities = cases_in(cases, origin, self.task.context, identity)
         stated = present and contexts is not None
         self.present = present_in(cases, origin, self.task.box.names) if stated else [{}] * len(cases)
+        # Rows of the past need no costs of their own, until one of them is decided for.
+        costs = {
+            name: each for name, each in self.task.costs.items() if present or each.column in cases.columns
+        }
+        self.unit_costs = costs_in(cases, origin, costs)
 
     def observations(self) -> Table:
         """The rows to learn from, in the file's units."""
@@ -183,7 +210,7 @@ class RehearsalTable(RehearsalProblem):
         in the desired region; what is assumed of present values.
         """
         assumed = assumed_usual(self.task, self.present)
-        return (*self.read_notes, *self.region_notes(), *([assumed] if assumed else []))
+        return (*self.read_notes, *self.rare, *self.region_notes(), *([assumed] if assumed else []))
 
     def region_notes(self) -> Sequence[str]:
         """That none of the rows to learn from, or every one, lies in the desired region."""
@@ -228,6 +255,8 @@ class RehearsalTable(RehearsalProblem):
             self.aside_units[index] if self.recorded and self.aside_units is not None else None,
             self.task.box.levels,
             self.present[index],
+            codings=self.task.codings,
+            costs=CaseCosts.of(self.task.costs, self.task.worth, self.present[index], self.unit_costs[index]),
         )
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
@@ -261,6 +290,8 @@ class RehearsalTable(RehearsalProblem):
         cautions = {"caution": CAUTION}
         for sentence in self.region_notes():
             cautions["caution: outcomes"] = sentence
+        for number, sentence in enumerate(self.rare, 1):
+            cautions[f"caution: classes {number}"] = sentence
         for number, sentence in enumerate(untrue_graph(table, self.task), 1):
             cautions[f"caution: graph {number}"] = sentence
         if assumed := assumed_usual(self.task, self.present):

@@ -1,38 +1,47 @@
 """A first problem file from a table: kinds and roles are guessed, and every line says so.
 
-    outcome    the last column with a name such as outcome, target or y; else the last that can be used
+    outcome    the last column with a name such as outcome, target or y; else the last that can be used and is
+               not categorical, if there is one
     action     the column with a name such as dose, price or treatment; else, of those with more than two
-               values, the one whose ranks are most correlated with those of the outcome
+               values that are not categorical, the one whose ranks are most correlated with those of the
+               outcome
     context    all other columns that can be used
 
     binary     two values;  integer    up to 20 whole numbers;  continuous    otherwise
+    ordinal, categorical    few texts (`problems.written.text_columns`)
 
-Columns of text, with a single value, or of which more than half is missing are left out, with the reason, and
-so are those that identify persons or rows (`data.tables.identifiers`); the first that has another value in
-every row is proposed to name the cases. Graph and desired region cannot be guessed: the file has a place for
-them, with an example.
+Columns of many texts, with a single value, or of which more than half is missing are left out, with the
+reason, and so are those that identify persons or rows (`data.tables.identifiers`); the first that has another
+value in every row is proposed to name the cases. Graph and desired region cannot be guessed: the file has a
+place for them, with an example.
 
 Source: ours.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of
 from rehearsal_torch.data.tables.identifiers import identifier
+from rehearsal_torch.problems.written.draft_words import (
+    ACTIONS,
+    MARK,
+    OUTCOMES,
+    has_word,
+    level,
+    node,
+    scalar,
+    term,
+)
+from rehearsal_torch.problems.written.text_columns import text_column
 
-OUTCOMES = "outcome|target|result|response|label|progression|success|yield|score|y"
-ACTIONS = "action|treatment|dose|dosage|drug|price|rate|budget|setting|temperature|intervention"
 WHOLE = 20
 # The share of missing cells above which a column is left out.
 GAPS = 0.5
 COLUMNS = 60
-MARK = "# <- fill in"
 SHARES = (0.05, 0.95)
 
 
@@ -41,6 +50,7 @@ class _Column:
     name: str
     whole: np.ndarray
     kind: str
+    levels: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> np.ndarray:
@@ -55,6 +65,8 @@ class _Column:
     def seen(self) -> str:
         values = len(np.unique(self.numbers))
         gaps = f", {self.gaps} missing" if self.gaps else ""
+        if self.levels:
+            return f"{' '.join(', '.join(self.levels).split())}{gaps}"
         return f"{self.numbers.min():.6g} to {self.numbers.max():.6g}, {values} values{gaps}"
 
 
@@ -73,12 +85,14 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
     if len(columns) < 2:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out)
         raise TableError(
-            f"{table.where}: expected at least two columns of numbers, an action and an outcome; got "
-            f"{len(columns)} ({reasons or 'there are no others'})"
+            f"{table.where}: expected at least two columns of numbers or of few texts, an action and an "
+            f"outcome; got {len(columns)} ({reasons or 'there are no others'})"
         )
-    outcome = _named(columns, OUTCOMES) or columns[-1]
+    outcome = _named(columns, OUTCOMES) or (_scaled(columns) or columns)[-1]
     others = [each for each in columns if each is not outcome]
-    action = _named(others, ACTIONS) or max(others, key=lambda each: _relevance(each, outcome))
+    action = _named(others, ACTIONS) or max(
+        _scaled(others) or others, key=lambda each: _relevance(each, outcome)
+    )
     context = [each for each in others if each is not action]
     lines = [
         f"# A problem of {len(table.frame)} rows. Correct what is guessed, fill in what is marked, then type",
@@ -86,18 +100,18 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
         *(f"# {note}." for note in table.notes),
         "",
         "# The table, relative to the folder of this file.",
-        f"data: {_scalar(file)}",
+        f"data: {scalar(file)}",
         *_gaps(columns),
         *_identity(identity),
         "",
         "# Every variable, with its role (guessed): context is known before deciding, an action may be set,",
         "# an outcome should come out as desired, other is anything else. Kinds: continuous, integer,",
-        "# binary, ordinal.",
+        "# binary, ordinal, categorical; levels are texts in the order of their codes 0, 1, ...",
         "variables:",
         *(_line(each, "context") for each in context),
         _action(action),
         _line(outcome, "outcome"),
-        *(f"  # {_scalar(name)}: left out: {why}" for name, why in left_out),
+        *(f"  # {scalar(name)}: left out: {why}" for name, why in left_out),
         "",
         "# What directly influences what, an arrow for each; x <-> y if a hidden cause moves both. Add what",
         "# is missing, or name a file (.dagitty, .gml, .graphml).",
@@ -105,14 +119,17 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
         *_edges([each.name for each in context], action.name, outcome.name),
         "",
         "# Which outcomes are desired: inequalities with <= and >=, joined by and.",
-        f"desired: {MARK}, such as {_term(outcome.name)} <= {np.median(outcome.numbers):.4g}",
+        f"desired: {MARK}, such as {_wanted(outcome)}",
         "",
         "# The cases to decide for, a file or a list; without it, rows that are held out.",
         "# cases:",
         f"#   - {_case(context, action)}",
-        "# How far each case may go from its present value.",
-        f"# bounds: {{{_scalar(action.name)}: [current - 1, current + 1]}}",
     ]
+    if not action.levels:
+        lines += [
+            "# How far each case may go from its present value.",
+            f"# bounds: {{{scalar(action.name)}: [current - 1, current + 1]}}",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -138,6 +155,10 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
             left_out.append((name, f"it looks like an identifier: {told.reason}"))
             if told.unique:
                 names[name] = told.personal
+        elif isinstance(texts := text_column(frame, name) if share <= GAPS else None, str):
+            left_out.append((name, texts))
+        elif texts is not None and len(columns) < COLUMNS:
+            columns.append(_Column(name, texts.places, texts.kind, texts.levels))
         elif faults:
             left_out.append((name, faults[0].removeprefix(f"{name}: ")))
         elif len(columns) >= COLUMNS:
@@ -156,7 +177,7 @@ def _gaps(columns: Sequence[_Column]) -> list[str]:
     return [
         "",
         f"# Missing cells, by column: {', '.join(some)}. Rows with one are left out (complete), refused, or",
-        "# completed by several imputations ({impute: 20}).",
+        "# completed by several imputations ({impute: 20}, or {impute: 20, by: statsmodels}).",
         "missing: complete",
     ]
 
@@ -169,7 +190,7 @@ def _identity(name: str | None) -> list[str]:
         "",
         "# The column that names the cases (guessed: it has another value in every row). The names stand in",
         "# the files of a run and in its report; delete the line if these may not be shared.",
-        f"identity: {_scalar(name)}",
+        f"identity: {scalar(name)}",
     ]
 
 
@@ -188,13 +209,21 @@ def _kind(numbers: np.ndarray) -> str:
 
 def _named(columns: Sequence[_Column], words: str) -> _Column | None:
     """The last column with one of some words in its name."""
-    pattern = re.compile(rf"(?:\A|[\W_])(?:{words})(?:\Z|[\W_])", re.IGNORECASE)
-    found = [each for each in columns if pattern.search(each.name)]
+    found = [each for each in columns if has_word(each.name, words)]
     return found[-1] if found else None
 
 
+def _scaled(columns: Sequence[_Column]) -> list[_Column]:
+    """The columns whose values have an order."""
+    return [each for each in columns if each.kind != "categorical"]
+
+
 def _relevance(column: _Column, outcome: _Column) -> tuple[bool, float]:
-    """Whether a column has more than two values, and the rank correlation with the outcome, in size."""
+    """Whether a column has more than two values, and the rank correlation with the outcome, in size; 0 where
+    one of the two has no order.
+    """
+    if len(_scaled([column, outcome])) < 2:
+        return column.kind != "binary", 0.0
     both = ~np.isnan(column.whole) & ~np.isnan(outcome.whole)
     one, other = (pd.Series(each.whole[both]).rank() for each in (column, outcome))
     varies = len(one) > 1 and float(np.ptp(one)) > 0 < float(np.ptp(other))
@@ -202,43 +231,51 @@ def _relevance(column: _Column, outcome: _Column) -> tuple[bool, float]:
 
 
 def _line(column: _Column, role: str) -> str:
-    return f"  {_scalar(column.name)}: {{role: {role}, kind: {column.kind}}}  # {column.seen}"
+    stated = column.levels if column.kind != "categorical" else ()
+    levels = f", levels: [{', '.join(map(scalar, stated))}]" if stated else ""
+    return f"  {scalar(column.name)}: {{role: {role}, kind: {column.kind}{levels}}}  # {column.seen}"
 
 
 def _action(column: _Column) -> str:
+    if column.levels:
+        first, *_, last = map(scalar, column.levels)
+        more = f"offered: [{first}, {last}] offers fewer, cost: {{{first}: 0, ...}} prices a change to each"
+        return f"{_line(column, 'action')}; one of them is set; {more}"
     if column.kind == "binary":
-        return (
-            f"  {_scalar(column.name)}: {{role: action, kind: binary}}  # {column.seen}; one of them is set"
-        )
+        return f"  {scalar(column.name)}: {{role: action, kind: binary}}  # {column.seen}; one of them is set"
     low, high = np.quantile(column.numbers, SHARES)
     if not low < high:
         low, high = column.numbers.min(), column.numbers.max()
     return (
-        f"  {_scalar(column.name)}: {{role: action, kind: {column.kind}, range: [{low:.6g}, {high:.6g}]}}  "
+        f"  {scalar(column.name)}: {{role: action, kind: {column.kind}, range: [{low:.6g}, {high:.6g}]}}  "
         f"# {column.seen}; the range holds nine of ten"
     )
 
 
 def _edges(context: Sequence[str], action: str, outcome: str) -> list[str]:
     pairs = [(each, after) for each in context for after in (action, outcome)] + [(action, outcome)]
-    return [f"  # - {_scalar(f'{_node(one)} -> {_node(other)}')}" for one, other in pairs]
+    return [f"  # - {scalar(f'{node(one)} -> {node(other)}')}" for one, other in pairs]
 
 
 def _case(context: Sequence[_Column], action: _Column) -> str:
-    cells = [f"{_scalar(each.name)}: {np.median(each.numbers):.4g}" for each in [*context, action]]
+    cells = [f"{scalar(each.name)}: {_usual(each)}" for each in [*context, action]]
     return f"{{{', '.join(cells)}}}"
 
 
-def _node(name: str) -> str:
-    """A name as dagitty's statements have it."""
-    return name if re.fullmatch(r"[^\W\d][\w.]*", name) else f'"{name}"'
+def _usual(column: _Column) -> str:
+    """The median of numbers, and the most frequent text."""
+    if not column.levels:
+        return f"{np.median(column.numbers):.4g}"
+    counts = [int((column.numbers == place).sum()) for place in range(len(column.levels))]
+    return scalar(column.levels[counts.index(max(counts))])
 
 
-def _term(name: str) -> str:
-    """A name as inequalities have it."""
-    return name if re.fullmatch(r"[^\W\d][\w.]*", name) and name not in ("and", "or") else f"`{name}`"
-
-
-def _scalar(text: str) -> str:
-    """A text as a YAML scalar in one line, also within braces."""
-    return yaml.safe_dump([text], allow_unicode=True, width=10_000, default_flow_style=True).strip()[1:-1]
+def _wanted(outcome: _Column) -> str:
+    """An example of a desired region."""
+    name = term(outcome.name)
+    if not outcome.levels:
+        return f"{name} <= {np.median(outcome.numbers):.4g}"
+    if outcome.kind == "categorical":
+        return f"{name} in {{{', '.join(map(level, outcome.levels[: min(2, len(outcome.levels) - 1)]))}}}"
+    bound = outcome.levels[-1] if outcome.kind == "binary" else outcome.levels[-2]
+    return f"{name} {'=' if outcome.kind == 'binary' else '<='} {level(bound)}"

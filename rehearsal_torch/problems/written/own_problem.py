@@ -10,8 +10,9 @@ from typing import Any
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.problems.rehearsal.present_values import present_in
+from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
+from rehearsal_torch.data.tables.present_values import present_in
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
 
 
 class OwnProblem(RehearsalTable):
@@ -23,9 +24,11 @@ class OwnProblem(RehearsalTable):
             or none if the file has cases.
         kept: Which rows are held out: "random", or the "last" of the file.
         seed: Seed of the random choice.
+        cases: Other cases than the file's own, within the bounds that the file states; None for its own.
+        identity: The column that names the other cases; None for their lines.
 
     Raises:
-        ProblemError: if the file cannot be used; all faults are listed.
+        ProblemError: if the file, or its bounds for the other cases, cannot be used; all faults are listed.
         ValueError: if another argument is out of range, or there are too few rows to hold some out.
     """
 
@@ -35,20 +38,25 @@ class OwnProblem(RehearsalTable):
         validation: float | None = None,
         kept: str = "random",
         seed: int = 0,
+        cases: Rows | None = None,
+        identity: str | None = None,
     ) -> None:
         problem = path if isinstance(path, WrittenProblem) else written_problem(path)
-        self.problem = problem
+        self.problem, self.ranges = problem, problem.ranges
+        if cases is not None and problem.bounds:
+            self.ranges = problem.ranges_for(rows_in(cases, "cases", "the cases"))
+        self._own = problem.cases is None and cases is None
         super().__init__(
             problem.rows,
             problem.task,
-            problem.cases,
-            problem.identity,
+            problem.cases if cases is None else cases,
+            problem.identity if cases is None else identity,
             validation,
             kept,
             seed,
-            problem.gaps.imputations,
+            problem.gaps.imputing,
         )
-        if problem.cases is None and problem.from_present:
+        if self._own and problem.from_present:
             # Such bounds say that the value of a held-out row is a present one.
             every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
             self.present = [every[place] for place in self._places]
@@ -56,6 +64,14 @@ class OwnProblem(RehearsalTable):
     def method_named(self) -> str | None:
         """The file's ``method``."""
         return self.problem.method
+
+    def possible_graphs(self) -> Any:
+        """The graphs that agree with the rows, where the file asks for one to be learnt."""
+        return equally_likely(self.problem.graphs)
+
+    def costs(self) -> Mapping[str, float]:
+        """The file's costs of actions."""
+        return self.problem.costs
 
     def wording(self) -> Mapping[str, Any]:
         """The units of the variables, where the file has some."""
@@ -75,10 +91,10 @@ class OwnProblem(RehearsalTable):
     def case(self, index: int) -> RehearsalCase:
         """Case number `index`, within its own bounds."""
         case = super().case(index)
-        if not self.problem.ranges:
+        if not self.ranges:
             return case
-        place = index if self.problem.cases is not None else self._bounded(self._places[index])
-        own = {name: ranges[place] for name, ranges in self.problem.ranges.items()}
+        place = self._bounded(self._places[index]) if self._own else index
+        own = {name: ranges[place] for name, ranges in self.ranges.items()}
         return replace(case, feasible={**case.feasible, **own}, own=tuple(own))
 
     def _bounded(self, place: int) -> int:

@@ -2,6 +2,7 @@
 
     few rows                 fewer than 10 for each variable, or fewer than 50
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
+    rare classes             fewer than 5 rows have a class
     like an identifier       by its name or its values (`data.tables.identifiers`); and the names of cases
     no path                  an action without a directed path to an outcome
     contradicted graph       an action that is said not to matter, and does in the rows
@@ -13,8 +14,13 @@
 Source: ours; `data.graph_check` for the test of the graph.
 """
 
+from collections.abc import Sequence
+
 import torch
 
+from rehearsal_torch.data.codings.class_actions import offered, offered_words, whole
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.columns import rare_classes
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.problem_file.findings import key
 from rehearsal_torch.data.tables.identifiers import identifier
@@ -41,12 +47,17 @@ def warned(problem: OwnProblem) -> list[str]:
         if len(values) > 2 and float(counts.max()) > HARDLY * rows:
             found.warn(
                 key("variables", name),
-                f"{int(counts.max())} of {rows} rows have the value {float(values[counts.argmax()]):g}: it "
-                "hardly varies, so that little is learnt of its effect",
+                f"{int(counts.max())} of {rows} rows have the value "
+                f"{_said(problem, name, float(values[counts.argmax()]))}: it hardly varies, so that little "
+                "is learnt of its effect",
             )
+    for name, coding in problem.problem.codings.items():
+        for sentence in rare_classes(problem.problem.rows.frame, {name: coding}):
+            found.warn(key("variables", name), sentence.removeprefix(f"{name} "))
     _identifiers(problem)
-    for name in task.box.names:
-        if not reaches((task.graph,), (name,), task.outcomes):
+    for name in task.variables(task.box.names):
+        columns = task.coded[name].columns if name in task.coded else (name,)
+        if not reaches((task.graph,), columns, task.outcomes):
             found.warn(
                 key("variables", name),
                 f"no directed path leads from {name} to {' or '.join(task.outcomes)}: it will never be set",
@@ -66,10 +77,16 @@ def warned(problem: OwnProblem) -> list[str]:
     return found.warnings
 
 
+def _said(problem: OwnProblem, name: str, value: float) -> str:
+    """A value as the file has it: its text, if it has one."""
+    (said,) = problem.task.worded({name: value}).values()
+    return said if isinstance(said, str) else f"{said:g}"
+
+
 def _identifiers(problem: OwnProblem) -> None:
     """Warnings of variables that look like identifiers, and of names of cases that may be private."""
     found, written = problem.problem.findings, problem.problem
-    for name in problem.task.graph.names:
+    for name in problem.task.variables(problem.task.graph.names):
         told = identifier(name, written.rows.frame[name])
         if told is not None:
             found.warn(
@@ -105,22 +122,50 @@ def _beyond(problem: OwnProblem) -> None:
             )
 
 
+def _present_class(problem: OwnProblem, coding: Coding) -> None:
+    """The same of a variable of classes of which only some are offered."""
+    levels = problem.task.box.levels
+    some = [coding.levels[place] for place in offered(coding, levels)]
+    now = [problem.task.worded(each).get(coding.name) for each in problem.present]
+    outside = [
+        f"case {case} has {text}"
+        for case, text in zip(problem.identities, now, strict=True)
+        if isinstance(text, str) and text not in some
+    ]
+    if outside:
+        problem.problem.findings.warn(
+            key("variables", coding.name, "offered"),
+            f"may be set to {offered_words(coding, levels)}, and {_several(outside)}",
+        )
+
+
+def _several(outside: Sequence[str]) -> str:
+    """Which cases have a present value that is not offered, in words."""
+    more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+    return (
+        f"{outside[0]} at present{more}: what is offered does not hold the present value, which may be "
+        "better; it is compared with it"
+    )
+
+
 def _present(problem: OwnProblem) -> None:
     """Warnings of present values outside of what an action may be set to: leaving it alone may be better than
     all that is offered.
     """
     found, bounds = problem.problem.findings, problem.task.box.bounds()
-    for name in dict.fromkeys(name for each in problem.present for name in each):
+    classes = whole(problem.task.box.names, problem.task.codings)
+    for coding in classes:
+        _present_class(problem, coding)
+    apart = {column for each in classes for column in each.columns}
+    for name in dict.fromkeys(name for each in problem.present for name in each if name not in apart):
         lower, upper = bounds[name]
         outside = [
-            f"case {case} has {each[name]:g}"
+            f"case {case} has {_said(problem, name, each[name])}"
             for case, each in zip(problem.identities, problem.present, strict=True)
             if name in each and not lower <= each[name] <= upper
         ]
         if outside:
-            more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
             found.warn(
                 key("variables", name, "range"),
-                f"may be set from {lower:g} to {upper:g}, and {outside[0]} at present{more}: what is offered "
-                "does not hold the present value, which may be better; it is compared with it",
+                f"may be set from {lower:g} to {upper:g}, and {_several(outside)}",
             )

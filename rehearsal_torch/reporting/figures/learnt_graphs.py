@@ -11,10 +11,12 @@ Source: Qin et al. (2023), App. A.3 and Eq. 7 (for the content).
 
 import csv
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 
 import yaml
 
+from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.graphs.bootstrap import GraphPosterior
 from rehearsal_torch.graphs.dagitty import to_dagitty
 from rehearsal_torch.graphs.formats import write_graph
@@ -63,16 +65,17 @@ def write_learnt(
         },
     }
     for name, plain in (("graphs.yaml", content), ("graph.yaml", {"graph": best.to_plain()})):
-        (out / name).write_text(
+        write_text(
+            out / name,
             yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=True),
-            encoding="utf-8",
         )
-    with (out / "edges.csv").open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("from", "edge", "to", "probability"))
-        writer.writerows((*edge, f"{share:.6f}") for edge, share in edges.items())
+    rows = StringIO(newline="")
+    writer = csv.writer(rows)
+    writer.writerow(("from", "edge", "to", "probability"))
+    writer.writerows((*edge, f"{share:.6f}") for edge, share in edges.items())
+    write_text(out / "edges.csv", rows.getvalue())
     context, alterable, outcomes = (tuple(parts[part]) for part in ("context", "alterable", "outcomes"))
-    (out / "graph.dagitty").write_text(to_dagitty(best, context, alterable, outcomes), encoding="utf-8")
+    write_text(out / "graph.dagitty", to_dagitty(best, context, alterable, outcomes))
     write_graph(best, out / "graph.graphml")
     figures = draw_graph(best, out / "figures", "graph", context, alterable, outcomes, probabilities=edges)
     return [

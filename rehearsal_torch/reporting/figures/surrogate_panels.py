@@ -36,8 +36,8 @@ from rehearsal_torch.spaces.box import setting_text
 
 Rows = Sequence[Mapping[str, str]]
 MOST_ACTIONS = 12
-# Inches of a panel; columns of the grid, of which a panel takes a share.
-WIDTH, HEIGHT, GRID = 13.0, 3.2, 12
+# Inches of a panel; columns of the grid.
+WIDTH, HEIGHT, GRID = 3.4, 3.0, 4
 # Curves of at most so many points are levels, shown as points.
 FEW = 20
 # Characters of a label's line.
@@ -65,30 +65,31 @@ def figures(rows: Rows) -> dict[str, Figure]:
     curves = {key[1]: (key[2], found) for key, found in panels.items() if key[0] == NODE}
     noises = {key[1]: found for key, found in panels.items() if key[0] == NOISE}
     nodes = list(dict.fromkeys(key[1] for key in panels if key[0] in (NODE, NOISE)))
-    across = min(len(names), 3)
-    above, below = -(-len(names) // across), -(-len(nodes) // 2)
-    figure = Figure(figsize=(WIDTH, HEIGHT * (above + below) + 0.9), layout="constrained")
-    grid = figure.add_gridspec(above + below, GRID)
-    span = min(GRID // across, GRID // 2)
+    # Actions have lines of their own; a node's curve and its noise stand beside each other.
+    cells = len(curves) + len(noises)
+    above, below = -(-len(names) // GRID), -(-cells // GRID)
+    across = min(GRID, max(len(names), cells))
+    figure = Figure(figsize=(WIDTH * across, HEIGHT * (above + below) + 0.9), layout="constrained")
+    grid = figure.add_gridspec(above + below, across)
     for place, name in enumerate(names):
-        first = place % across * span
-        axes = figure.add_subplot(grid[place // across, first : first + span])
+        axes = figure.add_subplot(grid[place // GRID, place % GRID])
         _mean(axes, actions[name], name, "Expected reward", f"Reward along {name}")
-    for place, node in enumerate(nodes):
-        first, line = place % 2 * (GRID // 2), above + place // 2
-        beside = first + (GRID // 4 if node in curves else 0)
+    place = above * GRID
+    for node in nodes:
         if node in curves:
             along, found = curves[node]
-            axes = figure.add_subplot(grid[line, first:beside])
+            axes = figure.add_subplot(grid[place // GRID, place % GRID])
             _mean(axes, found, along, f"Mean of {node}", f"{node} along {along}")
+            place += 1
         if node in noises:
-            axes = figure.add_subplot(grid[line, beside : first + GRID // 2])
+            axes = figure.add_subplot(grid[place // GRID, place % GRID])
             _density(axes, noises[node], node)
+            place += 1
     handles: dict[str, Artist] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=5)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=across)
     figure.suptitle(_heading(actions, names), fontsize=11)
     return {"surrogate": figure}
 

@@ -22,7 +22,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     Args:
         groups: Method to its decisions that a world scored.
     """
-    figure, [line] = panels(1, len(groups), width=5.6, height=3.8)
+    figure, [line] = panels(1, len(groups), width=5.2, height=3.9)
     for index, (axes, (name, decided)) in enumerate(zip(line, groups.items(), strict=True)):
         ordered = sorted(decided, key=lambda one: (one["score"]["oracle"], one["score"]["no_action"]))
         place = np.arange(1, len(ordered) + 1)
@@ -56,7 +56,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         )
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_title(
-            f"{name}: mean {true.mean():.3f}, best {best.mean():.3f}, no action {no_action.mean():.3f}"
+            f"{name}\nmean {true.mean():.3f}, best {best.mean():.3f}, no action {no_action.mean():.3f}"
         )
     handles = {
         label: handle

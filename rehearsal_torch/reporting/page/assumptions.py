@@ -1,6 +1,7 @@
 """What the answers rest on: the graph, drawn and listed, and what the kind of method takes for granted.
 
-The graph is the one of the data card. Graphs of more than `DRAWN` variables are listed, not drawn.
+The graph is the one of the data card, drawn from left to right, and in one column for screens on which that
+would be too small to read. Graphs of more than `DRAWN` variables are listed, not drawn.
 """
 
 import warnings
@@ -9,25 +10,29 @@ from typing import Any
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.reporting.figures.graph import graph_figure
+from rehearsal_torch.reporting.narrow.column_graph import column_figure
 from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, paragraphs, tag
 from rehearsal_torch.reporting.page.material import Material, counted, listed, mapping
-from rehearsal_torch.reporting.page.pictures import drawn, embedded
+from rehearsal_torch.reporting.page.pictures import drawn, either
 from rehearsal_torch.reporting.page.question import region, settable
 from rehearsal_torch.reporting.style import drawing
 
 DRAWN, LISTED = 40, 400
+# Dots per inch of the graph in one column; pixels for each inch of the other one, with which its names
+# (10.5 points) have ten pixels.
+NARROW, LEGIBLE = 192, 10 * 72 / 10.5
 # What alterations of cases take for granted.
 ALTERATIONS = (
     "Chances are estimated from past rows. They hold for actions only if the graph is right and no hidden "
     "common cause of an action and an outcome is missing from it.",
     "An interval covers noise and small samples, not a wrong graph.",
 )
-_TRIALS = (
+TRIALS = (
     "Each node is a function of its parents, of actions and of noise of its own; a hidden common cause would "
     "have to be measured and included.",
     "A predicted reward is the model's expectation, not a measurement.",
 )
-_SEQUENCES = (
+SEQUENCES = (
     "An episode is replayed under other actions with the noise that the fitted model finds in it; the model, "
     "not a trial, says what would have happened.",
     "It is assumed that no hidden common cause acts on both the actions and the states.",
@@ -42,7 +47,7 @@ _LEGEND = (
 
 def assumptions(of: Material) -> Markup:
     """The section's content."""
-    said = ALTERATIONS if of.alterations else _TRIALS if of.trials else _SEQUENCES if of.sequences else ()
+    said = ALTERATIONS if of.alterations else TRIALS if of.trials else SEQUENCES if of.sequences else ()
     return joined([paragraphs(said), _graph(of)])
 
 
@@ -65,7 +70,8 @@ def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
     roles = _roles(graph, of.card)
     with warnings.catch_warnings(record=True) as missing, drawing():
         warnings.simplefilter("always")
-        picture = drawn(graph_figure(graph, *roles))
+        figure = graph_figure(graph, *roles)
+        wide, narrow = drawn(figure), drawn(column_figure(graph, *roles), NARROW)
     caption = "The causal graph, as it was given."
     if missing:
         caption += " Some letters of its names cannot be drawn; the list below has them."
@@ -79,7 +85,8 @@ def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
         if (sign != "dashed line" or graph.bidirected) and (sign != "thick frame" or roles[1])
     ]
     shown = bullets((joined([tag("b", sign), f" {meaning}"]) for sign, meaning in legend), "legend")
-    return joined([embedded(picture, alternative, caption, natural=True), shown])
+    least = LEGIBLE * float(figure.get_figwidth())
+    return joined([either(wide, narrow, alternative, caption, least), shown])
 
 
 def _roles(graph: RehearsalGraph, card: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-VOID = frozenset({"br", "col", "hr", "img", "meta"})
+VOID = frozenset({"br", "col", "hr", "img", "meta", "source"})
 
 
 class Markup(str):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.data.codings.recorded import card_in_words
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import alteration_report, trial_report
@@ -27,7 +28,7 @@ class Material:
 
     Attributes:
         run: The decisions, metrics, configuration and choices.
-        card: The data card; empty if there is none.
+        card: The data card, with texts in place of codes; empty if there is none.
         record: The content of ``run.json``; empty if there is none.
         status: The content of ``status.json``; empty if there is none.
         words: Names and units of the numbers of sequence decisions, as in the terminal (`style.worded`).
@@ -93,7 +94,7 @@ def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ende
     status = {} if ended else files.read_json("status.json")
     return Material(
         run,
-        {str(key): value for key, value in files.read_yaml("data.yaml").items()},
+        card_in_words({str(key): value for key, value in files.read_yaml("data.yaml").items()}),
         files.read_json("run.json"),
         status,
         worded(run),

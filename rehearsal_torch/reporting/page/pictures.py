@@ -1,28 +1,43 @@
 """The pictures of the page, inside of it: the figures of the run folder, with captions and alternative texts.
 
 A picture is a PNG file of at most 6 MiB whose first bytes say so; anything else in its place is named, not
-shown. Sizes are read from the header, so that the page does not jump while it is loaded.
-
-Source: W3C, Portable Network Graphics, Third Edition, Sec. 5.2 and 11.2.1 (signature and IHDR).
+shown. Sizes are read from the header, so that the page does not jump while it is loaded. A figure of several
+panels that says where they lie (`narrow.png`) is cut into them: side by side where there is room for several,
+one below the other on a phone, with the texts of its legend and its heading as texts of the page.
 """
 
 import base64
-import struct
 from io import BytesIO
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.page.markup import Markup, joined, tag
+from rehearsal_torch.reporting.narrow import png
+from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, tag
 from rehearsal_torch.reporting.page.material import Material
 from rehearsal_torch.reporting.style import Wording
 
 LARGEST, MOST = 6 * 2**20, 24
-# Width over height from which on a picture scrolls on a phone instead of shrinking.
+# Width over height from which on a picture that cannot be cut scrolls on a phone instead of shrinking.
 WIDE = 1.7
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
+# Pixels of the screen for each inch of a panel: at least, where several stand side by side, and at most; and
+# for each inch of a legend's sign.
+NARROW, BROAD, SIGN = 80, 130, 96
+# The widest column of texts of a page, the narrowest, and what a screen has beside it, in pixels.
+COLUMN, PHONE, BESIDE = 888, 290, 40
 # Name to what the figure shows: one text for everybody, and the reading of it, with the words for an episode.
 CAPTIONS = {
+    "decisions": (
+        "What is claimed of each case",
+        "A point is the estimate after the alteration, a bar its interval; a square is the estimate with the "
+        "present values, a circle that of no action.",
+    ),
+    "claims": (
+        "The claimed probability over each action",
+        "Of the decisions with the largest, the median and the smallest difference, the other actions as "
+        "recommended. Shaded places lie outside the data, and have no number; bars are numbers of "
+        "observations.",
+    ),
     "overturning": (
         "How strong a hidden common cause would have to be",
         "For the median recommendation, the interval in which the true probability lies if a hidden common "
@@ -93,31 +108,48 @@ def pictures(of: Material) -> Markup:
     return joined([shown, tag("p", f"Further figures in the folder: {', '.join(left)}.") if left else None])
 
 
-def embedded(content: bytes, alternative: str, caption: Markup | str, natural: bool = False) -> Markup:
-    """A figure with a picture inside the page.
+def embedded(content: bytes, alternative: str, caption: Markup | str) -> Markup:
+    """A figure with a picture inside the page, in its panels if it says where they lie.
 
     Args:
         content: A PNG file.
         alternative: What it shows, for those who do not see it.
-        caption: What stands below it.
-        natural: Whether it keeps its size, and scrolls where the page is narrower.
+        caption: What stands above it.
 
     Raises:
-        ValueError: if it is not a PNG file.
+        ValueError: if it is not a PNG file, or one that says where its panels lie and is damaged.
     """
-    if not content.startswith(SIGNATURE) or len(content) < 24:
-        raise ValueError("expected a PNG file; its first bytes are not those of one")
-    width, height = struct.unpack(">II", content[16:24])
-    image = tag(
-        "img",
-        src=f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}",
-        alt=alternative,
-        width=min(width, 10_000),
-        height=min(height, 10_000),
-        class_="natural" if natural else "wide" if width > WIDE * height else None,
-    )
-    image = tag("div", image, class_="scroll", role="group", aria_label="picture", tabindex="0")
-    return tag("figure", image, tag("figcaption", caption))
+    found = png.read(content)
+    shown = _whole(content, alternative) if found is None else _in_panels(content, found, alternative)
+    return tag("figure", tag("figcaption", caption), shown)
+
+
+def either(wide: bytes, narrow: bytes, alternative: str, caption: Markup | str, least: float) -> Markup:
+    """A figure that a page has in two forms, of which it shows the one that fits the screen.
+
+    Args:
+        wide: A PNG file for screens that are wide enough.
+        narrow: A PNG file of two dots per pixel for others.
+        alternative: What both show.
+        caption: What stands above them.
+        least: Pixels that the wide one needs for its texts to be legible.
+
+    Raises:
+        ValueError: if one is not a PNG file.
+    """
+    width, height = (length // 2 for length in png.size(narrow))
+    if least > COLUMN:
+        shown = tag("img", src=source(narrow), alt=alternative, width=width, height=height)
+    elif least <= PHONE:
+        shown = _image(wide, alternative)
+    else:
+        media = f"(max-width: {least + BESIDE:.0f}px)"
+        shown = tag(
+            "picture",
+            tag("source", media=media, srcset=source(narrow), width=width, height=height),
+            _image(wide, alternative),
+        )
+    return tag("figure", tag("figcaption", caption), shown)
 
 
 def drawn(figure: Figure, dots: int = 110) -> bytes:
@@ -130,6 +162,63 @@ def drawn(figure: Figure, dots: int = 110) -> bytes:
     stream = BytesIO()
     figure.savefig(stream, format="png", dpi=dots, metadata={"Software": None})
     return stream.getvalue()
+
+
+def source(content: bytes) -> str:
+    """A PNG file as an address that holds all of it."""
+    return f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _image(content: bytes, alternative: str, **attributes: object) -> Markup:
+    width, height = (min(length, 10_000) for length in png.size(content))
+    return tag("img", src=source(content), alt=alternative, width=width, height=height, **attributes)
+
+
+def _whole(content: bytes, alternative: str) -> Markup:
+    """A picture of one panel, or one of several that does not say where they lie."""
+    width, height = png.size(content)
+    if width <= WIDE * height:
+        return _image(content, alternative, class_="alone")
+    image = _image(content, alternative, class_="wide")
+    return tag("div", image, class_="scroll", role="group", aria_label="picture", tabindex="0")
+
+
+def _in_panels(content: bytes, found: png.Regions, alternative: str) -> Markup:
+    """Heading, legend and panels; each panel says what it shows, and their group what the figure does."""
+    pieces = png.cut(content, [*found.signs, *found.panels])
+    signs, panels = pieces[: len(found.signs)], pieces[len(found.signs) :]
+    legend = bullets(
+        (
+            joined([_sign(piece, part, found.dots), part.says])
+            for piece, part in zip(signs, found.signs, strict=True)
+        ),
+        "signs",
+    )
+    inches = max(part.width for part in found.panels) / found.dots
+    grid = tag(
+        "div",
+        *(_image(piece, part.says or alternative) for piece, part in zip(panels, found.panels, strict=True)),
+        class_="panels",
+        role="group",
+        aria_label=alternative,
+        style=f"--least: {NARROW * inches:.0f}px; --most: {BROAD * inches:.0f}px",
+    )
+    return joined(
+        [tag("p", found.heading, class_="caption") if found.heading else None, legend or None, grid]
+    )
+
+
+def _sign(content: bytes, part: png.Part, dots: int) -> Markup:
+    """A sign of a legend, whose text stands beside it."""
+    width = SIGN * part.width / dots
+    return tag(
+        "img",
+        src=source(content),
+        alt="",
+        role="presentation",
+        width=round(width),
+        height=round(width * (part.box[3] - part.box[1]) / part.width),
+    )
 
 
 def _key(name: str, words: Wording) -> str:

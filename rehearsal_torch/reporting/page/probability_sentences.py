@@ -9,6 +9,7 @@ from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, scored_by_world, truth_bounds
+from rehearsal_torch.reporting import cost_words
 from rehearsal_torch.reporting.decision_table import figure
 from rehearsal_torch.reporting.page.material import finite, mapping, shown
 
@@ -39,13 +40,20 @@ def settings(setting: Mapping[str, Any], word: str = "to") -> str:
 
 def changes(setting: Mapping[str, Any], present: Mapping[str, Any], units: Mapping[str, Any]) -> str:
     """What is set, from its present value where that is known: ``lower rate from 7.1 to 5.4 % and set term to
-    12 months``.
+    12 months``; texts are neither raised nor lowered: ``set smoker from yes to no``.
     """
     parts = []
     for name, value in setting.items():
         now, then = finite(present.get(name)), finite(value)
         unit = f" {units[name]}" if units.get(name) else ""
-        if now is None or then is None:
+        before = present.get(name)
+        if isinstance(before, str) and isinstance(value, str):
+            parts.append(
+                f"leave {name} at {value}{unit}"
+                if before == value
+                else f"set {name} from {before} to {value}{unit}"
+            )
+        elif now is None or then is None:
             parts.append(f"set {name} to {shown(value)}{unit}")
         elif shown(now) == shown(value):
             parts.append(f"leave {name} at {shown(value)}{unit}")
@@ -72,8 +80,13 @@ def context(one: Decided, units: Mapping[str, Any] | None = None) -> str:
 
 def chances(one: Decided) -> list[str]:
     """The estimated chance before and after, with its interval; what the rejected alteration was estimated
-    to bring, where one was rejected.
+    to bring, where one was rejected; what it costs and nets, where that is known.
     """
+    costs = cost_words.sentence(one)
+    return [*_chances(one), *([costs] if costs else [])]
+
+
+def _chances(one: Decided) -> list[str]:
     before, after = finite(claim(one, of="baseline")), finite(claim(one))
     unchanged = finite(claim(one, of="unchanged"))
     what = str(claim(one, "of") or claim(one, "of", "baseline") or DESIRED)
@@ -98,14 +111,23 @@ def chances(one: Decided) -> list[str]:
         return [
             f"The estimated {what} {_way(unchanged, after)} from {figure(unchanged)} with {_left(one)} to "
             f"{figure(after)}{ends}.",
-            *([] if gain is None else [f"The difference is {gain:+.3f}{_interval(one, 'gain', '+.3f')}."]),
+            *([] if gain is None else [_gained(one, gain)]),
             _usual(before).strip(),
         ]
-    way = _way(before, after)
+    way, gain = _way(before, after), finite(claim(one, of="gain"))
     return [
         f"The estimated {what} {way} from {figure(before)} with no action{_interval(one, 'baseline')} to "
-        f"{figure(after)}{ends}."
+        f"{figure(after)}{ends}.",
+        *([] if gain is None else [_gained(one, gain)]),
     ]
+
+
+def _gained(one: Decided, gain: float) -> str:
+    """The difference to changing nothing, and whether it is told from zero."""
+    lower, upper = (finite(claim(one, end, "gain")) for end in ("lower", "upper"))
+    within = lower is not None and upper is not None and lower <= 0 <= upper
+    unclear = ", so that it is not told from zero" if within else ""
+    return f"The difference is {gain:+.3f}{_interval(one, 'gain', '+.3f')}{unclear}."
 
 
 def interval(one: Decided) -> str:

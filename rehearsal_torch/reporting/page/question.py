@@ -1,7 +1,11 @@
 """What a run was asked, in sentences, from its data card: what may be set, what is wanted, what is known."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.recorded import bound_in_words
+from rehearsal_torch.data.codings.texts import recorded_codings
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.style import Dose, Wording
@@ -10,7 +14,7 @@ from rehearsal_torch.reporting.style import Dose, Wording
 def question(of: Material) -> list[str]:
     """The question of a run, a sentence each; empty where the data card does not say it."""
     if of.trials:
-        return _trials(of.card)
+        return of_trials(of.card)
     if of.alterations:
         return of_alterations(of.card, any(one.get("present") for one in of.run.decisions))
     return _sequences(of.run.decisions, of.words) if of.sequences else []
@@ -20,12 +24,14 @@ def region(card: dict[str, Any]) -> list[str]:
     """The faces of the desired region M y <= d, in words; empty where they are not recorded."""
     stated = mapping(card.get("region"))
     names = [str(name) for name in listed(stated.get("names"))]
-    faces = []
+    faces, codings = [], recorded_codings(card.get("codings"))
     for normal, offset in zip(listed(stated.get("normals")), listed(stated.get("offsets")), strict=False):
         weights, bound = [finite(value) for value in listed(normal)], finite(offset)
         if bound is None or len(weights) != len(names) or None in weights:
             return []
-        faces.append(_face(dict(zip(names, (weight or 0.0 for weight in weights), strict=True)), bound))
+        faces.append(
+            _face(dict(zip(names, (weight or 0.0 for weight in weights), strict=True)), bound, codings)
+        )
     return [face for face in faces if face]
 
 
@@ -69,15 +75,33 @@ def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
             "No action means what usually happens to such a case, not the values that the candidates have "
             "now."
         )
+    priced, worth = mapping(card.get("costs")), finite(card.get("worth"))
+    if priced:
+        counted_as = (
+            "they are told, and not weighed"
+            if worth is None
+            else f"a desired outcome is worth {shown(worth)} in their unit"
+        )
+        said.append(f"Changes of {', '.join(map(str, priced))} have costs; {counted_as}.")
     share = finite(card.get("desired"))
     if share is not None:
         said.append(f"Of the rows that the method learnt from, {100 * share:.1f}% have such an outcome.")
     return said
 
 
-def _trials(card: dict[str, Any]) -> list[str]:
+def of_trials(card: dict[str, Any]) -> list[str]:
+    """The question of a causal system: what may be set, and what the reward is.
+
+    Args:
+        card: The data card, or a task as plain data.
+    """
     may, reward = settable(card, "actions"), mapping(card.get("reward"))
-    said = [f"Which setting has the largest expected reward? Free to set: {', '.join(may)}."] if may else []
+    said = []
+    if may:
+        said = [
+            "Which setting has the largest expected reward, and which one should be tried next? Free to set: "
+            f"{', '.join(may)}."
+        ]
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
     if weights:
         said.append(f"The reward is {weighted_sum(weights)}.")
@@ -106,13 +130,15 @@ def _action(dose: Dose) -> str:
     return f"{dose.name} ({how})" if how else dose.name
 
 
-def _face(weights: dict[str, float], bound: float) -> str:
-    """w . y <= d in words; one variable alone is compared with a number."""
+def _face(weights: dict[str, float], bound: float, codings: Mapping[str, Coding]) -> str:
+    """w . y <= d in words; one variable alone is compared with a number, or with a text if it has texts."""
     used = {name: weight for name, weight in weights.items() if weight}
     if not used:
         return ""
     if len(used) == 1:
         ((name, weight),) = used.items()
+        if name in codings:
+            return bound_in_words(codings[name], bound / weight, weight > 0)
         return f"{name} {'≤' if weight > 0 else '≥'} {shown(bound / weight)}"
     return f"{weighted_sum(used)} ≤ {shown(bound)}"
 

@@ -83,12 +83,11 @@ def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> li
     improvement = finite(trajectory.get("improvement"))
     better = "" if improvement is None else f", {100 * abs(improvement):.1f}% {_way(improvement)}"
     gains = [gain for gain in map(finite, listed(trajectory.get("member_gains"))) if gain is not None]
-    models = (
-        f"; the {len(gains)} models of the ensemble predict gains of {shown(min(gains))} to "
-        f"{shown(max(gains))}"
-        if len(gains) > 1
-        else ""
-    )
+    models = ""
+    if len(gains) > 1:
+        low, high = shown(min(gains)), shown(max(gains))
+        ends = f"gains of {low} to {high}" if low != high else f"a gain of {low}"
+        models = f"; the {len(gains)} models of the ensemble predict {ends}"
     return [
         f"{total}: {_signed(before, words)} as observed, {_signed(after, words)} predicted by the model "
         f"under these changes{better}{models}."

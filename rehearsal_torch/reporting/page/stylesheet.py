@@ -1,8 +1,9 @@
 """The style sheet of the page: for screens from 390 pixels on, and for paper.
 
-Wide tables and pictures scroll in boxes of their own, so that the page itself never does. Texts keep a
-contrast of at least 4.5 to 1, and no meaning is carried by colour alone. On paper, boxes show their whole
-content and links lose their colour.
+Wide tables scroll in boxes of their own, so that the page itself never does. Pictures shrink to its width,
+and those of several panels stand in as many columns as there is room for. Texts keep a contrast of at least
+4.5 to 1, and no meaning is carried by colour alone. On paper, boxes show their whole content and links lose
+their colour.
 
 Source: WCAG 2.2, success criteria 1.4.1, 1.4.3 and 1.4.10 (use of colour, contrast, reflow).
 """
@@ -56,9 +57,15 @@ tbody th { font-weight: 600; }
 th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; }
 figure { margin: 1rem 0 1.4rem; break-inside: avoid; }
 img { max-width: 100%; height: auto; display: block; }
-img.natural { max-width: none; }
-figure .scroll { border: 0; margin: 0; }
-figcaption { font-size: .92rem; margin-top: .35rem; }
+img.alone { max-width: min(100%, 36rem); }
+figure .scroll { border: 0; }
+.panels { display: grid; gap: .8rem 1rem;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, var(--least)), 1fr)); }
+.panels img { width: 100%; max-width: var(--most); }
+.signs { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; font-size: .92rem; }
+.signs li { display: flex; align-items: center; gap: .4rem; }
+.signs img { flex: none; }
+figcaption { font-size: .92rem; margin-bottom: .35rem; }
 pre { overflow-x: auto; background: var(--tint); border: 1px solid var(--line); border-radius: .3rem;
   padding: .6rem .8rem; margin: .6rem 0;
   font: .82rem/1.4 ui-monospace, Consolas, "DejaVu Sans Mono", monospace; }
@@ -77,6 +84,9 @@ footer { margin-top: 2.5rem; padding-bottom: 2rem; color: var(--soft); font-size
   dt { font-size: .9rem; }
   .case { padding: .1rem .7rem .3rem; }
   img.wide { max-width: none; width: 42rem; }
+  table { font-size: .86rem; }
+  th, td { padding: .3rem .45rem; min-width: 3.4rem; }
+  tr > :first-child { min-width: 4.2rem; }
 }
 @media print {
   @page { margin: 16mm; }
@@ -89,7 +99,10 @@ footer { margin-top: 2.5rem; padding-bottom: 2rem; color: var(--soft); font-size
   table { font-size: 8.5pt; }
   th, td { min-width: 0; padding: .2rem .4rem; overflow-wrap: anywhere; }
   tr > :first-child { min-width: 0; }
-  img, img.natural { max-width: 100%; max-height: 220mm; }
+  img, img.wide { max-width: 100%; max-height: 220mm; }
+  img.alone { max-width: 26rem; }
+  .panels { grid-template-columns: repeat(auto-fill, minmax(calc(.75 * var(--least)), 1fr)); }
+  .panels img { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
   .case, tr, .notice { break-inside: avoid; }
 }

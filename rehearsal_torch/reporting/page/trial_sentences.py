@@ -1,25 +1,54 @@
-"""What a run of trials recommends, in sentences: the action to keep, its predicted reward, the next trial."""
+"""What a run of trials recommends, in sentences: the next experiment, and the action to keep."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import claim, effort
 from rehearsal_torch.evaluation.trial_rows import scored
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
-from rehearsal_torch.reporting.page.probability_sentences import settings
 from rehearsal_torch.reporting.trial_report import kept
 
 
 def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
-    """Title, headline and sentences of the last decision of a run."""
+    """Title, headline and sentences of the last decision of a run.
+
+    In a system of one's own, whose experiments are run elsewhere, the headline is the next experiment; in a
+    simulated world it is the action to keep.
+    """
     last, count = of.run.decisions[-1], len(of.run.decisions)
     kept_setting, tried = mapping(kept(last)), mapping(last.get("alteration"))
-    headline = f"Keep {settings(kept_setting, 'at')}." if kept_setting else "Nothing is recommended."
+    keep = f"Keep {_at(kept_setting, of)}." if kept_setting else "Nothing is recommended."
     said = [*_predicted(of), *_runner_up(of), *_before(of)]
+    title, headline = f"Recommendation after {counted(count, 'decision')}", keep
     if last.get("reward") is None and tried:
-        same = "the same setting" if tried == kept_setting else settings(tried, "at")
-        said.append(f"To try next, which may teach more than keeping: {same}.")
+        name = str(last.get("identity") or "")
+        title = f"{name[:1].upper()}{name[1:]}" if name else "Next experiment"
+        headline = f"Try {_at(tried, of)}."
+        if tried == kept_setting:
+            said = ["It is also the setting to keep, if you had to stop now.", *said]
+        else:
+            said = [*_next(of), f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
     if not kept_setting and last.get("reason"):
         said.append(f"Why: {last['reason']}.")
     said += [f"Warning: {text}." for text in last.get("warnings") or ()]
-    return f"Recommendation after {counted(count, 'decision')}", headline, said
+    return title, headline, said
+
+
+def _at(setting: Mapping[str, Any], of: Material) -> str:
+    """A setting in words, with units where they are known."""
+    units = of.units
+    parts = [
+        f"{name} at {shown(value)}{f' {units[name]}' if units.get(name) else ''}"
+        for name, value in setting.items()
+    ]
+    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1] if parts else "nothing"
+
+
+def _next(of: Material) -> list[str]:
+    """What the next experiment is for."""
+    predicted = finite(effort(of.run.decisions[-1], "predicted_reward"))
+    what = "" if predicted is None else f"Its predicted reward is {shown(predicted)}: it"
+    return [f"{what or 'It'} is chosen for what it may bring, or teach, not as the best known setting."]
 
 
 def _predicted(of: Material) -> list[str]:
@@ -55,7 +84,7 @@ def _runner_up(of: Material) -> list[str]:
         return []
     sure = f"{100 * chance:.0f}%" if 0.01 <= chance <= 0.99 else "below 1%" if chance < 0.5 else "above 99%"
     return [
-        f"The best other setting that was tried is {settings(setting, 'at')}, with a predicted reward of "
+        f"The best other setting that was tried is {_at(setting, of)}, with a predicted reward of "
         f"{shown(predicted)}; the claimed probability that the one to keep is better is {sure}."
     ]
 

@@ -66,6 +66,8 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
     """
 
     kind: Kind | None = "rehearse"
+    # It looks for information among what is probable enough.
+    weighs: bool = False
 
     def __init__(
         self,
@@ -167,7 +169,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
             )
             return [each.points for each in found]
         sentence = (
-            f"nothing found reaches tau={self.tau:g}; the most probable, {'+'.join(sets[place].names)}, "
+            f"nothing found reaches tau={self.tau:g}; the most probable, {sets[place].label()}, "
             f"reaches {found[place].share:.3f}"
         )
         if self.fallback == "drop":

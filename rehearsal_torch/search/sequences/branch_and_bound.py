@@ -12,7 +12,8 @@ node,
    the model is tighter, and is recomputed if that may help; if few sets remain, they are rolled out, best
    bound first;
 5. otherwise the node branches on the first event of the remaining sets: each child is re-centred on its own
-   path, where only the interaction of the changes still unknown has to be bounded.
+   path, where only the interaction of the changes still unknown has to be bounded, with those events that may
+   follow the first one by the node's model.
 
 Nodes are taken best bound first, so that an early end leaves a valid gap: the largest open bound minus the
 incumbent.

@@ -41,7 +41,7 @@ class Limits:
 @dataclass(order=True)
 class _Node:
     """A path with changes made, ordered by descending bound (`rank` is minus the bound on the gain over the
-    observed return).
+    observed return). `choices` are the events that may still be added, (T - 1, A) bool.
     """
 
     rank: float
@@ -50,7 +50,7 @@ class _Node:
     kept: Tensor = field(compare=False)
     gain: float = field(compare=False)
     left: int = field(compare=False)
-    after: int = field(compare=False)
+    choices: Tensor = field(compare=False)
 
 
 class EventTree:
@@ -67,7 +67,7 @@ class EventTree:
         gradient = objective.gradient()
         assert gradient is not None
         self.effort, self.limits, self.observed = effort, limits, objective.outcome()
-        self.open, self.choices = objective.open.tolist(), objective.choices
+        self.open = objective.open.tolist()
         self.trajectory, self.gradient = objective.trajectory, gradient.to(objective.trajectory.states)
         self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
         self.best, self.sequence = 0.0, objective.observed
@@ -75,7 +75,17 @@ class EventTree:
         self._ties, self._given_up = count(), -torch.inf
         left = min(objective.changes, len(self.open))
         self._heap = (
-            [_Node(-torch.inf, next(self._ties), self.trajectory.states, objective.observed, 0.0, left, -1)]
+            [
+                _Node(
+                    -torch.inf,
+                    next(self._ties),
+                    self.trajectory.states,
+                    objective.observed,
+                    0.0,
+                    left,
+                    objective.choices,
+                )
+            ]
             if left
             else []
         )
@@ -105,9 +115,9 @@ class EventTree:
         return "" if self.gap() == 0 else f"gave up nodes beyond pool={self.limits.pool}"
 
     def _expand(self, node: _Node) -> None:
-        times = [time for time in self.open if time > node.after]
+        times = node.choices.any(-1).nonzero()[:, 0].tolist()
         events = change_events(
-            self.trajectory, self.gradient, node.path, node.kept, times, self.effort, self.choices
+            self.trajectory, self.gradient, node.path, node.kept, times, self.effort, node.choices
         )
         events = replace(events, gains=ranked(events.gains))
         left, first = min(node.left, len(times)), not self.recentred
@@ -127,7 +137,7 @@ class EventTree:
         if not bound.finite:
             if first:
                 self.loose = "the curvature on the ball of reachable states has no finite bound"
-            self._branch(node, events, torch.full_like(events.gains, torch.inf))
+            self._branch(node, events, torch.full_like(events.gains, torch.inf), None)
             return
         model = SetModel(bound, events.times)
         if first:
@@ -157,7 +167,7 @@ class EventTree:
         if found.complete:
             self._close(node, events, found)
         else:
-            self._branch(node, events, found.firsts)
+            self._branch(node, events, found.firsts, model)
 
     def _threshold(self, node: _Node) -> float:
         """The gain over the node's path that a set must exceed to improve on the incumbent."""
@@ -190,18 +200,28 @@ class EventTree:
         if gain > self.best + 1e-3 * self.tolerance:
             self.best, self.sequence = gain, sequence
 
-    def _branch(self, node: _Node, events: ChangeEvents, bounds: Tensor) -> None:
-        """One child for each event that may be the first of a better set of two or more."""
-        for place in (bounds > self._threshold(node)).nonzero()[:, 0].tolist():
+    def _branch(self, node: _Node, events: ChangeEvents, bounds: Tensor, model: SetModel | None) -> None:
+        """One child for each event that may be the first of a better set of two or more; it is left with
+        those later events that may follow by the model, or with all of them.
+        """
+        threshold = self._threshold(node)
+        for place in (bounds > threshold).nonzero()[:, 0].tolist():
             kept, time = node.kept.clone(), int(events.times[place])
             kept[time] = events.actions[place]
+            if model is None:
+                choices = node.choices.clone()
+                choices[: time + 1] = False
+            else:
+                later = model.followers(place, threshold)
+                choices = torch.zeros_like(node.choices)
+                choices[events.times[later], events.actions[later]] = True
+            if not choices.any():
+                continue
             rank = max(node.rank, -(node.gain + float(bounds[place])))
             gain = node.gain + float(events.gains[place])
+            path = node.path + events.effects[place]
             heapq.heappush(
-                self._heap,
-                _Node(
-                    rank, next(self._ties), node.path + events.effects[place], kept, gain, node.left - 1, time
-                ),
+                self._heap, _Node(rank, next(self._ties), path, kept, gain, node.left - 1, choices)
             )
         if len(self._heap) > self.limits.pool:
             best_nodes = heapq.nsmallest(self.limits.pool, self._heap)

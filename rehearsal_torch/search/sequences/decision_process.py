@@ -100,7 +100,7 @@ def sequence_decision(
     }
     names = tuple(action_name(time) for time in changed)
     return Decision(
-        Alteration(names, sequence[changed]) if changed else None,
+        Alteration(names, sequence[changed].cpu()) if changed else None,
         value,
         status="recommended" if changed else "no_action" if finite else "refused",
         estimate=_return(value),

@@ -187,7 +187,9 @@ class OptimisticNetworks(Search[Optimism]):
         starts = region.into(
             INSET
             + (1 - 2 * INSET)
-            * torch.rand(self.restarts, len(region.lower), dtype=torch.float64, generator=draws)
+            * torch.rand(self.restarts, len(region.lower), dtype=torch.float64, generator=draws).to(
+                region.lower
+            )
         )
         task = objective.network.task
         widths = {

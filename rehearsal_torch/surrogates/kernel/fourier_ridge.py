@@ -25,6 +25,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.tables.blocks import in_blocks
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.kernel.low_rank_ridge import (
     PIVOTED,
@@ -159,7 +160,10 @@ class FourierRidge(AlterationValue):
             rows
         )
         found = regressed(
-            count, lambda span: self._waves(rows[span]), lambda span: targets[span], float(self.ridge)
+            in_blocks((rows, targets)),
+            lambda each: self._waves(each[0]),
+            lambda each: each[1],
+            float(self.ridge),
         )
         self.coefficients, self.factor, self.total = found.theta, found.factor, found.total
         self.amplitudes = (targets.square().sum(0) - found.explained) / (count * self.ridge)
@@ -174,9 +178,9 @@ class FourierRidge(AlterationValue):
             )
             outer = landmarks(scaled, self.rank, PIVOTED, self.seed)
             found = regressed(
-                count,
-                lambda span: outer.features(scaled[span]),
-                lambda span: torch.cat([phases[span].cos(), phases[span].sin(), before[span]], -1),
+                in_blocks((scaled, phases, before)),
+                lambda each: outer.features(each[0]),
+                lambda each: torch.cat([each[1].cos(), each[1].sin(), each[2]], -1),
                 count * self.lambda_x,
             )
             self.context_centres, self.embedding = (

@@ -19,7 +19,9 @@ phi(h)^T phi(h') is the Nystroem kernel:
 Landmarks are the pivots of a pivoted Cholesky factorisation of the kernel, K ~ L L^T with L of rank m; the
 next pivot depends on the residual variances d_i = K_ii - sum_j L_ij^2. Greedy pivots (the largest d_i) cover
 the edge of the data first and keep the largest error small; pivots sampled with probabilities d_i keep the
-sum of errors near that of the best rank-m approximation. Memory is O(N m), time O(N m^2).
+sum of errors near that of the best rank-m approximation. Memory is O(n m), time O(n m^2) for n candidate
+rows: all, or 65,536 drawn by the seed if there are more. All sums over rows are accumulated in blocks, which
+need not be in memory.
 
 Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9); Quinonero-Candela and
 Rasmussen (2005), Sec. 6 (the variance); Du et al. (2026), Tab. 2; pivots: Fine and Scheinberg (2001);
@@ -32,8 +34,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes
+from rehearsal_torch.data.part import Examples, Sizes
 from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.tables.block_statistics import drawn, rows_at
+from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import (
@@ -85,6 +89,8 @@ def _drawn(rest: Tensor, stream: torch.Generator) -> Tensor:
 
 PIVOTED, SAMPLED, UNIFORM = "pivoted", "sampled", "uniform"
 SEEN = 500
+CANDIDATES = 65_536
+"""Rows among which landmarks are chosen; of more, so many are drawn."""
 
 
 @dataclass(frozen=True)
@@ -148,16 +154,28 @@ def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Landmarks:
 
 
 def regressed(
-    count: int, features: Callable[[slice], Tensor], targets: Callable[[slice], Tensor], ridge: float
+    blocks: Blocks[Examples],
+    features: Callable[[Examples], Tensor],
+    targets: Callable[[Examples], Tensor],
+    ridge: float,
 ) -> Regression:
-    """Ridge regression of targets on features of `count` rows, both given as functions of a slice of rows."""
+    """Ridge regression of targets on features of rows in blocks, both given as functions of some rows; the
+    blocks are made once.
+    """
+    sums: tuple[Tensor, ...] | None = None
+    for block in blocks:
 
-    def part(span: slice) -> tuple[Tensor, ...]:
-        phi, projected = features(span), targets(span)
-        return phi.T @ phi, phi.T @ projected, phi.sum(0)
+        def part(span: slice, block: Examples = block) -> tuple[Tensor, ...]:
+            rows = tuple(each[span] for each in block)
+            phi, projected = features(rows), targets(rows)
+            return phi.T @ phi, phi.T @ projected, phi.sum(0)
 
-    columns = features(slice(0, 1)).shape[1] + targets(slice(0, 1)).shape[1]
-    moments, cross, total = accumulated(count, columns, part)
+        first = tuple(each[:1] for each in block)
+        columns = features(first).shape[1] + targets(first).shape[1]
+        more = accumulated(len(block[0]), columns, part)
+        sums = more if sums is None else tuple(one.add_(other) for one, other in zip(sums, more, strict=True))
+    assert sums is not None
+    moments, cross, total = sums
     moments.diagonal().add_(ridge)
     factor = torch.linalg.cholesky(moments)
     theta = torch.cholesky_solve(cross, factor)
@@ -184,6 +202,12 @@ def reported_errors(errors: Tensor) -> dict[str, float]:
     }
 
 
+def _used(examples: Examples) -> Examples:
+    """Context, covariates, actions and targets."""
+    context, before, _, actions, targets = (each.detach() for each in examples[:5])
+    return context, before, actions, targets
+
+
 class LowRankRidge(GaussianBumps):
     """The Nystroem estimator.
 
@@ -202,6 +226,8 @@ class LowRankRidge(GaussianBumps):
         ValueError: if a setting is out of range.
     """
 
+    by_parts: bool = True
+
     def __init__(
         self,
         first: Sequence[int] = (),
@@ -219,17 +245,8 @@ class LowRankRidge(GaussianBumps):
         bounded("rank", rank)
         self.rank, self.landmarks, self.lambda_x, self.seed = rank, landmarks, lambda_x, seed
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, max_models=1, seed=seed)
-        self.register_fitted(
-            "contexts",
-            "covariates",
-            "widths",
-            "ridge",
-            "coefficients",
-            "root",
-            "factor",
-            "amplitudes",
-            "profile",
-        )
+        self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients")
+        self.register_fitted("root", "factor", "amplitudes", "profile")
         self.register_fitted("context_centres", "embedding", "cover", "errors")
         self.contexts: Tensor
         self.covariates: Tensor
@@ -247,13 +264,8 @@ class LowRankRidge(GaussianBumps):
 
     def sizes(self) -> Sizes:
         """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, with e features."""
-        rows: Sizes = {
-            "contexts": ("n", "x"),
-            "covariates": ("n", "u"),
-            "widths": (3,),
-            "ridge": (1,),
-            "errors": ("s", 2),
-        }
+        rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u")}
+        chosen: Sizes = {"widths": (3,), "ridge": (1,), "errors": ("s", 2)}
         fit: Sizes = {
             "coefficients": ("n", 2),
             "root": ("n", "n"),
@@ -265,6 +277,7 @@ class LowRankRidge(GaussianBumps):
         return {
             **super().sizes(),
             **rows,
+            **chosen,
             **fit,
             **(second if self.covariates.ndim == 2 and self.covariates.shape[1] else {}),
         }
@@ -285,40 +298,50 @@ class LowRankRidge(GaussianBumps):
         Raises:
             ValueError: if there are variables between the alterations.
         """
-        context, before, between, actions, targets = (each.detach() for each in examples[:5])
-        refuse_between(between)
-        blocks, count = (context, before, actions), len(targets)
-        models = self.choice.models(blocks, targets[:, 0])
+        self.solve_blocks(in_blocks(examples))
+
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """As `solve`; of the rows, the candidates for landmarks are in memory."""
+        refuse_between(blocks[0][2])
+        count, rows = len(blocks), blocks.map(lambda _, each: _used(each))
+        models = self.choice.models_of(rows.map(lambda _, each: (*each[:3], each[3][:, 0])))
         self.widths, self.ridge = models.widths[0], count * models.ridges
-        rows = joined(blocks, self.widths)
-        marks = landmarks(rows, self.rank, self.landmarks, self.seed)
+        some = rows_at(rows, drawn(count, CANDIDATES, generator(self.seed)))[:3]
+        scaled = joined(some, self.widths)
+        marks = landmarks(scaled, self.rank, self.landmarks, self.seed)
         self.contexts, self.covariates, self.centres, self.bump_widths = (
-            *(block[marks.chosen] for block in blocks),
+            *(block[marks.chosen] for block in some),
             self.widths[2:].clone(),
         )
         found = regressed(
-            count, lambda span: marks.features(rows[span]), lambda span: targets[span], float(self.ridge)
+            rows.map(lambda _, each: (joined(each[:3], self.widths), each[3])),
+            lambda each: marks.features(each[0]),
+            lambda each: each[1],
+            float(self.ridge),
         )
+        squares = torch.stack([each[3].square().sum(0) for each in rows]).sum(0)
         self.root, self.factor = marks.root, found.factor
         self.coefficients = torch.linalg.solve_triangular(marks.root.T, found.theta, upper=True)
         self.profile = torch.linalg.solve_triangular(marks.root.T, found.total[:, None], upper=True)[:, 0]
-        self.amplitudes = (targets.square().sum(0) - found.explained) / (count * self.ridge)
-        errors = [kernel_errors(rows, marks.features, self.seed)]
-        self.errors = torch.stack(
-            [*errors, *self._embed(context / self.widths[0], before)] if before.shape[1] else errors
-        )
+        self.amplitudes = (squares - found.explained) / (count * self.ridge)
+        errors = [kernel_errors(scaled, marks.features, self.seed)]
+        if some[1].shape[1]:
+            errors += self._embed(rows.map(lambda _, each: each[:2]), some[0] / self.widths[0], some[1])
+        self.errors = torch.stack(errors)
         lay_out(self)
 
-    def _embed(self, scaled: Tensor, before: Tensor) -> list[Tensor]:
-        """Fits stage 2; the errors of its kernels."""
+    def _embed(self, rows: Blocks[Examples], scaled: Tensor, before: Tensor) -> list[Tensor]:
+        """Fits stage 2 to contexts and covariates, with landmarks among some of them; the errors of its
+        kernels.
+        """
         covariates = before / self.widths[1]
         inner = landmarks(covariates, self.rank, self.landmarks, self.seed)
         outer = landmarks(scaled, self.rank, self.landmarks, self.seed)
         found = regressed(
-            len(scaled),
-            lambda span: outer.features(scaled[span]),
-            lambda span: torch.cat([inner.features(covariates[span]), before[span]], -1),
-            len(scaled) * self.lambda_x,
+            rows,
+            lambda each: outer.features(each[0] / self.widths[0]),
+            lambda each: torch.cat([inner.features(each[1] / self.widths[1]), each[1]], -1),
+            len(rows) * self.lambda_x,
         )
         self.context_centres, self.embedding = (
             outer.centres,

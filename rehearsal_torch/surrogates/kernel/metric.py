@@ -35,7 +35,7 @@ machines).
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -225,7 +225,8 @@ class MetricRidge(Solved):
     def __init__(self, rows: int = 2000, metric_rows: int = 300, iterations: int = 25) -> None:
         super().__init__()
         self.rows, self.metric_rows, self.iterations = rows, metric_rows, iterations
-        self.register_fitted("directions", "ratio", "projected", "mean", "factor", "weights", "centred")
+        self.register_fitted("directions", "ratio", "projected", "mean")
+        self.register_fitted("factor", "weights", "centred", derived=True)
         self.directions: Tensor
         self.ratio: Tensor
         self.projected: Tensor
@@ -233,13 +234,30 @@ class MetricRidge(Solved):
         self.factor: Tensor
         self.weights: Tensor
         self.centred: Tensor
-        # Derived from the state, and not a part of it.
+        # Computed from the state, and not a part of it.
         self._solved: tuple[Tensor, int, Tensor] | None = None
 
     def sizes(self) -> Sizes:
         """n rows of p inputs, projected on r directions, and q outputs."""
         kept = {"projected": ("n", "r"), "factor": ("n", "n"), "weights": ("n", "q"), "centred": ("n", "q")}
         return {"directions": ("r", "p"), "ratio": (1,), "mean": ("q",), **kept}
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """L and the weights; the centred outputs are those of whoever fits."""
+        count = len(self.projected)
+        if self.projected.ndim != 2 or self.mean.ndim != 1 or count > self.rows:
+            return {}
+        return {"factor": (count, count), "weights": (count, len(self.mean))}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        if name == "weights":
+            return torch.cholesky_solve(self.centred, self.factor)
+        count = len(self.projected)
+        return torch.linalg.cholesky(
+            gram(self.projected, self.projected)
+            + self.ratio * torch.eye(count, dtype=self.projected.dtype, device=self.projected.device)
+        )
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), outputs (n, q), and the responses (n, r) on which the metric is fitted."""
@@ -258,11 +276,8 @@ class MetricRidge(Solved):
         self.projected = inputs @ self.directions.mT
         self.mean = outputs.mean(0)
         self.centred = outputs - self.mean
-        self.factor = torch.linalg.cholesky(
-            gram(self.projected, self.projected)
-            + self.ratio * torch.eye(len(inputs), dtype=inputs.dtype, device=inputs.device)
-        )
-        self.weights = torch.cholesky_solve(self.centred, self.factor)
+        self.factor = self.derive("factor")
+        self.weights = self.derive("weights")
 
     def similar(self, inputs: Tensor) -> Tensor:
         """k(v) of inputs (..., p), (..., n)."""
@@ -332,4 +347,5 @@ def evenly(count: int, max_count: int, device: torch.device) -> Tensor:
     """At most `max_count` evenly spaced indices of `count` rows."""
     if count <= max_count:
         return torch.arange(count, device=device)
-    return torch.linspace(0, count - 1, max_count, device=device).round().long()
+    # Single precision, which may round the last place up.
+    return torch.linspace(0, count - 1, max_count, device=device).round().long().clamp_max_(count - 1)

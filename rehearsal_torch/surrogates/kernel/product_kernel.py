@@ -38,6 +38,8 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Sizes
+from rehearsal_torch.data.tables.block_statistics import rows_at
+from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 
@@ -176,7 +178,19 @@ def median_width(rows: Tensor) -> Tensor:
     """
     if not rows.shape[1]:
         return rows.new_ones(())
-    some = rows[torch.linspace(0, len(rows) - 1, min(len(rows), PAIRED), device=rows.device).long()]
+    return _median_distance(rows[paired_places(len(rows), rows.device)])
+
+
+def paired_places(count: int, device: torch.device) -> Tensor:
+    """The places of the rows of `median_width`, at most 1,000."""
+    places = torch.linspace(0, count - 1, min(count, PAIRED), device=device).long()
+    # Single precision, which may round the last place up.
+    return places.clamp_max_(count - 1)
+
+
+def _median_distance(some: Tensor) -> Tensor:
+    if not some.shape[1]:
+        return some.new_ones(())
     distances = torch.nn.functional.pdist(some)
     middle = distances.median()
     return middle if middle > 0 else distances.mean().clamp(min=1e-6)
@@ -275,23 +289,27 @@ class Choice:
 
     def models(self, blocks: Sequence[Tensor], target: Tensor) -> Models:
         """Models for context, covariates and actions (N, d_v) each, and a target (N,)."""
+        return self.models_of(in_blocks((*blocks, target)))
+
+    def models_of(self, rows: Blocks[tuple[Tensor, ...]]) -> Models:
+        """Models for blocks of rows: context, covariates, actions (N_i, d_v) and a target (N_i,)."""
+        like = rows[0][-1]
         if not isinstance(self.rule, str):
-            return self._one(target.new_tensor([float(width) for width in self.rule]))
-        medians = torch.stack([median_width(block) for block in blocks])
+            return self._one(like.new_tensor([float(width) for width in self.rule]))
+        *apart, _ = rows_at(rows, paired_places(len(rows), like.device))
+        medians = torch.stack([_median_distance(some) for some in apart])
         if self.rule == MEDIAN:
             return self._one(medians)
-        kept = torch.randperm(len(target), generator=generator(self.seed))[: self.rows].to(target.device)
-        some, grids = (
-            [block[kept] for block in blocks],
-            [
-                grid if block.shape[1] else (1.0,)
-                for block, grid in zip(blocks, (BROAD, BROAD, NARROW), strict=True)
-            ],
-        )
+        kept = torch.randperm(len(rows), generator=generator(self.seed))[: self.rows].to(like.device)
+        *some, target = rows_at(rows, kept)
+        grids = [
+            grid if block.shape[1] else (1.0,)
+            for block, grid in zip(some, (BROAD, BROAD, NARROW), strict=True)
+        ]
         widths = medians * target.new_tensor(list(product(*grids)))
         errors = torch.stack(
             [
-                leave_one_out(gaussian(rows, rows), target[kept], RIDGES)
+                leave_one_out(gaussian(rows, rows), target, RIDGES)
                 for rows in (joined(some, each) for each in widths)
             ]
         )

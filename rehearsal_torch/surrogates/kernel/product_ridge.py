@@ -18,7 +18,7 @@ Source: Du et al. (2026), Eq. (5)-(9) and Alg. 1; Rasmussen and Williams (2006),
 al. (2021) for variances of such nested estimates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -77,17 +77,9 @@ class ProductRidge(GaussianBumps):
             Choice(fixed if fixed is not None else widths, lambda_h, rows, tolerance, models, seed),
             lambda_x,
         )
-        self.register_fitted(
-            "contexts",
-            "covariates",
-            "widths",
-            "ridges",
-            "coefficients",
-            "factors",
-            "amplitudes",
-            "context_widths",
-            "context_factors",
-        )
+        self.register_fitted("contexts", "covariates", "widths", "ridges", "coefficients")
+        self.register_fitted("amplitudes", "context_widths")
+        self.register_fitted("factors", "context_factors", derived=True)
         self.contexts: Tensor
         self.covariates: Tensor
         self.widths: Tensor
@@ -134,20 +126,30 @@ class ProductRidge(GaussianBumps):
         self.contexts, self.covariates, self.centres = context.clone(), before.clone(), actions.clone()
         self.widths, self.ridges = chosen.widths, chosen.ridges
         self.bump_widths = self.widths[:, 2].unique()
-        self.factors = torch.stack(
-            [
-                _factor(joined(blocks, each), ridge)
-                for each, ridge in zip(self.widths, self.ridges, strict=True)
-            ]
-        )
+        self.factors = self.derive("factors")
         self.coefficients = torch.cholesky_solve(targets.expand(len(self.widths), -1, -1), self.factors)
         self.amplitudes = (targets * self.coefficients).sum(1) / rows
         self.context_widths = self.widths[:, 0].unique() if before.shape[1] else self.widths.new_empty(0)
-        factors = [
-            _factor(context / width, targets.new_tensor(self.lambda_x)) for width in self.context_widths
-        ]
-        self.context_factors = torch.stack(factors) if factors else targets.new_empty(0)
+        self.context_factors = self.derive("context_factors")
         lay_out(self)
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The factors of both stages, from the rows."""
+        count = len(self.centres)
+        if not all(each.ndim == 2 and len(each) == count for each in (self.contexts, self.covariates)):
+            return {}
+        second = {"context_factors": (len(self.context_widths), count, count)}
+        return {"factors": (len(self.widths), count, count), **(second if len(self.context_widths) else {})}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        if name == "factors":
+            rows = (self.contexts, self.covariates, self.centres)
+            pairs = zip(self.widths, self.ridges, strict=True)
+            return torch.stack([_factor(joined(rows, each), ridge) for each, ridge in pairs])
+        ridge = self.contexts.new_tensor(self.lambda_x)
+        factors = [_factor(self.contexts / width, ridge) for width in self.context_widths]
+        return torch.stack(factors) if factors else self.contexts.new_empty(0)
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """Pieces: weights of both targets (B, g, N), r (B, M, N), prior variance over t (B, M), expected

@@ -28,7 +28,7 @@ metric, its choice and the variance of the second stage are ours.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -36,13 +36,24 @@ from torch import Tensor
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.seeding import generator, sobol
-from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
+from rehearsal_torch.surrogates.kernel.metric import (
+    MetricRidge,
+    evenly,
+    gram,
+    relevant_directions,
+    scaled_metric,
+)
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
+from rehearsal_torch.surrogates.kernel.wave_moments import (
+    held_out,
+    misplaced,
+    moments,
+    ridge_factor,
+    times,
+    waves_of,
+)
 
-RESPONSES = 16
-CANDIDATES = 192
-CHUNK = 4_000_000
-FLAT = 1e-6
+RESPONSES, CANDIDATES, FLAT = 16, 192, 1e-6
 # A Cholesky factor of (2 features) x (2 features) is stored.
 MAX_FEATURES = 4096
 
@@ -76,9 +87,12 @@ class SpectralRidge(AlterationValue):
         self.iterations, self.seed = iterations, seed
         self.embedding = MetricRidge()
         self.register_fitted(
-            "directions", "ratio", "on_context", "on_covariates", "on_actions", "factor", "coefficients",
-            "mean", "noise", "rows", "covariates", "kept",
+            "directions", "ratio", "on_context", "on_covariates", "on_actions", "coefficients",
+            "mean", "noise", "covariates", "kept",
         )  # fmt: skip
+        # h of every row, and the places of the rows of the embedding, in its order.
+        self.register_fitted("inputs", "places", source=True)
+        self.register_fitted("factor", "rows", derived=True)
         self.directions: Tensor
         self.ratio: Tensor
         self.on_context: Tensor
@@ -91,6 +105,8 @@ class SpectralRidge(AlterationValue):
         self.rows: Tensor
         self.covariates: Tensor
         self.kept: Tensor
+        self.inputs: Tensor
+        self.places: Tensor
 
     def solve(self, *examples: Tensor) -> None:
         """See `AlterationValue.solve`."""
@@ -110,29 +126,27 @@ class SpectralRidge(AlterationValue):
             part.contiguous()
             for part in frequencies.split([context.shape[1], covariates.shape[1], actions.shape[1]], -1)
         )
-        self._regress(whole @ frequencies.mT, targets)
+        self.inputs, self.places = whole, whole.new_empty(0)
+        self._regress(targets)
         if covariates.shape[1]:
-            seen = covariates @ self.on_covariates.mT
-            waves = torch.cat((seen.cos(), seen.sin()), -1)
+            waves = self._covariate_waves()
             responses = torch.cat(
                 (waves[:, :RESPONSES], waves[:, self.features : self.features + RESPONSES], covariates), -1
             )
             inputs = torch.cat((context, actions[:, list(self.first)]), -1)
             self.embedding.solve(inputs[order], waves[order], responses[order])
-        self.rows, self.covariates = whole @ self.directions.mT, covariates.mean(0)
+            self.places = order[evenly(len(order), self.embedding.rows, order.device)].to(whole)
+        self.rows, self.covariates = self.derive("rows"), covariates.mean(0)
         some = order[:CANDIDATES]
         self.kept = actions[some]
 
     def sizes(self) -> Sizes:
         """M frequencies over contexts (x), covariates (u) and actions (k); n rows projected on r
-        directions.
+        directions, or whole with d columns.
         """
         waves = 2 * self.features
-        on = {
-            "on_context": (self.features, "x"),
-            "on_covariates": (self.features, "u"),
-            "on_actions": (self.features, "k"),
-        }
+        columns = {"on_context": "x", "on_covariates": "u", "on_actions": "k"}
+        on = {name: (self.features, column) for name, column in columns.items()}
         fit = {
             "factor": (waves, waves),
             "coefficients": (waves, 2),
@@ -140,14 +154,9 @@ class SpectralRidge(AlterationValue):
             "noise": (2,),
             "ratio": (1,),
         }
-        return {
-            **on,
-            **fit,
-            "directions": ("r", "d"),
-            "rows": ("n", "r"),
-            "covariates": ("u",),
-            "kept": ("c", "k"),
-        }
+        whole = {"inputs": ("n", "d")} if self.inputs.shape != (0,) else {}
+        rows = {"directions": ("r", "d"), "rows": ("n", "r"), "covariates": ("u",), "kept": ("c", "k")}
+        return {**on, **fit, **whole, **rows}
 
     def faults(self) -> list[str]:
         """Sizes, directions over other variables, and a missing embedding of the covariates."""
@@ -156,22 +165,43 @@ class SpectralRidge(AlterationValue):
         columns, responses = context + covariates + actions, context + len(self.first)
         if not found and self.directions.shape[1] != columns:
             found.append(f"directions: expected the size (r, {columns}); got {tuple(self.directions.shape)}")
-        second = self.embedding
-        if (
-            not found
-            and covariates
-            and not (
-                second.fitted
-                and len(second.mean) == 2 * self.features
-                and second.directions.shape[-1] == responses
-            )
-        ):
+        second, waves = self.embedding, 2 * self.features
+        right = second.fitted and (len(second.mean), second.directions.shape[-1]) == (waves, responses)
+        if not found and covariates and not right:
             found.append(
-                f"embedding: expected {2 * self.features} means given {responses} inputs, for the "
-                f"{covariates} "
-                "covariates"
+                f"embedding: expected {waves} means given {responses} inputs, for the {covariates} covariates"
             )
-        return found
+        wrong = self.places.numel() and misplaced(self.places, len(second.projected), len(self.inputs))
+        return found or ([wrong] if wrong else [])
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The factor and the projected rows, and what the embedding is fitted to; only with all rows."""
+        if self.inputs.ndim != 2 or not len(self.inputs):
+            return {}
+        waves, second = 2 * self.features, self.places.shape != (0,)
+        found = {"factor": (waves, waves), "rows": (len(self.inputs), len(self.directions))}
+        return {**found, **({"embedding.centred": (len(self.places), waves)} if second else {})}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        if name == "rows":
+            return self.inputs @ self.directions.mT
+        if name == "factor":
+            none = self.inputs.new_empty(len(self.inputs), 0)
+            return ridge_factor(moments(self._phases(), none)[0], self.ratio)
+        wrong = misplaced(self.places, len(self.embedding.projected), len(self.inputs))
+        if wrong:
+            raise ValueError(wrong)
+        return self._covariate_waves()[self.places.long()] - self.embedding.mean
+
+    def _covariate_waves(self) -> Tensor:
+        """(cos(w_u'u), sin(w_u'u)) of every row, (n, 2 M)."""
+        context, covariates, _ = self.widths_of_rows
+        return waves_of(self.inputs[:, context : context + covariates].contiguous() @ self.on_covariates.mT)
+
+    def _phases(self) -> Tensor:
+        """w'h of every row, (n, M)."""
+        return self.inputs @ torch.cat((self.on_context, self.on_covariates, self.on_actions), -1).mT
 
     def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
         """Directions from the outcomes, then widths and ratio from the desirability."""
@@ -190,21 +220,11 @@ class SpectralRidge(AlterationValue):
         metric = scaled_metric(whole[others], target[others], basis, relevance, self.iterations)
         self.directions, self.ratio = metric.directions, whole.new_tensor([metric.ratio])
 
-    def _regress(self, phases: Tensor, targets: Tensor) -> None:
-        """Fits the ridge coefficients (2 M, 2) of desirability and indicator, in blocks of rows to limit
-        memory.
-        """
+    def _regress(self, targets: Tensor) -> None:
+        """Fits the ridge coefficients (2 M, 2) of desirability and indicator."""
         self.mean = targets.mean(0)
-        width = 2 * self.features
-        moment, cross = phases.new_zeros(width, width), phases.new_zeros(width, targets.shape[1])
-        size = CHUNK // width
-        for piece, target in zip(phases.split(size), (targets - self.mean).split(size), strict=True):
-            waves = torch.cat((piece.cos(), piece.sin()), -1) / math.sqrt(self.features)
-            moment += waves.mT @ waves
-            cross += waves.mT @ target
-        self.factor = torch.linalg.cholesky(
-            moment + self.ratio * torch.eye(width, dtype=moment.dtype, device=moment.device)
-        )
+        moment, cross = moments(self._phases(), targets - self.mean)
+        self.factor = ridge_factor(moment, self.ratio)
         self.coefficients = torch.cholesky_solve(cross, self.factor)
         energy = (targets - self.mean).square().sum(0)
         # Noise variance at the maximum-evidence amplitude: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
@@ -222,18 +242,8 @@ class SpectralRidge(AlterationValue):
         context, before, between, actions, targets, _ = examples
         blocks = (self.on_context, self.on_covariates, self.on_actions)
         parts = (context, torch.cat((before, between), -1), actions)
-        phases = torch.cat(parts, -1) @ torch.cat(blocks, -1).mT
-        waves = torch.cat((phases.cos(), phases.sin()), -1) / math.sqrt(self.features)
-        found = targets.new_zeros(len(targets))
-        for fold in folds.unique().tolist():
-            own = folds == fold
-            mean = targets[~own, 1].mean()
-            moment = waves[~own].mT @ waves[~own]
-            moment.diagonal().add_(self.ratio)
-            cross = waves[~own].mT @ (targets[~own, 1:] - mean)
-            coefficients = torch.cholesky_solve(cross, torch.linalg.cholesky(moment))
-            found[own] = mean + (waves[own] @ coefficients).squeeze(-1)
-        return found
+        waves = waves_of(torch.cat(parts, -1) @ torch.cat(blocks, -1).mT) / math.sqrt(self.features)
+        return held_out(waves, targets[:, 1], folds, self.ratio)
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
@@ -249,10 +259,9 @@ class SpectralRidge(AlterationValue):
         """Cosines and sines of the expected features of contexts (B, |X|), (B, 2 M); where the covariates
         depend on the context alone, also what is left unknown of them, (B,).
         """
-        phases = contexts @ self.on_context.mT
-        waves = torch.cat((phases.cos(), phases.sin()), -1) / math.sqrt(self.features)
+        waves = waves_of(contexts @ self.on_context.mT) / math.sqrt(self.features)
         if self.on_covariates.shape[1] and not self.first:
-            waves = _times(waves, self.embedding(contexts))
+            waves = times(waves, self.embedding(contexts))
             return Prepared(contexts, (waves, self.embedding.left(contexts)))
         return Prepared(contexts, (waves,))
 
@@ -260,9 +269,8 @@ class SpectralRidge(AlterationValue):
         """The expected features at actions (..., B, k), (..., B, 2 M)."""
         waves = prepared.pieces[0].to(actions)
         if self.first:
-            waves = _times(waves, self.embedding(self._inputs(prepared, actions)))
-        phases = actions @ self.on_actions.mT
-        return _times(waves, torch.cat((phases.cos(), phases.sin()), -1))
+            waves = times(waves, self.embedding(self._inputs(prepared, actions)))
+        return times(waves, waves_of(actions @ self.on_actions.mT))
 
     def _inputs(self, prepared: Prepared, actions: Tensor) -> Tensor:
         contexts = prepared.contexts.expand(*actions.shape[:-1], -1)
@@ -390,11 +398,3 @@ class SpectralRidge(AlterationValue):
             return self._sequential_value(self.mixture(prepared, points, 0), similar)[0].mT
         # One wave for all contexts.
         return self._collected(prepared, points)[0].mT
-
-
-def _times(left: Tensor, right: Tensor) -> Tensor:
-    """The product of complex numbers stored as (real parts, imaginary parts) side by side, (..., 2 M)."""
-    (real, imaginary), (other_real, other_imaginary) = left.chunk(2, -1), right.chunk(2, -1)
-    return torch.cat(
-        (real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real), -1
-    )

@@ -8,8 +8,8 @@ that everything that counts desired points of the slack's coordinates counts tho
     binary     an outcome takes at most two values: success is modelled
     few        an outcome takes at most 50 values, on average at least five times each (counts, classes,
                marks): the slack and success are both fitted, and the smaller Brier score of two-fold held-out
-               predictions decides; with fewer than 30 desired rows (or undesired ones) the slack is kept,
-               which every row shows
+               predictions decides, of at most 10,000 rows, drawn by the seed; with fewer than 30 desired
+               rows (or undesired ones) the slack is kept, which every row shows
     many       the slack is regressed
 
 The region is judged as a whole: where one outcome of several is yes/no, the indicator of all is modelled.
@@ -24,7 +24,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.part import Examples, Sizes, Solved
+from rehearsal_torch.data.tables.block_statistics import drawn, rows_at
+from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
@@ -32,7 +34,7 @@ from rehearsal_torch.surrogates.outcome.posterior_success import held_out
 
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
-FEWEST_ROWS = 30
+FEWEST_ROWS, SCORED_ROWS = 30, 10_000
 
 
 def latent_face() -> FaceCoordinates:
@@ -41,12 +43,18 @@ def latent_face() -> FaceCoordinates:
     return FaceCoordinates(one, -one, torch.zeros(1, dtype=torch.float64))
 
 
-def values_of(outcomes: Tensor) -> Values:
-    """How many values the outcomes (n, |Y|) take; the outcome with the fewest counts."""
-    fewest = min(len(column.unique()) for column in outcomes.mT)
+def values_of(blocks: Blocks[Tensor]) -> Values:
+    """How many values the outcomes, (n_i, |Y|) each, take; the outcome with the fewest counts."""
+    known: dict[int, Tensor] = {}
+    for outcomes in blocks:
+        for place, column in enumerate(outcomes.mT):
+            before = known.get(place, column[:0])
+            # More than 50 values are many, however many there are.
+            known[place] = before if len(before) > FEW else torch.cat((before, column)).unique()
+    fewest = min(len(each) for each in known.values())
     if fewest <= BINARY:
         return "binary"
-    return "few" if fewest <= min(FEW, len(outcomes) // REPEATS) else "many"
+    return "few" if fewest <= min(FEW, len(blocks) // REPEATS) else "many"
 
 
 class OutcomeKind(Solved):
@@ -95,26 +103,36 @@ class OutcomeKind(Solved):
             return coordinates
         return self.slack.desired(coordinates).to(torch.float64).unsqueeze(-1)
 
+    def _desired(self, outcomes: Tensor) -> Tensor:
+        """Whether rows are desired, (n, |Y|) -> (n,), 0 or 1."""
+        return self.slack.desired(self.slack.of_outcomes(outcomes)).to(torch.float64)
+
     def solve(self, *examples: Tensor) -> None:
         """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|).
 
         Raises:
             ValueError: if an outcome has two values only, and all rows are desired or none is.
         """
-        inputs, outcomes = (each.detach().to(torch.float64) for each in examples)
-        values = values_of(outcomes)
-        desired = self.slack.desired(self.slack.of_outcomes(outcomes)).to(torch.float64)
-        count = int(desired.sum())
-        rarer = min(count, len(desired) - count)
+        self.solve_blocks(in_blocks(examples))
+
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """As `solve`; of more than 10,000 rows, so many are drawn by the seed for held-out scores."""
+        rows = blocks.map(lambda _, each: tuple(one.detach().to(torch.float64) for one in each))
+        values, number = values_of(rows.map(lambda _, each: each[1])), len(rows)
+        count = sum(int(self._desired(outcomes).sum()) for _, outcomes in rows)
+        rarer = min(count, number - count)
         if values == "binary" and not rarer:
             which = "every one" if count else "none"
             raise ValueError(
-                f"an outcome has two values only, and {which} of the {len(desired)} rows is desired: the "
+                f"an outcome has two values only, and {which} of the {number} rows is desired: the "
                 "rows do not show what makes the difference; add rows of both kinds, or change the region"
             )
-        self.classified = desired.new_tensor([float(values == "binary")])
+        (_, first) = rows[0]
+        self.classified = first.new_tensor([float(values == "binary")])
         if values != "few" or rarer < FEWEST_ROWS:
             return
+        inputs, outcomes = rows_at(rows, drawn(number, SCORED_ROWS, generator(self.seed + 2)))
+        desired = self._desired(outcomes)
         folds = torch.randperm(len(desired), generator=generator(self.seed)).to(desired.device) % 2
         scores = []
         for classified in (0.0, 1.0):

@@ -13,11 +13,11 @@ Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4 and Sec. 4.1; Qin 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import torch
 from torch import Tensor, nn
 
+from rehearsal_torch.data.codings.class_actions import joined
 from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
@@ -80,11 +80,10 @@ def equations(task: RehearsalTask) -> tuple[Equation, ...]:
                 f"context {seen} and actionable {free} are in one clique: an action would change the "
                 "observed context; take one out of the clique"
             )
-        for size in range(1, min(len(free) + 1, len(clique))):
-            found += [
-                Equation(clique, chosen, tuple(n for n in clique if n not in chosen), (*parents, *chosen))
-                for chosen in combinations(free, size)
-            ]
+        found += [
+            Equation(clique, chosen, tuple(n for n in clique if n not in chosen), (*parents, *chosen))
+            for chosen in joined(free, task.codings, len(clique) - 1)
+        ]
     return tuple(found)
 
 

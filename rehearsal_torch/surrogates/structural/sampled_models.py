@@ -30,12 +30,12 @@ do not matter), Prop. 5 (Eq. 8), Eq. 9 and App. C.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import joined
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -89,11 +89,10 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
         parents = _sorted([*made.parents(clique), *(name for name in clique if name in task.context)], task)
         free = [name for name in rest if name in task.box.names]
         found.append(Equation(rest, (), rest, parents))
-        for size in range(1, min(len(free) + 1, len(rest))):
-            found += [
-                Equation(rest, chosen, tuple(n for n in rest if n not in chosen), (*parents, *chosen))
-                for chosen in combinations(free, size)
-            ]
+        found += [
+            Equation(rest, chosen, tuple(n for n in rest if n not in chosen), (*parents, *chosen))
+            for chosen in joined(free, task.codings, len(rest) - 1)
+        ]
     return Hypothesis(made, tuple(found))
 
 

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.member_graphs import fault, fit_key, gains
@@ -73,13 +74,14 @@ def without_edges(
     (own,) = gains(objective, model.surrogate, [case], [action]).tolist()
     known: dict[Hashable, _Judged] = {fit_key(model.surrogate, task, task.graph): _Judged(own, {})}
     made, found = 0, list[WithoutEdge]()
-    for edge, graph, problem in _without(task.graph, _ends(task.graph, names, task.outcomes)):
+    for edge, graph, problem in _without(task, _ends(task.graph, names, task.outcomes)):
         against = problem or ("" if graph is None else fault(task, graph))
         if graph is None or against:
             found.append(WithoutEdge(edge, "unknown", None, f"the graph would be no valid one ({against})"))
             continue
         if not reaches((graph,), names, task.outcomes):
-            where = f"no directed path leads from {', '.join(names)} to {', '.join(task.outcomes)} then"
+            own_names = ", ".join(task.variables(names))
+            where = f"no directed path leads from {own_names} to {', '.join(task.outcomes)} then"
             found.append(WithoutEdge(edge, "falls" if recommended else "stands", 0.0, where))
             continue
         key, why = fit_key(model.surrogate, task, graph), "the fit does not change"
@@ -109,7 +111,10 @@ def _judged(
     model: "RehearsalModel", case: RehearsalCase, action: Decision, surrogate: "RehearsalSurrogate"
 ) -> _Judged:
     (gain,) = gains(model.method.objective, surrogate, [case], [action]).tolist()
-    problem = NewCases(surrogate.task, surrogate.task.given([case]), [case.identity], [case.present])
+    stated = () if case.costs is None else [case.costs.stated()]
+    problem = NewCases(
+        surrogate.task, surrogate.task.given([case]), [case.identity], [case.present], unit_costs=stated
+    )
     (again,) = decisions(problem, surrogate, model.method, model.seed, overturning=model.overturning)
     one, own = again.alteration, action.alteration
     assert own is not None
@@ -138,19 +143,24 @@ def _ends(graph: RehearsalGraph, altered: Sequence[str], outcomes: Sequence[str]
 
 
 def _without(
-    graph: RehearsalGraph, into: Sequence[str]
+    task: RehearsalTask, into: Sequence[str]
 ) -> Iterator[tuple[tuple[str, str], RehearsalGraph | None, str]]:
-    """Each edge into one of some variables, the graph without it, and why there is no such graph."""
+    """Each edge into one of some variables, the graph without it, and why there is no such graph; the edges
+    of the indicators of classes are one edge of their variable.
+    """
+    graph = task.graph
+    parts = {each.name: each.columns for each in task.codings}
     seen: dict[tuple[str, tuple[str, ...]], None] = {}
     for name in dict.fromkeys(into):
-        for cause in graph.parents(name):
+        for cause in task.variables(graph.parents(name)):
             seen[cause, graph.clique(name)] = None
     for cause, members in seen:
-        gone = {(cause, member) for member in members}
+        target = ", ".join(task.variables(members))
+        gone = {(part, member) for part in parts.get(cause, (cause,)) for member in members}
         edges = [edge for edge in graph.edges if edge not in gone]
         try:
             left = RehearsalGraph.mixed(graph.names, edges, graph.bidirected)
         except ValueError as error:
-            yield (cause, ", ".join(members)), None, str(error)
+            yield (cause, target), None, str(error)
             continue
-        yield (cause, ", ".join(members)), left, ""
+        yield (cause, target), left, ""

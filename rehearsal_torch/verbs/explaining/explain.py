@@ -18,7 +18,7 @@ Source: ours.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,13 +26,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.class_actions import cycled
+from rehearsal_torch.data.codings.texts import sentence_in_words
+from rehearsal_torch.data.costs.action_cost import weighing
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers, ranked
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
+from rehearsal_torch.objectives.net_value import NetValue
 from rehearsal_torch.objectives.objective import AlterationObjective
+from rehearsal_torch.search.alterations.net_value import decided
+from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.spaces.box import Alteration, Box
+from rehearsal_torch.surrogates.overlap import ROUNDING
 from rehearsal_torch.verbs.explaining.edge_removal import APART, clearly_apart, without_edges
 from rehearsal_torch.verbs.explaining.explanation import (
     Adjusted,
@@ -45,6 +52,9 @@ from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.what_if import number, objectives_in
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.verbs.explaining.fitted_rows import FittedRows
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
@@ -92,7 +102,17 @@ def explain(
         else:
             refitted = None if past is None else past.under
             edges = without_edges(model, case, decision, action, refitted, refits)
-    return Explanation(case, decision, setting, adjusted, near, others, edges, tuple(notes))
+    words = model.task.worded
+    return Explanation(
+        case,
+        decision,
+        words(setting),
+        adjusted,
+        near,
+        tuple(replace(each, alteration=words(each.alteration)) for each in others),
+        tuple(replace(each, instead=words(each.instead)) for each in edges),
+        tuple(notes),
+    )
 
 
 def check_explained(refits: object, rows: object) -> None:
@@ -124,7 +144,9 @@ def _adjusted(model: "RehearsalModel", names: tuple[str, ...]) -> Adjusted:
     task = model.task
     found = adjustment(task.graph, task.context, names, task.outcomes)
     by = model.surrogate.by_adjustment
-    return Adjusted(names, task.context, found.before, found.between, found.reasons, by)
+    own, context, before, between = map(task.variables, (names, task.context, found.before, found.between))
+    reasons = tuple(sentence_in_words(each, task.coded) for each in found.reasons)
+    return Adjusted(own, context, before, between, reasons, by)
 
 
 def _near(
@@ -140,11 +162,12 @@ def _near(
     values = known.stored() if observed is None else observed.columns(known.names)
     distances, radius = known.distances(names, point, values), known.limit(names)
     order = distances.argsort(stable=True)
-    order = order[distances[order] <= radius + 1e-9]
+    order = order[distances[order] <= radius + ROUNDING]
     used = (*model.task.context, *names)
     columns = values[order][:, [known.names.index(name) for name in used]]
     ends = zip(used, columns.T, strict=True) if len(order) else ()
     region = {name: (float(column.min()), float(column.max())) for name, column in ends}
+    region, classes = _in_words(model.task, region, columns, used)
     desired, frame = None, None
     if observed is not None:
         inside = model.task.region.contains(observed.columns(model.task.outcomes)[order])
@@ -154,9 +177,42 @@ def _near(
 
         source, heads = (values, known.names) if observed is None else (observed.values, observed.names)
         frame = pd.DataFrame(source[order].numpy(), columns=list(heads))
-        frame = frame.assign(distance=distances[order].numpy())
+        frame = _frame_in_words(model.task, frame).assign(distance=distances[order].numpy())
     effective = number(action.trace.get("support"))
-    return NearRows(len(order), len(values), radius, region, desired, effective, frame)
+    return NearRows(len(order), len(values), radius, region, desired, effective, frame, classes)
+
+
+def _in_words(
+    task: "RehearsalTask", region: Mapping[str, tuple[float, float]], columns: Tensor, used: Sequence[str]
+) -> tuple[dict[str, tuple[Any, Any]], dict[str, tuple[str, ...]]]:
+    """The region with texts in place of codes, and for each variable of classes those that occur."""
+    said: dict[str, tuple[Any, Any]] = dict(region)
+    classes: dict[str, tuple[str, ...]] = {}
+    for coding in task.codings:
+        if not set(coding.columns) <= set(region):
+            continue
+        if coding.reference is None:
+            low, high = (coding.text([end]) for end in region[coding.name])
+            if low is not None and high is not None:
+                said[coding.name] = (low, high)
+            continue
+        rows = columns[:, [used.index(name) for name in coding.columns]].tolist()
+        found = {coding.text(row) for row in rows}
+        classes[coding.name] = tuple(each for each in coding.levels if each in found)
+        said = {name: ends for name, ends in said.items() if name not in coding.columns}
+    return said, classes
+
+
+def _frame_in_words(task: "RehearsalTask", frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Rows with texts in place of codes."""
+    if not task.codings:
+        return frame
+    import pandas as pd
+
+    return pd.DataFrame(
+        [task.worded({str(name): cell for name, cell in row.items()}) for row in frame.to_dict("records")],
+        index=frame.index,
+    )
 
 
 def _runners_up(
@@ -167,11 +223,12 @@ def _runners_up(
     names, found = action.alteration.names, list[RunnerUp]()
     search = copy(model.method.search)
     search.declines = False
-    sets = [
-        search(Candidates(objective.cases, [one], objective.surrogate))
+    others = [
+        Candidates(objective.cases, [one], objective.surrogate)
         for one in objective.whole
         if one.names != names
     ]
+    sets = [decided(search, one)[0] if isinstance(search, BatchSearch) else search(one) for one in others]
     if sets and (best := _considered(max(sets, key=_value))).alteration is not None:
         found.append(_compared(objective, action, best, "set"))
     one = next((each for each in objective.whole if each.names == names), None)
@@ -185,12 +242,14 @@ def _runners_up(
 def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tensor | None:
     """The best of some actions that differ clearly from a given one, (k,); None if there is none."""
     step = (APART * box.width).diag()
-    points = torch.cat([box.project(torch.cat([action + step, action - step])), box.sobol(POINTS)])
+    spread = cycled(box.sobol(POINTS), box.names, objective.cases[0].codings, box.levels)
+    points = torch.cat([box.project(torch.cat([action + step, action - step])), spread])
     points = points[clearly_apart(box, points, action)].unsqueeze(1)
     if not len(points):
         return None
     points = points.to(objective.starts(1).device)
-    values = ranked(objective.comparison_value(points))[:, 0]
+    value = NetValue.of(objective) if weighing(objective.cases[0]) else objective.comparison_value
+    values = ranked(value(points))[:, 0]
     values = values.masked_fill(~objective.acceptable(points)[:, 0], -torch.inf)
     if not bool(values.isfinite().any()):
         return None

@@ -79,15 +79,17 @@ class NearRows:
         effective: The effective number of rows near the decision as the method counts it; None if it does
             not.
         contents: The near rows, nearest first; None unless they were asked for.
+        classes: Variable of classes to those that occur among the near rows.
     """
 
     count: int
     compared: int
     radius: float
-    region: Mapping[str, tuple[float, float]]
+    region: Mapping[str, tuple[float | str, float | str]]
     desired: int | None = None
     effective: float | None = None
     contents: "pd.DataFrame | None" = field(default=None, repr=False, compare=False)
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
@@ -103,11 +105,15 @@ class NearRows:
         if self.effective is not None:
             near += f"; the method counts {self.effective:.4g} effective rows"
         found = [f"{near}."]
-        if self.region:
-            ends = ", ".join(
-                f"{name} from {low:.4g} to {high:.4g}" for name, (low, high) in self.region.items()
-            )
-            found.append(f"The near rows have {ends}.")
+        ends = [
+            f"{name} {_end(low)}"
+            if low == high and isinstance(low, str)
+            else f"{name} from {_end(low)} to {_end(high)}"
+            for name, (low, high) in self.region.items()
+        ]
+        ends += [f"{name} {' or '.join(each)}" for name, each in self.classes.items() if each]
+        if ends:
+            found.append(f"The near rows have {', '.join(ends)}.")
         if self.desired is not None and self.count:
             found.append(f"{self.desired:,} of these {self.count:,} rows have a desired outcome.")
         return found
@@ -127,7 +133,7 @@ class RunnerUp:
         against: Why the method would not recommend it; empty if there is no reason.
     """
 
-    alteration: Mapping[str, float]
+    alteration: Mapping[str, float | str]
     of: Literal["set", "action"]
     estimate: Estimate | None
     difference: Estimate | None
@@ -169,7 +175,7 @@ class WithoutEdge:
     verdict: Verdict
     gain: float | None
     because: str
-    instead: Mapping[str, float] = field(default_factory=dict)
+    instead: Mapping[str, float | str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -205,7 +211,7 @@ class Explanation:
 
     case: RehearsalCase
     decision: Decision
-    considered: Mapping[str, float]
+    considered: Mapping[str, float | str]
     adjusted: tuple[Adjusted, ...]
     rows: NearRows | None
     runners_up: tuple[RunnerUp, ...]
@@ -234,6 +240,9 @@ class Explanation:
         return pd.DataFrame(
             [dict(zip(COLUMNS, each, strict=True)) for each in self._facts()], columns=COLUMNS
         )
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -286,7 +295,15 @@ class Explanation:
             found.append(("adjustment", ", ".join(each.names), each.sentence(), nan, nan, nan))
         if self.rows is not None:
             found.append(("rows", "near", self.rows.sentences()[0], float(self.rows.count), nan, nan))
-            found += [("region", name, "", nan, *ends) for name, ends in self.rows.region.items()]
+            found += [
+                ("region", name, f"{ends[0]} to {ends[1]}", nan, nan, nan)
+                if isinstance(ends[0], str)
+                else ("region", name, "", nan, *ends)
+                for name, ends in self.rows.region.items()
+            ]
+            found += [
+                ("region", name, " or ".join(each), nan, nan, nan) for name, each in self.rows.classes.items()
+            ]
         for other in self.runners_up:
             found.append(
                 ("runner-up", in_settings(other.alteration), other.sentence(), *_numbers(other.difference))
@@ -313,6 +330,10 @@ def _numbers(estimate: Estimate | None) -> tuple[float, float, float]:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:+.3f}"
+
+
+def _end(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"
 
 
 def _worse(difference: float) -> str:

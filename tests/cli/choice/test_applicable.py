@@ -2,7 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.cli.choice.applicable import applicable, rehearsing
+from rehearsal_torch.cli.choice.applicable import applicable, fits, rehearsing
+from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.method_choice.simplicity import NOT_COMPARED, SIMPLEST_FIRST
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from tests.cli.test_run import configured
@@ -16,6 +17,7 @@ def asked(task):
     return candidates, {each.method: each for each in others}
 
 
+@pytest.mark.slow
 def test_all_methods_apply_to_a_plain_task():
     candidates, others = asked(chain().task.to_plain())
     assert [each.name for each in candidates] == [name for name in SIMPLEST_FIRST if name != "none"]
@@ -41,3 +43,12 @@ def test_a_hidden_cause_beside_an_arrow_leaves_the_methods_that_only_adjust():
 def test_auto_is_no_method_of_its_own():
     assert "auto" not in rehearsing()
     assert {"care", "none", "grad_rh"} <= set(rehearsing())
+
+
+def test_a_named_method_is_refused_where_it_cannot_decide():
+    task = chain().task.to_plain()
+    fits(RehearsalTable(chain().table(40), task), "care")
+    parents = {"a": ["x"], "m": ["a"], "y": ["m", "x"]}
+    task = task | {"graph": {"parents": parents, "bidirected": [["x", "y"]]}}
+    with pytest.raises(UserError, match="x -> y"):
+        fits(RehearsalTable(chain().table(40), task), "care")

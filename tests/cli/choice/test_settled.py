@@ -1,6 +1,7 @@
 """The run whose method is left to the rows, or named by a problem file."""
 
 import json
+import shlex
 
 import pytest
 
@@ -49,6 +50,32 @@ def test_a_typed_method_comes_before_that_of_the_file(desk, capsys):
     assert folder.read_json("run.json")["choices"] == {"decision": "typed"}
 
 
+def test_costs_that_do_not_count_are_named_with_the_command_that_weighs_them(desk, capsys):
+    text = PROBLEM.replace("{role: action, range: [-1, 1]}", "{role: action, range: [-1, 1], cost: 2}", 1)
+    (desk / "problem.yaml").write_text(text)
+    folder = RunFolder(desk / "run")
+    folder.write_json("run.json", {"overrides": [], "choices": {}})
+    settled(configured(*OWN), folder, sweep=False)
+    (note,) = [line for line in capsys.readouterr().out.splitlines() if "cost" in line]
+    assert note.startswith("Note: the cost of a does not count here: ")
+    said = shlex.split(note.partition("suffices: ")[2])
+    run, _, _ = settled(configured(*OWN, *said), folder, sweep=False)
+    assert run.objective.keywords["weights"] == {"a": 2}
+    assert "cost" not in capsys.readouterr().out
+
+
+def test_costs_that_are_weighed_need_no_note_and_a_method_that_weighs_them(desk, capsys):
+    text = PROBLEM.replace("{role: action, range: [-1, 1]}", "{role: action, range: [-1, 1], cost: 2}", 1)
+    (desk / "problem.yaml").write_text(f"{text}worth: 10\nmethod: care\n")
+    folder = RunFolder(desk / "run")
+    folder.write_json("run.json", {"overrides": [], "choices": {}})
+    settled(configured(*OWN), folder, sweep=False)
+    assert "cost" not in capsys.readouterr().out
+    (desk / "problem.yaml").write_text(f"{text}worth: 10\nmethod: micns\n")
+    with pytest.raises(UserError, match="micns does not look for the largest probability"):
+        settled(configured(*OWN), folder, sweep=False)
+
+
 def test_a_method_that_there_is_not_is_refused_by_name(desk):
     with pytest.raises(UserError, match=r"method: there is no method 'caree' .* Did you mean care"):
         told(desk, *OWN, method="method: caree\n")
@@ -58,6 +85,7 @@ def test_a_method_that_there_is_not_is_refused_by_name(desk):
     assert wished(OwnProblem(desk / "problem.yaml")) == "auto"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "method"), [(("decision=auto",), ""), ((), "method: auto\n")])
 def test_what_was_chosen_decides_and_is_kept_when_the_run_is_resumed(
     desk, capsys, monkeypatch, typed, method

@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 from rehearsal_torch.cli.verbs.check import main
+from rehearsal_torch.data.missing import chained
 from rehearsal_torch.program import main as program
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
 from tests.places import ROOT
@@ -31,16 +32,31 @@ def test_a_sound_file_ends_with_the_command_that_decides(file, capsys):
     line = next(line.split() for line in out.splitlines() if line.startswith("z "))
     assert line[:4] == ["z", "outcome", "continuous", "kg"]
     assert "1 warning\n- line" in out
-    assert (
-        out.splitlines()[-1]
-        == "To decide: python scripts/decide.py +experiment=own_problem path=problem.yaml"
-    )
+    assert out.splitlines()[-1] == "To decide: python scripts/decide.py path=problem.yaml"
 
 
 def test_costs_name_the_method_that_weighs_them(file, capsys):
     about = SOUND["variables"] | {"a": {"role": "action", "range": [-1, 1], "cost": 2}}
     assert main([f"problem={file(variables=about)}"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith('decision=micns "objective.weights={a:2}"')
+    assert capsys.readouterr().out.splitlines()[-1].endswith('decision=micns "+objective.weights={a:2}"')
+
+
+def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
+    about = {"role": "action", "range": [-1, 1], "unit": "mg", "cost": {"up": 2, "fixed": 10}}
+    variables = SOUND["variables"] | {"a": about, "d": SOUND["variables"]["d"] | {"cost": 1}}
+    assert main([f"problem={file(variables=variables, worth=100)}"]) == 0
+    out = capsys.readouterr().out
+    assert "Costs of changes, of which a desired outcome is worth 100:" in out
+    line = next(line for line in out.splitlines() if line.startswith("  a: "))
+    assert line.startswith(
+        "  a: 2 per mg up, 0 down, 10 for any change; from the present value, or from the usual"
+    )
+    (d,) = (line for line in out.splitlines() if line.startswith("  d: "))
+    rows = table()["d"]
+    assert rows.value_counts().idxmax() == float(d.partition("usual one, ")[2].partition(",")[0])
+    assert "micns" not in out
+    assert main([f"problem={file(variables=variables, worth=100, method='grad_rh')}"]) == 2
+    assert "grad_rh does not look for the largest probability" in capsys.readouterr().err
 
 
 def test_faults_are_listed_on_the_error_stream(file, capsys):
@@ -69,7 +85,7 @@ def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert main(["schema=problem.schema.json"]) == 0
     schema = json.loads((tmp_path / "problem.schema.json").read_text())
-    assert schema["required"] == ["data", "variables", "graph", "desired"]
+    assert schema["properties"]["question"]["enum"] == ["cases", "sequence", "trials"]
     assert "# yaml-language-server: $schema=problem.schema.json" in capsys.readouterr().out
     (tmp_path / "problem.schema.json").write_text("mine")
     assert main(["schema=problem.schema.json"]) == 2
@@ -199,7 +215,7 @@ def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
     typed = [name, "+experiment=own_problem", "decision=care", "out=run", "workers=1"]
     assert program(["decide", *typed]) == 0
     assert (
-        f"missing cells: {count} of 120 rows, imputed 3 times; by column: y: {count}"
+        f"missing cells: {count} of 120 rows, imputed 3 times (by: own); by column: y: {count}"
         in capsys.readouterr().out
     )
     lines = (tmp_path / "run" / "decisions.jsonl").read_text()
@@ -209,6 +225,48 @@ def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
     # What is resumed has the same models, from the checkpoint.
     assert program(["decide", *typed]) == 0
     assert (tmp_path / "run" / "decisions.jsonl").read_text() == lines
+
+
+@pytest.mark.slow
+def test_what_imputed_is_told_and_not_mistaken(file, tmp_path, capsys):
+    rows = table()
+    rows.loc[rows["x"] > 0.8, "y"] = None
+
+    def asked(**how):
+        name = file(missing={"impute": 2, **how}, cases=[{"x": 0.1}])
+        rows.to_csv(tmp_path / "table.csv", index=False)
+        return name
+
+    name = asked(by="statsmodels")
+    assert main([name]) == 0
+    assert "missing cells are imputed 2 times, by statsmodels' chained equations" in capsys.readouterr().out
+    typed = ["decide", name, "+experiment=own_problem", "decision=care", "workers=1"]
+    assert program([*typed, "out=chained"]) == 0
+    out = capsys.readouterr().out
+    assert "imputed 2 times (by: statsmodels 0." in out
+    assert "imputed 2 times, by statsmodels' chained equations" in out
+    assert "imputed 2 times (by: statsmodels 0." in (tmp_path / "chained" / "data.yaml").read_text()
+    lines = (tmp_path / "chained" / "decisions.jsonl").read_text()
+    assert program([*typed, "out=chained"]) == 0
+    assert (tmp_path / "chained" / "decisions.jsonl").read_text() == lines
+    capsys.readouterr()
+    assert program([*typed, "out=again", "checkpoint=chained/checkpoint"]) == 0
+    assert "fitted to other data" not in capsys.readouterr().out
+    # The same table and the same cells, drawn by the other.
+    asked()
+    assert program([*typed, "out=chained"]) == 2
+    assert "the run was started with other data" in capsys.readouterr().err
+    assert program([*typed, "out=own", "checkpoint=chained/checkpoint"]) == 0
+    assert "chained/checkpoint was fitted to other data than this run's" in capsys.readouterr().out
+
+
+def test_a_package_that_is_not_installed_is_asked_for(file, monkeypatch, capsys):
+    monkeypatch.setattr(chained, "installed", lambda: "")
+    assert main([file(missing={"impute": 20, "by": "statsmodels"})]) == 2
+    assert (
+        ", missing: by: statsmodels needs statsmodels 0.15 or later; it is not installed: pip install "
+        in (capsys.readouterr().err)
+    )
 
 
 @pytest.mark.slow

@@ -79,6 +79,7 @@ def test_a_sweep_without_results_leaves_no_grid(tmp_path):
         rows(tmp_path)
 
 
+@pytest.mark.slow
 def test_folds_are_those_of_the_run_that_the_configuration_names(validated):
     config, _ = composed(CONF, list(SMALL), multirun=False)
     run = build(config)

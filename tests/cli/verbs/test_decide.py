@@ -99,6 +99,7 @@ def own(tmp_path_factory):
     return folder, typed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fit", "seen", "words", "note"),
     [

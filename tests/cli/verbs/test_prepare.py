@@ -180,10 +180,7 @@ def test_machines_are_written_with_their_task(tmp_path, capsys):
     out = tmp_path / "example"
     code, said = answered(capsys, "machines", f"out={out}", "machines=40", "seed=3")
     assert code == 0
-    assert (
-        f"+experiment=own_episodes path={out / 'machines.csv'} dataset.task={out / 'machines.yaml'}"
-        in said.out
-    )
+    assert f"train.py path={out / 'problem.yaml'}" in said.out
     read = EpisodeTable(out / "machines.csv", out / "machines.yaml", seed=3)
     world = Machines(machines=40, seed=3)
     assert read.observations().fingerprint() == world.observations().fingerprint()

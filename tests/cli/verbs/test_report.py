@@ -7,6 +7,7 @@ import pytest
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.verbs.report import main, read
 from rehearsal_torch.files.lock import locked
+from rehearsal_torch.reporting.narrow.png import SIGNATURE
 from rehearsal_torch.reporting.page.document import MARK
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
@@ -37,6 +38,34 @@ def test_rows_and_cases_are_as_asked_for(here):
     said = Page((here / "one/report.html").read_text(encoding="utf-8")).said
     assert "What was known of each case" in said
     assert "Case bob" not in said
+
+
+@pytest.mark.slow
+def test_figures_are_drawn_again_from_the_records_where_that_is_asked_for(here, capsys):
+    assert main(["one"]) == 0
+    assert not (here / "one/figures").exists()
+    (here / "one/figures").mkdir()
+    (here / "one/figures/decisions.png").write_bytes(b"of an earlier version")
+    assert main(["one", "figures=true"]) == 0
+    assert capsys.readouterr().out == "Written: one/report.html\n" * 2
+    drawn = {path.name: path.read_bytes() for path in (here / "one/figures").iterdir()}
+    assert {"decisions.png", "decisions.svg"} <= set(drawn)
+    assert drawn["decisions.png"].startswith(SIGNATURE)
+    page = Page((here / "one/report.html").read_text(encoding="utf-8"))
+    assert page.faults == []
+    assert any(
+        each["alt"].startswith("What is claimed of each case.") for name, each in page.tags if name == "img"
+    )
+    assert main(["one", "figures=true"]) == 0
+    assert drawn == {path.name: path.read_bytes() for path in (here / "one/figures").iterdir()}
+
+
+def test_a_run_that_cannot_be_drawn_keeps_its_page(here, capsys):
+    assert main(["one"]) == 0
+    before = (here / "one/report.html").read_bytes()
+    (here / "one/figures").write_text("no folder")
+    assert len(told(capsys, ["one", "figures=true"]).strip().splitlines()) == 1
+    assert (here / "one/report.html").read_bytes() == before
 
 
 def test_runs_are_compared_on_one_page(here, capsys):
@@ -132,5 +161,6 @@ def test_the_help_lists_the_options(capsys):
     out = capsys.readouterr().out
     assert "RUN [RUN ...] [key=value ...]" in out
     assert "rows=true|false" in out
+    assert "figures=true|false" in out
     assert "(default: 20)" in out
     assert main([]) == 2

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.missing.imputation import Imputation, ImputedTable
+from rehearsal_torch.data.missing.imputation import Imputation, ImputedTable, Imputing
 from rehearsal_torch.data.table import Table
 
 NAMES = ("x", "y", "b")
@@ -46,6 +46,54 @@ def test_draws_follow_the_regression_and_its_noise():
     assert float(off.std()) == pytest.approx(0.5, abs=0.06)
 
 
+def skewed(rows=1500, seed=3):
+    """y = x + noise that is exponential and grows with x; y is missing the more often the larger x is."""
+    stream = torch.Generator().manual_seed(seed)
+    x = torch.rand(rows, generator=stream, dtype=torch.float64)
+    noise = -(torch.rand(rows, generator=stream, dtype=torch.float64).log())
+    values = torch.stack([x, x + (0.2 + x) * noise], -1)
+    holes = values.clone()
+    holes[torch.rand(rows, generator=stream) < 0.2 + 0.5 * x, 1] = torch.nan
+    return values, holes
+
+
+def test_the_noise_of_a_draw_is_that_of_similar_rows():
+    values, holes = skewed()
+    missing = holes[:, 1].isnan()
+    made = torch.stack([Imputation(holes).drawn(0, place)[missing, 1] for place in range(5)])
+    truth = values[missing, 1]
+    for limit in (0.5, 0.8, 1.2, 2.5):
+        assert float((made <= limit).double().mean()) == pytest.approx(
+            float((truth <= limit).double().mean()), abs=0.04
+        )
+    # A normal distribution would put a tenth of them below 0.
+    assert float((made < 0).double().mean()) < 0.02
+    low = (holes[missing, 0] < 0.3).expand_as(made)
+    assert float(made[low].std()) < 0.6 * float(made[~low].std())
+
+
+def test_cells_that_are_missing_together_stay_dependent():
+    stream = torch.Generator().manual_seed(0)
+    x, noise, other = torch.randn(3, 600, generator=stream, dtype=torch.float64)
+    values = torch.stack([x, x + noise, x - noise + 0.1 * other], -1)
+    holes = values.clone()
+    holes[torch.rand(600, generator=stream) < 0.5, 1:] = torch.nan
+    missing = holes[:, 1].isnan()
+    made = Imputation(holes).drawn(0, 0)[missing]
+    sums, differences = made[:, 1] + made[:, 2] - 2 * made[:, 0], made[:, 1] - made[:, 2]
+    assert float(sums.std()) == pytest.approx(0.1, abs=0.03)
+    assert float(differences.std()) == pytest.approx(2.0, abs=0.25)
+
+
+def test_with_few_complete_rows_the_noise_is_normal():
+    _, holes = skewed(60)
+    holes[19:, 1] = torch.nan
+    holes[:19, 1] = 1 + holes[:19, 0]
+    holes[:3, 0] = torch.nan
+    made = Imputation(holes).drawn(0, 0)
+    assert torch.isfinite(made).all()
+
+
 def test_unit_and_offset_do_not_change_a_draw():
     _, holes = cells(200)
     moved = holes * torch.tensor([1e-3, 1e4, 1.0]) + torch.tensor([5.0, -3e5, 0.0])
@@ -74,6 +122,21 @@ def test_the_fingerprint_is_that_of_the_observed_cells():
     changed = holes.clone()
     changed[0, 0] += 1
     assert not ImputedTable.of(NAMES, changed, 2).has_fingerprint(own)
+
+
+def test_the_fingerprint_says_what_drew_the_cells():
+    values, holes = cells(50)
+    own = ImputedTable.of(NAMES, holes, Imputing(2))
+    other = ImputedTable.of(NAMES, holes, Imputing(2, "statsmodels"))
+    assert (own.by, other.by) == ("own", "statsmodels")
+    # That of our own imputation is the one of the observed cells, as in files of earlier versions.
+    observed = Table(NAMES, holes.nan_to_num(0.0), holes.isnan())
+    assert own.fingerprint() == ImputedTable.of(NAMES, holes, 2).fingerprint() == observed.fingerprint()
+    assert other.fingerprint() == ImputedTable.of(NAMES, holes, Imputing(3, "statsmodels"), 4).fingerprint()
+    assert other.has_fingerprint(other.fingerprint())
+    assert not other.has_fingerprint(own.fingerprint())
+    assert not own.has_fingerprint(other.fingerprint())
+    assert torch.equal(own.values[~own.missing], values[~own.missing])
 
 
 def test_the_most_likely_distribution_is_that_of_a_monotone_pattern_in_closed_form():
@@ -124,6 +187,8 @@ def test_what_cannot_be_imputed_is_refused():
     _, holes = cells(20)
     with pytest.raises(ValueError, match="expected 2 to 200 imputations; got 1"):
         ImputedTable.of(NAMES, holes, 1)
+    with pytest.raises(ValueError, match="by: expected own or statsmodels; got 'mice'"):
+        Imputing(2, "mice")
     holes[:, 1] = torch.nan
     with pytest.raises(ValueError, match="y: every cell is missing"):
         ImputedTable.of(NAMES, holes, 2)

@@ -51,7 +51,6 @@ def test_nothing_that_may_be_set_is_a_fault(settings, words):
         ("integer", "expected whole numbers in the column; got 2.5 in line 5"),
         ("ordinal", "got 2.5 in line 5"),
         ("binary", "expected two values in the column; got 4, 0, 1, 2.5, 4"),
-        ("categorical", "categorical with 4 values (0, 1, 2.5, 4): the methods read numbers on a scale"),
     ],
 )
 def test_columns_of_another_kind(kind, words):

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.problem_file.cases import case_rows, ranges_of
+from rehearsal_torch.data.problem_file.cases import case_rows, identity_faults, ranges_of
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable
@@ -36,11 +36,16 @@ def test_bounds_are_cut_to_the_range_of_all_cases():
     [
         ({"bmj": ["0", "1"]}, "bounds.bmj: is no action; did you mean 'bmi'?"),
         ({"drug": ["0", "1"]}, "bounds.drug: drug is set to some values only"),
-        ({"bmi": ["curent", "1"]}, "expected numbers and `current`, the present value; got 'curent'"),
+        (
+            {"bmi": ["curent", "1"]},
+            "expected numbers, `current`, the present value, and columns of cases.csv; got 'curent'; did you "
+            "mean 'current'?",
+        ),
+        ({"bmi": ["20", "text"]}, "bounds.bmi: a limit: cases.csv: text:"),
         ({"bmi": ["current -", "1"]}, "bounds.bmi: at character 10 of 'current -'"),
         (
             {"bmi": ["current + 5", "current + 9"]},
-            "line 3 of cases.csv: [39, 43] has nothing in common with the range",
+            "line 3 of cases.csv: [39, 43] has nothing in common with the range [20, 35]: widen one",
         ),
         ({"bmi": ["current", "current - 1"]}, "line 2 of cases.csv: [22, 21] has nothing in common"),
     ],
@@ -51,7 +56,48 @@ def test_bounds_that_cannot_be_used(bounds, words):
     assert words in found.faults[0]
 
 
+def test_limits_may_be_columns_of_the_cases():
+    found = Findings("p")
+    rows = ReadTable(ROWS.frame.assign(most=[23.0, 40.0], step=[1.0, 2.0]), "cases.csv")
+    made = ranges_of({"bmi": ["current - 2*step", "most"]}, BOX, rows, found)
+    assert made["bmi"] == [(20.0, 23.0), (30.0, 35.0)]
+    assert found.faults == []
+
+
 def test_the_present_value_must_be_known():
     found = Findings("p")
     ranges_of({"bmi": ["current", "30"]}, BOX, ReadTable(pd.DataFrame({"x": [1.0]}), "cases.csv"), found)
     assert found.faults == ["bounds.bmi: the present value: cases.csv: no column 'bmi'; there are x"]
+
+
+def named(values, name="who"):
+    """The faults of a column that names the cases."""
+    found = Findings("p")
+    frame = pd.DataFrame({"who": values, "x": range(len(values))})
+    identity_faults(name, ReadTable(frame, "cases.csv"), found)
+    return found.faults
+
+
+def test_every_case_has_a_name_of_its_own():
+    assert named(["Ann", "Ben", "Cleo"]) == []
+    assert named(["Ann", None, "Cleo", None]) == [
+        "identity: column 'who' of cases.csv is empty in line 3: every case needs a name"
+    ]
+    assert named(["Ann", "Ben", "Cleo", "Ben"]) == [
+        "identity: column 'who' of cases.csv has 'Ben' again in line 5: every case needs a name of its "
+        "own, so name another column"
+    ]
+    assert named([*["n" * 61] * 2])[0].startswith(
+        f"identity: column 'who' of cases.csv has '{'n' * 60}' again"
+    )
+    assert named(["Ann"], "whom")[0].startswith(
+        "identity: no column 'whom' in cases.csv; did you mean 'who'?"
+    )
+
+
+def test_bounds_that_meet_in_one_value_are_kept():
+    found = Findings("p")
+    made = ranges_of({"bmi": ["current", "current"]}, BOX, ROWS, found)
+    assert made["bmi"] == [(22.0, 22.0), (34.0, 34.0)]
+    assert ranges_of({"bmi": ["10", "20"]}, BOX, ROWS, found)["bmi"] == [(20.0, 20.0)] * 2
+    assert found.faults == []

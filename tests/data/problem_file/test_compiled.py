@@ -2,7 +2,10 @@
 
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
+import yaml
 
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
 from rehearsal_torch.data.written_task import written_task
@@ -56,7 +59,7 @@ def test_faults_of_all_parts_are_told_at_once(written):
     faults = faults_of(
         written(
             variables=variables,
-            graph=["x -> {aa d y}", "aa -> y", "d -> zz"],
+            graph=["x -> {aa d y}", "{aa name} -> y", "d -> zz"],
             desired="y <= 3 and q <= 1",
             cases=[{"w": 1}],
             candidates=[["aa"], ["nothing"]],
@@ -121,3 +124,69 @@ def test_bounds_costs_and_named_cases(written):
     assert "has 'n' again in line 3: every case needs a name of its own" in told
     (told,) = faults_of(written(identity="who", cases=[{"x": 0, "who": "Ann"}, {"x": 1}]))
     assert "is empty in line 2: every case needs a name" in told
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"desired": "status = fine"},
+            "desired: at character 10 of 'status = fine': expected one of ill, mild",
+        ),
+        ({"desired": "status in {}"}, "desired: at character 12 of 'status in {}': expected one of"),
+        ({"desired": "status in {ill, mild, well}"}, "every class of status is desired then: leave it out"),
+        ({"desired": "status <= mild"}, "desired: at character 8 .* classes of status have no order"),
+        ({"desired": {"status": [0.5, None]}}, "desired: status has classes, which have no order"),
+        ({"graph": ["x -> {a status}", "a -> status -> m -> z"]}, "graph: status -> m: status is an outcome"),
+        ({"reference": "ill"}, "variables.status.reference: an outcome has none, desired says which"),
+        ({"levels": ["well", "mild", "ill", "dead"]}, "no row has dead, so that nothing is known of it"),
+    ],
+)
+def test_faults_of_an_outcome_of_classes(tmp_path, changes, words):
+    text = _of_classes(tmp_path, changes)
+    (told,) = faults_of(tmp_path / "problem.yaml")
+    assert re.search(re.sub(r"[()|{}\[\]]", r"\\\g<0>", words), told), (told, text)
+    assert told.startswith("line ")
+
+
+def _of_classes(folder, changes=()):
+    """Writes a table with an outcome of three classes and its problem, with changes."""
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": random.normal(size=60), "a": random.normal(size=60)})
+    frame["m"] = frame["a"] + random.normal(size=60)
+    frame["z"] = frame["m"] + random.normal(size=60)
+    frame["status"] = random.choice(["well", "mild", "ill"], 60)
+    frame.to_csv(folder / "table.csv", index=False)
+    changes = dict(changes)
+    own = {key: changes.pop(key) for key in ("reference", "levels") if key in changes}
+    parts = {
+        "data": "table.csv",
+        "variables": {
+            "x": "context",
+            "a": {"role": "action", "range": [-1, 1]},
+            "status": {"role": "outcome", "kind": "categorical", **own},
+            **({"m": "other", "z": "other"} if "graph" in changes else {}),
+        },
+        "graph": ["x -> {a status}", "a -> status"],
+        "desired": "status in {well, mild}",
+        **changes,
+    }
+    text = yaml.safe_dump(parts, sort_keys=False)
+    (folder / "problem.yaml").write_text(text)
+    return text
+
+
+def test_an_outcome_of_classes_is_compiled_to_what_is_desired(tmp_path):
+    _of_classes(tmp_path)
+    problem = written_problem(tmp_path / "problem.yaml")
+    assert problem.codings["status"].desired == ("mild", "well")
+    assert problem.task["codings"] == {
+        "status": {"classes": ["ill", "mild", "well"], "desired": ["mild", "well"]}
+    }
+    assert problem.task["region"] == {"names": ["status"], "normals": [[-1.0]], "offsets": [-0.5]}
+    assert set(problem.rows.frame["status"]) == {"ill", "mild", "well"}
+
+
+def test_a_list_within_desired_is_told(written):
+    told = faults_of(written(desired=["y >= 0", ["z <= 1"]]))
+    assert any("desired: expected inequality 2, a text such as 0.6 <= repaid; got" in each for each in told)

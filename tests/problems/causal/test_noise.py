@@ -1,5 +1,6 @@
 """Modes of the noise, Gauss rules, and evenly spread draws."""
 
+import math
 import re
 
 import numpy as np
@@ -15,6 +16,7 @@ from rehearsal_torch.problems.causal.noise import (
     ModalNoise,
     gauss_rule,
     modal_noise,
+    noise_scale,
     product_rule,
     quantiles,
     sobol_draws,
@@ -145,3 +147,10 @@ def test_even_draws_have_the_moments():
     assert draws.mean(0).tolist() == pytest.approx([distribution.mean for distribution in LAWS], abs=2e-4)
     assert draws.var(0).tolist() == pytest.approx([distribution.variance for distribution in LAWS], rel=2e-3)
     assert float((draws[:, 0] * draws[:, 1]).mean()) == pytest.approx(0, abs=2e-3)
+
+
+def test_a_scale_multiplies_the_noise_and_is_no_less_than_nothing():
+    assert (noise_scale(0), noise_scale(2.5)) == (0.0, 2.5)
+    for wrong in (-0.1, math.nan):
+        with pytest.raises(ValueError, match=f"scale: expected a number of at least 0.*; got {wrong}"):
+            noise_scale(wrong)

@@ -18,6 +18,7 @@ from rehearsal_torch.problems.episodes.simulator import (
     move,
     simulate,
     sofa,
+    true_trajectory,
 )
 
 
@@ -198,11 +199,23 @@ def test_vasopressors_raise_a_low_pressure_and_not_a_sufficient_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"patients": 0}, {"min_length": 1}, {"min_length": 21}, {"confounding": 1.5}]
+    "wrong", [{"patients": 0}, {"min_length": 1}, {"min_length": 21}, {"longest": 9}, {"confounding": 1.5}]
 )
 def test_numbers_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected patients >= 1"):
         simulate(**({"patients": 3} | wrong))  # type: ignore[arg-type]
+
+
+def test_longer_horizons_are_simulated_on_request() -> None:
+    longer = simulate(400, seed=0, min_length=28, longest=30)
+    assert longer.latent.shape == (400, 30, 8)
+    assert longer.noise.shape == (400, 29, 8)
+    counts = longer.horizon.bincount()
+    assert counts[:28].sum() == 0
+    assert 0.2 < float(counts[30]) / 400 < 0.4
+    assert len(longer.frame()) == int(longer.horizon.sum())
+    again = true_trajectory(longer, 3, longer.doses[3:4])
+    torch.testing.assert_close(again[0], longer.latent[3], rtol=1e-12, atol=1e-12)
 
 
 HEALTHY = {

@@ -78,7 +78,7 @@ def test_every_fault_has_its_column_and_line():
         "oil: expected amounts of at least 0; got -1 in line 8 (pump 2), 1 such rows: settings that may be "
         "negative are given levels, {levels: [-1, 0, 1]}",
         "heat: 1 of 12 values are missing, the first in line 5 (pump 1): add them, or say what to do with "
-        "`missing: drop` or `missing: {carry: 1}` in the task",
+        "`missing: drop` or `missing: {carry: 1}`",
     ]
 
 

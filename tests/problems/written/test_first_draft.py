@@ -87,7 +87,9 @@ def test_what_is_to_be_filled_in_is_asked_for_by_the_check(tmp_path):
 
 
 def test_a_table_without_two_columns_of_numbers_is_refused():
-    with pytest.raises(TableError, match=r"at least two columns of numbers.* got 1 \(who: expected numbers"):
+    with pytest.raises(
+        TableError, match=r"at least two columns of numbers.* got 1 \(who: 3 different texts in 3"
+    ):
         drafted(pd.DataFrame({"a": [1, 2.5, 3], "who": ["x", "y", "z"]}))
 
 
@@ -123,9 +125,62 @@ def test_columns_with_gaps_are_drafted_with_the_rule_for_them(tmp_path):
     assert plain["missing"] == "complete"
     assert plain["variables"]["x"] == {"role": "context", "kind": "continuous"}
     assert "# Missing cells, by column: x: 3. Rows with one are left out" in text
+    assert "# completed by several imputations ({impute: 20}, or {impute: 20, by: statsmodels})." in text
     assert "values, 3 missing" not in drafted(rows())
     assert "values, 3 missing" in text
     frame.to_csv(tmp_path / "t.csv", index=False)
     filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: result >= 1 #")
     (tmp_path / "problem.yaml").write_text(filled)
     assert len(written_problem(tmp_path / "problem.yaml").rows.frame) == 57
+
+
+def test_columns_of_few_texts_are_variables_and_of_many_are_none(tmp_path):
+    frame = rows(
+        ward=RANDOM.choice(list("ABC"), 60),
+        severity=RANDOM.choice(["low", "medium", "high"], 60),
+        treatment=RANDOM.choice(["no", "yes"], 60),
+        note=[f"called {place // 2} times by Jane" for place in range(60)],
+    ).drop(columns=["dose"])
+    frame.insert(0, "outcome", RANDOM.choice(["ill", "well"], 60))
+    frame = frame.drop(columns="result")
+    text = drafted(frame)
+    assert yaml.safe_load(text)["variables"] == {
+        "x": {"role": "context", "kind": "continuous"},
+        "sex": {"role": "context", "kind": "binary"},
+        "ward": {"role": "context", "kind": "categorical"},
+        "severity": {"role": "context", "kind": "ordinal", "levels": ["low", "medium", "high"]},
+        "treatment": {"role": "action", "kind": "binary", "levels": ["no", "yes"]},
+        "outcome": {"role": "outcome", "kind": "binary", "levels": ["ill", "well"]},
+    }
+    assert "# note: left out: 30 different texts" in text
+    assert "Jane" not in text
+    assert "such as outcome = well" in text
+    assert "bounds" not in text
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: outcome = well #")
+    case = next(line for line in filled.splitlines() if line.startswith("#   - {"))
+    (tmp_path / "problem.yaml").write_text(filled + f"cases:\n  {case.removeprefix('#   ')}\n")
+    problem = written_problem(tmp_path / "problem.yaml")
+    assert list(problem.codings) == ["ward", "severity", "treatment", "outcome"]
+    assert problem.task["context"] == ["x", "sex", *problem.codings["ward"].columns, "severity"]
+
+
+def test_classes_are_actions_and_outcomes_by_their_names_or_where_there_is_nothing_else(tmp_path):
+    frame = rows(treatment=RANDOM.choice(list("ABC"), 60), label=RANDOM.choice(["x", "y", "z 1"], 60))
+    text = drafted(frame)
+    told = yaml.safe_load(text)["variables"]
+    assert told["treatment"] == {"role": "action", "kind": "categorical"}
+    assert told["label"] == {"role": "outcome", "kind": "categorical"}
+    assert {each["role"] for name, each in told.items() if name not in ("treatment", "label")} == {"context"}
+    assert "such as label in {x, y}" in text
+    assert "A, B, C; one of them is set; offered: [A, C] offers fewer, cost: {A: 0, ...} prices a " in text
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: label in {x, y} #")
+    (tmp_path / "problem.yaml").write_text(filled)
+    problem = written_problem(tmp_path / "problem.yaml")
+    assert problem.task["box"] == {"treatment": {"values": ["A", "B", "C"]}}
+    assert problem.codings["label"].desired == ("x", "y")
+    beside = pd.DataFrame({"a": np.linspace(0, 1, 30) ** 2, "ward": ["A", "B", "C"] * 10})
+    told = yaml.safe_load(drafted(beside))["variables"]
+    assert (told["ward"]["role"], told["a"]["role"]) == ("action", "outcome")
+    assert "such as ward in {A, B}" in drafted(beside[["ward"]].assign(v=["x", "y", "z"] * 10)[["v", "ward"]])

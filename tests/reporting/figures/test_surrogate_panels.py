@@ -89,6 +89,7 @@ def test_of_many_actions_those_that_matter_most_are_shown_in_their_order():
     assert "(12 of 14 actions shown)" in figure.get_suptitle().replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_long_names_and_dollar_signs_stay_within_the_figure(tmp_path):
     name = "opening of the second valve, in percent of $ 100 or $ 200"
     figure, panels = drawn(curves((name, "b", "c")))

@@ -29,6 +29,20 @@ def test_the_graph_is_drawn_and_listed(tmp_path):
     assert "dashed line" not in page.said
 
 
+@pytest.mark.parametrize(("count", "sources", "media"), [(0, 0, None), (3, 1, "(max-width: "), (20, 0, None)])
+def test_a_graph_that_is_too_wide_for_a_screen_stands_there_in_one_column(tmp_path, count, sources, media):
+    names = ["score", *(f"v{number}" for number in range(count)), "repaid"]
+    graph = {"cliques": [[name] for name in names], "edges": [list(pair) for pair in pairwise(names)]}
+    page = shown(tmp_path, graph)
+    assert page.faults == []
+    found = [each["media"] for name, each in page.tags if name == "source"]
+    assert len(found) == sources
+    assert all(each.startswith(media) for each in found)
+    ((_, image),) = (each for each in page.tags if each[0] == "img")
+    # Only a long chain is in one column everywhere: 3.75 inches of 96 pixels.
+    assert (image["width"] == "360") == (count == 20)
+
+
 def test_hidden_common_causes_are_listed_and_in_the_legend(tmp_path):
     graph = {
         "cliques": [["score"], ["rate"], ["repaid"]],

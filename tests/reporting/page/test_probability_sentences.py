@@ -24,6 +24,13 @@ def test_a_recommendation_says_what_to_set_and_the_chance_before_and_after():
     ]
 
 
+def test_a_gain_over_no_action_is_told_where_it_is_known():
+    gain = {"point": 0.2, "lower": -0.05, "upper": 0.45, "level": 0.95}
+    assert chances(recommended() | {"gain": gain})[1:] == [
+        "The difference is +0.200 (95% interval -0.050 to +0.450), so that it is not told from zero."
+    ]
+
+
 @pytest.mark.parametrize(("before", "way"), [(0.6, "rises"), (0.8, "stays"), (0.9, "falls")])
 def test_a_chance_that_falls_is_not_said_to_rise(before, way):
     (sentence,) = chances(recommended(before=before))
@@ -101,6 +108,10 @@ def test_chances_are_those_of_the_present_values_and_what_is_usual_stands_beside
         "The difference is +0.350 (95% interval +0.100 to +0.500).",
         "With what is usual in such a case, it is 0.600.",
     ]
+    unclear = AGAINST | {"gain": AGAINST["gain"] | {"lower": -0.1}}
+    assert chances(unclear)[1] == (
+        "The difference is +0.350 (95% interval -0.100 to +0.500), so that it is not told from zero."
+    )
     withdrawn = refused() | {
         "present": {"rate": 2.0},
         "unchanged": {"point": 0.45, "of": "probability of a desired outcome"},

@@ -19,7 +19,8 @@ def test_a_run_of_alterations(tmp_path):
 
 def test_a_run_of_trials(tmp_path):
     assert question(material(recorded_runs.trials(tmp_path))) == [
-        "Which setting has the largest expected reward? Free to set: a (from 0 to 1).",
+        "Which setting has the largest expected reward, and which one should be tried next? Free to set: "
+        "a (from 0 to 1).",
         "The reward is y.",
     ]
 

@@ -67,6 +67,7 @@ def test_the_summary_at_the_top_counts_answers_and_warnings(tmp_path):
     assert "read them before acting" in found.said
 
 
+@pytest.mark.slow
 def test_a_page_of_other_episodes_says_what_the_terminal_says_and_nothing_of_patients(machine_run):
     printed = report(machine_run)
     said = Page((machine_run / FILE).read_text(encoding="utf-8")).said.partition("The whole configuration")[0]

@@ -33,6 +33,8 @@ def test_models_that_disagree_bookkeeping_and_truth_are_said():
     one["score"] = {"true_observed": -60.0, "true_value": -58.0}
     _, _, said = said_of_episode(one, WORDS)
     assert said[1].endswith("10.0% better; the 2 models of the ensemble predict gains of 4 to 7.5.")
+    one["trajectory"]["member_gains"] = [4.0, 4.0]
+    assert said_of_episode(one, WORDS)[2][1].endswith("; the 2 models of the ensemble predict a gain of 4.")
     assert said[2].startswith("With the points that a dose scores because it is given: 60 and 63;")
     assert said[3] == "The truth, which this simulation knows: SOFA 60 as observed, 58 after this decision."
 

@@ -18,11 +18,21 @@ def test_a_world_knows_the_truth_of_a_recommendation(tmp_path):
 
 
 def test_a_system_of_ones_own_has_its_best_experiment_and_the_next_one(tmp_path):
-    _, _, said = said_of_trials(material(recorded_runs.trials(tmp_path, own=True)))
-    assert said[1:] == [
-        "Largest reward that was observed in the experiments so far: 3.5, at a 0.75.",
-        "To try next, which may teach more than keeping: a at 0.5.",
-    ]
+    _, headline, said = said_of_trials(material(recorded_runs.trials(tmp_path, own=True)))
+    assert headline == "Try a at 0.5."
+    assert said[0].endswith("is chosen for what it may bring, or teach, not as the best known setting.")
+    assert said[1] == "To keep, if you had to stop now: a at 0.25."
+    assert said[3:] == ["Largest reward that was observed in the experiments so far: 3.5, at a 0.75."]
+
+
+def test_units_stand_behind_settings_and_the_same_setting_is_said_once(tmp_path):
+    found = material(recorded_runs.trials(tmp_path, own=True))
+    found.run.words["units_of"] = {"a": "ml"}
+    last = found.run.decisions[-1]
+    last["recommendation"] = dict(last["alteration"])
+    _, headline, said = said_of_trials(found)
+    assert headline == "Try a at 0.5 ml."
+    assert said[0] == "It is also the setting to keep, if you had to stop now."
 
 
 def test_an_interval_is_shown_where_there_is_one(tmp_path):

@@ -5,9 +5,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rehearsal_torch.checkpoint import load
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges
@@ -15,6 +17,7 @@ from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.places import PUBLISHED_SEPSIS
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.episodes import equation_episode, transition_episode
 
@@ -147,6 +150,19 @@ def test_more_changes_are_never_worse_and_greedy_never_better():
     assert values == sorted(values)
     for changes, value in enumerate(values):
         assert GreedyChanges()(drawn(7, 7, changes, 3, 5, 3.0)).value <= value + 1e-9
+
+
+@pytest.mark.slow
+def test_thirty_steps_and_eight_changes_need_one_node():
+    model, cohort = load(PUBLISHED_SEPSIS), SepsisSimulated(patients=300, horizon=30, longest=30, limit=5)
+    objective = CounterfactualReturn(model, cohort.case(4), LinearReward(), 8)
+    decision = BranchAndBound(node_limit=10_000)(objective)
+    assert decision.trace["proven"]
+    # With halves of the bounds of pairs, this one branched on 357 nodes.
+    assert decision.trace["recentred"] == 1
+    greedy = GreedyChanges()(objective)
+    assert decision.value >= greedy.value - 1e-9
+    assert decision.trace["root_bound"] - objective.outcome() < 2.5 * (decision.value - objective.outcome())
 
 
 def test_nothing_to_change_is_nothing_recommended():

@@ -88,6 +88,43 @@ def test_first_events_are_bounded_where_sets_are_too_many(seed, slots, actions, 
                 assert bound <= float(found.firsts[chosen[0]]) + 1e-9
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
+@models
+def test_the_followers_of_an_event_are_all_that_a_better_set_needs(seed, slots, actions, changes, size):
+    model, sets = random_model(seed, slots, actions, changes, size)
+    for threshold in (-1.0, 1.0):
+        for chosen, bound in sets.items():
+            if bound > threshold + 1e-9:
+                assert set(chosen[1:]) <= set(model.followers(chosen[0], threshold).tolist())
+
+
+def test_followers_are_later_and_bounded_by_the_best_of_the_other_time_steps():
+    times = torch.tensor([0, 1, 1, 2, 3])
+    gains = torch.tensor([1.0, 0.5, -0.4, 0.25, -2.0], dtype=torch.float64)
+    nothing = torch.zeros(5, 5, dtype=torch.float64)
+    pairs = nothing.masked_fill(times.unsqueeze(0) == times.unsqueeze(1), -torch.inf)
+    model = SetModel(GainBound(gains, pairs, nothing, 3), times)
+    # After event 0 two more: 1 + .5 + .25, with event 2 instead of event 1 .85, with event 4 1 + .5 - 2.
+    for threshold, expected in ((1.7, [1, 3]), (0.8, [1, 2, 3]), (-0.6, [1, 2, 3, 4]), (1.75, [])):
+        assert model.followers(0, threshold).tolist() == expected
+    assert model.followers(3, -1.7).tolist() == []
+    assert model.followers(3, -1.8).tolist() == [4]
+
+
+def test_events_never_worth_choosing_take_the_bounds_of_their_pairs():
+    # Two good events, and three bad ones that help them by less than they lose: 1 + 1 is the best sum. Equal
+    # halves of the pairs let each good event gain 1/2 from a bad one that is not chosen.
+    gains = torch.tensor([1.0, 1.0, -3.0, -3.0, -3.0], dtype=torch.float64)
+    pairs = torch.zeros(5, 5, dtype=torch.float64)
+    pairs[:2, 2:], pairs[2:, :2] = 1.0, 1.0
+    pairs.fill_diagonal_(-torch.inf)
+    model = SetModel(GainBound(gains, pairs, torch.zeros_like(pairs), 3), torch.arange(5))
+    _, bounds = model.sieve(torch.inf)
+    assert float(bounds.max()) == pytest.approx(2.0, abs=1e-9)
+    # With a bad event, the best is 1 + 1 - 3 + 1 + 1.
+    assert bounds[2:].tolist() == pytest.approx([1.0, 1.0, 1.0], abs=1e-9)
+
+
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @models

@@ -1,7 +1,9 @@
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge, pivoted_cholesky
+from rehearsal_torch.data.tables.blocks import in_blocks
+from rehearsal_torch.surrogates.kernel import low_rank_ridge
+from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge, pivoted_cholesky, regressed
 from rehearsal_torch.surrogates.kernel.product_kernel import gaussian
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from tests.toys.confounded import fitted, points, rows
@@ -74,3 +76,34 @@ def test_wrong_settings_are_refused():
 def test_unknown_landmarks_are_refused():
     with pytest.raises(ValueError, match="landmarks"):
         LowRankRidge(landmarks="random").solve(*rows(30))
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
+@pytest.mark.parametrize("widths", ["median", "leave_one_out"])
+@pytest.mark.parametrize("how", ["pivoted", "sampled", "uniform"])
+def test_rows_in_blocks_give_the_estimator_of_all_rows(how, widths, covariates, monkeypatch):
+    examples, where = rows(400, covariates=covariates), points()
+    # Once with all rows as candidates for landmarks, and once with some.
+    for candidates in (400, 150):
+        monkeypatch.setattr(low_rank_ridge, "CANDIDATES", candidates)
+        made = [LowRankRidge(widths=widths, rank=30, landmarks=how) for _ in range(2)]
+        made[0].solve(*examples)
+        made[1].solve_blocks(in_blocks(examples[:5], 37))
+        expected, found = (asked(each, *where) for each in made)
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(made[1].errors, made[0].errors, rtol=1e-10, atol=1e-10)
+        assert torch.equal(made[1].centres, made[0].centres)
+
+
+def test_a_regression_makes_each_block_once():
+    made = []
+    blocks = in_blocks(rows(50), 7).map(lambda place, each: made.append(place) or each)
+    found = regressed(blocks, lambda each: each[0], lambda each: each[4], 2.0)
+    assert made == list(range(8))
+    phi, targets = rows(50)[0], rows(50)[4]
+    moment = phi.T @ phi + 2.0 * torch.eye(2).double()
+    expected = torch.linalg.solve(moment, phi.T @ targets)
+    torch.testing.assert_close(found.theta, expected)
+    torch.testing.assert_close(found.factor @ found.factor.T, moment)
+    torch.testing.assert_close(found.total, phi.sum(0))
+    torch.testing.assert_close(found.explained, (targets * (phi @ expected)).sum(0))

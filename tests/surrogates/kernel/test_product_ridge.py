@@ -4,6 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
+from rehearsal_torch.surrogates.derived_state import compute_derived, with_absent, without_derived
 from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
 from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
 from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
@@ -202,3 +203,22 @@ def test_variables_between_alterations_are_refused(kind):
 def test_wrong_settings_are_refused(setting):
     with pytest.raises(ValueError, match="expected"):
         ProductRidge(**setting)
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
+@pytest.mark.parametrize("widths", ["median", "leave_one_out"])
+def test_files_leave_the_factors_out_and_have_them_again(widths, covariates):
+    estimator = fitted(ProductRidge(widths=widths), *rows(200, covariates=covariates))
+    state = estimator.state_dict()
+    written = without_derived(estimator, state, 2**30)
+    assert set(state) - set(written) == {"factors"} | ({"context_factors"} if covariates else set())
+    # No number for each pair of rows: a row has 3 or 4 of its own, and two coefficients for each model.
+    assert sum(each.numel() for each in written.values()) < 200 * (4 + 2 * len(estimator.widths)) + 100
+    read = ProductRidge(widths=widths)
+    read.load_state_dict(with_absent(read, written))
+    compute_derived(read, 2**30)
+    assert all(torch.equal(read.state_dict()[name], value) for name, value in state.items())
+    older = ProductRidge(widths=widths)
+    older.load_state_dict(state)
+    assert torch.equal(older.factors, estimator.factors), "files with factors are read as they are"
+    assert read.faults() == older.faults() == []

@@ -71,7 +71,13 @@ def acquisitions():
     }
 
 
-@pytest.mark.parametrize("name", acquisitions())
+# Of 128 draws, which take some twenty seconds; the one beside it has 32.
+LONG = ("qLogNEHVI",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in acquisitions()]
+)
 def test_acquisition_functions_of_botorch_run_on_it(name):
     torch.manual_seed(0)
     function, q = acquisitions()[name]()

@@ -7,7 +7,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural, equations
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
 
@@ -188,3 +188,22 @@ def test_an_arrow_beside_a_hidden_common_cause_is_refused_by_name():
         r"or decide by adjustment, decision=cme",
     ):
         LinearStructural(task)
+
+
+def test_the_indicators_of_an_action_are_altered_together():
+    classes = [f"c{each}" for each in range(20)]
+    task = RehearsalTask.of(
+        {
+            "graph": ["x -> {drug y}", "drug -> y"],
+            "context": ["x"],
+            "box": {"drug": {"values": classes}},
+            "region": "y >= 0",
+            "codings": {"drug": {"classes": classes, "reference": "c0"}},
+        }
+    )
+    # One equation for all of them, which none replaces when they are set, and not one for every subset.
+    assert [(each.members, each.altered) for each in equations(task)] == [
+        (("x",), ()),
+        (tuple(f"drug={each}" for each in classes[1:]), ()),
+        (("y",), ()),
+    ]

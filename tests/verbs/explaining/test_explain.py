@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.verbs.methods import RequestError
 from tests.toys.linear_truth import chain
 from tests.verbs.test_rehearse import SMALL
@@ -166,3 +167,13 @@ def test_the_callers_random_state_is_left_alone(model):
     torch.manual_seed(5)
     model.explain(CASE, refits=1)
     assert torch.equal(torch.rand(1), expected)
+
+
+def test_where_costs_count_the_second_best_is_so_by_its_net_value():
+    costs = {"a": {"up": 1, "down": 1, "usual": 0}, "m": {"up": 40, "down": 40, "usual": 0}}
+    model = learnt(RehearsalTask.of(changed(costs=costs, worth=10)))
+    explained = model.explain(CASE | {"a": 0.0, "m": 0.0}, refits=0)
+    # A change of m by more than a quarter costs more than a desired outcome is worth.
+    assert explained.considered["a"] != 0.0
+    assert explained.runners_up
+    assert all(abs(each.alteration.get("m", 0.0)) < 0.25 for each in explained.runners_up)

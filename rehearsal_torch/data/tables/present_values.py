@@ -56,6 +56,7 @@ def assumed_usual(task: RehearsalTask, present: Sequence[Mapping[str, float]]) -
     for names in task.candidates:
         left = task.left_alone(names, known)
         if left and frozenset((*names, *left)) not in offered:
+            left, names = task.variables(left), task.variables(names)
             found.setdefault(" and ".join(left), []).append(" and ".join(names))
     if not found:
         return ""

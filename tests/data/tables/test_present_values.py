@@ -4,8 +4,9 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.problems.rehearsal.present_values import assumed_usual, present_in
 from tests.toys.linear_truth import chain, managing
 
 
@@ -55,3 +56,17 @@ def test_what_is_assumed_is_a_note_and_a_caution():
     told = RehearsalTable(rows, world.task.to_plain(), cases)
     assert told.notes()[-1] == told.card()["caution: present values"]
     assert "raw_cost where only self_pricing is set" in told.notes()[-1]
+
+
+def test_an_action_of_classes_is_one_of_those_that_are_assumed_usual():
+    task = RehearsalTask.of(
+        {
+            "graph": ["{drug dose} -> y"],
+            "context": [],
+            "box": {"drug": {"values": ["A", "B", "C"]}, "dose": [0, 1]},
+            "region": "y >= 0",
+            "codings": {"drug": {"classes": ["A", "B", "C"], "reference": "A"}},
+        }
+    )
+    said = assumed_usual(task, [{"drug=B": 0.0, "drug=C": 1.0, "dose": 0.5}])
+    assert "dose where only drug is set, drug where only dose is set" in said

@@ -1,0 +1,1 @@
+"""A Dask cluster: connecting to one, and rounds that its workers share."""

@@ -1,0 +1,275 @@
+"""Codings as a task writes them, and tasks in which texts stand for codes.
+
+    codings:
+      smoker: [no, yes]                               # no is 0, yes is 1
+      severity: [low, medium, high]                   # 0, 1, 2
+      ward: {classes: [A, B, C], reference: A}        # the columns ward=B and ward=C
+    box: {smoker: {values: [no, yes]}}              # some of the texts or classes, or all of them
+    region: severity <= medium
+
+Beside rows, `binary` and `categorical` are enough: the levels are then those of the column, sorted, and the
+reference is the most frequent class (`resolved`).
+
+Graphs. The node of a variable of classes is replaced by its indicators, each with the edges of the node; they
+are joined by bi-directional edges, since one cause, the class, moves all of them. A path through the node is
+a path through one of the indicators, and a path through several of them is open exactly if one through the
+node is, as long as all of them are observed or none is. So every separation and every valid adjustment of
+the graph stays what it was (Qin et al., Def. 12). Where a hidden common cause accompanies an arrow of the
+node, arrows from each indicator to those after it take the place of bi-directional edges, which such a pair
+does not allow.
+
+Source: Qin et al. (2023), Def. 1-3 and 12; the rest is ours.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from rehearsal_torch.data.codings.class_actions import offered, whole
+from rehearsal_torch.data.codings.coding import Coding, listed, spelled, text_of
+from rehearsal_torch.data.codings.columns import unseen
+from rehearsal_torch.data.codings.outcomes import region_in_codes
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+
+BY_ROWS = ("binary", "categorical")
+CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
+
+
+def resolved(
+    plain: Mapping[str, Any], frame: pd.DataFrame, box: object = None
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Codings with levels and references, where rows say what they are.
+
+    Args:
+        plain: The part ``codings`` of a task.
+        frame: The rows.
+        box: The part ``box``: where it offers some classes of a variable only, the reference is one of them.
+
+    Returns:
+        The codings, the variables whose levels were found in the rows, and faults, a sentence each.
+    """
+    found, names, faults = dict(plain), list[str](), list[str]()
+    for name, each in plain.items():
+        whole = isinstance(each, Mapping) and set(each) == {"classes"}
+        if name not in frame.columns or not (each in BY_ROWS if isinstance(each, str) else True):
+            continue
+        texts = levels_in(frame[name])
+        try:
+            if isinstance(each, list | tuple):
+                found[name] = spelled(each, texts)
+            elif whole:
+                known = spelled(each["classes"], texts)
+                coding = classes_of(name, frame[name], known, among=_offered_in(box, name, known))
+                if lost := unseen(coding, frame[name]):
+                    raise ValueError(
+                        f"no row has {listed(lost)}, so that nothing is known of it: leave it out"
+                    )
+                found[name] = coding.to_plain()
+            elif isinstance(each, str):
+                coding = (
+                    classes_of(name, frame[name], texts, among=_offered_in(box, name, texts))
+                    if each == "categorical" and len(texts) > 2
+                    else Coding(name, tuple(texts))
+                )
+                if each == "binary" and len(texts) > 2:
+                    raise ValueError(f"expected two texts; got {len(texts)}")
+                found[name] = coding.to_plain()
+                names.append(name)
+        except ValueError as error:
+            faults.append(f"codings.{name}: {error}")
+    return found, names, faults
+
+
+def levels_in(column: pd.Series) -> list[str]:
+    """The different cells of a column as levels: numbers in their order, then texts, sorted."""
+    cells = column.dropna().unique().tolist()
+    numbers = sorted(
+        {float(each) for each in cells if not isinstance(each, str) and text_of(each) is not None}
+    )
+    texts = sorted(
+        {each.strip() for each in cells if isinstance(each, str)}, key=lambda text: (text.casefold(), text)
+    )
+    return [text for text in (text_of(each) for each in [*numbers, *texts]) if text is not None]
+
+
+def _offered_in(box: object, name: str, classes: Sequence[str]) -> list[str]:
+    """The classes that a box offers, as far as they can be read; what else is there is told with the box."""
+    written = box.get(name) if isinstance(box, Mapping) else None
+    values = written.get("values") if isinstance(written, Mapping) else None
+    if not isinstance(values, list | tuple):
+        return []
+    return [each for each in spelled(values, classes) if each in classes]
+
+
+def classes_of(
+    name: str,
+    column: pd.Series,
+    classes: Sequence[str],
+    reference: str | None = None,
+    among: Sequence[str] = (),
+) -> Coding:
+    """The coding of classes; without a reference that of the most frequent class, the first of several.
+
+    Args:
+        name: The column.
+        column: Its cells.
+        classes: The classes.
+        reference: The class without an indicator; None for the most frequent one.
+        among: The classes of which it is the most frequent; empty for all.
+
+    Raises:
+        ValueError: see `Coding`.
+    """
+    if reference is None:
+        places = Coding(name, tuple(classes)).places(column)
+        counts = {each: int((places == place).sum()) for place, each in enumerate(classes)}
+        reference = max(among or classes, key=counts.__getitem__)
+    return Coding(name, tuple(classes), reference)
+
+
+def codings_in(plain: object) -> tuple[dict[str, Coding], list[str]]:
+    """The codings of a task, and their faults.
+
+    Args:
+        plain: The part ``codings``; None for none.
+    """
+    if plain is None:
+        return {}, []
+    if not isinstance(plain, Mapping):
+        return {}, [f"codings: expected {CODINGS}; got {str(plain)[:60]!r}"]
+    found, faults = {}, []
+    for name, each in plain.items():
+        try:
+            if isinstance(each, str) and each in BY_ROWS:
+                raise ValueError(f"{each!r} needs the rows, and there are none here: name the levels")
+            found[str(name)] = Coding.of(str(name), each)
+        except ValueError as error:
+            faults.append(f"codings.{name}: {error}")
+    return found, faults
+
+
+def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[dict[str, Any], list[str]]:
+    """A task with codes in the place of texts in its box and its region, and faults.
+
+    Args:
+        plain: The task.
+        codings: Variable to its coding.
+    """
+    made, faults = {part: each for part, each in plain.items() if part != "codings"}, list[str]()
+    if not codings:
+        return made, faults
+    if isinstance(made.get("box"), Mapping):
+        box: dict[Any, Any] = {}
+        for name, each in made["box"].items():
+            if name not in codings:
+                box[name] = each
+                continue
+            try:
+                box |= _settable(codings[name], each)
+            except ValueError as error:
+                faults.append(f"box.{name}: {error}")
+        made["box"] = box
+    if region := made.get("region"):
+        made["region"] = region_in_codes(region, codings, faults)
+        if made["region"] is None:
+            del made["region"]
+    return made, faults
+
+
+def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[str, Any]:
+    """A box as a task writes it, with the texts of its levels and classes, so that no number is taken for a
+    text.
+
+    Args:
+        box: Name to bounds, or to {values}.
+        codings: Variable to its coding.
+    """
+    found: dict[str, Any] = {}
+    classes = {column: each for each in whole(list(box), list(codings.values())) for column in each.columns}
+    for name, each in box.items():
+        coding = codings.get(name)
+        if name in classes:
+            coding = classes[name]
+            levels = {column: box[column]["values"] for column in coding.columns}
+            found[coding.name] = {"values": [coding.levels[place] for place in offered(coding, levels)]}
+        elif coding is not None and isinstance(each, Mapping):
+            found[name] = {"values": [coding.levels[int(code)] for code in each["values"]]}
+        else:
+            found[name] = each
+    return found
+
+
+def _settable(coding: Coding, written: Any) -> dict[str, Any]:
+    """What the columns of a variable may be set to, with codes for texts."""
+    values = written.get("values") if isinstance(written, Mapping) else None
+    if not isinstance(values, list | tuple) or not values:
+        raise ValueError(
+            f"a variable of texts is set to one of these: write {{values: [{listed(coding.levels)}]}}"
+        )
+    codes = [_code(coding, each) for each in values]
+    if coding.reference is None:
+        return {coding.name: {**written, "values": codes}}
+    if len(set(codes)) < len(codes):
+        raise ValueError(f"each class is offered once; got {listed(spelled(values))}")
+    texts = [coding.levels[int(code)] for code in codes]
+    if coding.reference not in texts:
+        raise ValueError(
+            f"the reference of {coding.name}, {coding.reference}, is not offered: name one of "
+            f"{listed(texts)} as the reference"
+        )
+    rows = coding.rows[[int(code) for code in codes]]
+    return {
+        column: {**written, "values": sorted(set(rows[:, place].tolist()))}
+        for place, column in enumerate(coding.columns)
+    }
+
+
+def _code(coding: Coding, value: Any) -> float:
+    place = coding.place(value)
+    if place is None:
+        raise ValueError(f"expected some of {listed(coding.levels)}; got {value!r}")
+    return float(place)
+
+
+def coded_names(names: Sequence[str], codings: Mapping[str, Coding]) -> list[str]:
+    """Names with the indicators in the place of each variable of classes."""
+    return [column for name in names for column in (codings[name].columns if name in codings else (name,))]
+
+
+def expanded(graph: RehearsalGraph, codings: Mapping[str, Coding]) -> RehearsalGraph:
+    """The graph with the indicators of classes in the place of their variables.
+
+    Args:
+        graph: The graph; indicators that it has already stay as they are.
+        codings: Variable to its coding.
+
+    Raises:
+        ValueError: if the graph has another variable of the name of an indicator.
+    """
+    several = {
+        name: each.columns
+        for name, each in codings.items()
+        if each.reference is not None and name in graph.names
+    }
+    if not several:
+        return graph
+    bowed = {name for pair in graph.bows for name in pair if name in several}
+    cliques, edges = list[tuple[str, ...]](), list[tuple[str, str]]()
+    for clique in graph.cliques:
+        members = tuple(column for name in clique for column in several.get(name, (name,)))
+        parted = bowed.issuperset(clique)
+        cliques += [(each,) for each in members] if parted else [members]
+        if parted:
+            edges += [(one, other) for place, one in enumerate(members) for other in members[place + 1 :]]
+    edges += _pairs(graph.edges, several)
+    return RehearsalGraph(tuple(cliques), tuple(edges), tuple(_pairs(graph.bows, several)))
+
+
+def _pairs(pairs: Sequence[tuple[str, str]], several: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    return [
+        (one, other)
+        for source, target in pairs
+        for one in several.get(source, (source,))
+        for other in several.get(target, (target,))
+    ]

@@ -1,0 +1,278 @@
+"""Costs of actions: what a change costs, from the present value of the action or from the usual one.
+
+Setting action i to a costs, with o its present value in the case, or its usual value where that is unknown,
+
+    c_i(a) = up_i max(a - o, 0) + down_i max(o - a, 0) + fixed_i [a != o],
+
+or, where levels have prices p_i,
+
+    c_i(a) = (p_i(a) + fixed_i) [a != o],
+
+and an alteration of several actions costs the sum. Keeping an action as it is costs nothing. With the worth v
+of a desired outcome, in the unit of the costs, the net value of an alteration is v P(desired) - sum_i c_i.
+
+Source: ours; a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu,
+2019), the net value a von Neumann-Morgenstern utility with two outcomes.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.costs.level_prices import Choice, LevelPrices
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.decision import RehearsalCase
+
+# A change by less than this share of both values is rounding.
+ROUNDED = 1e-12
+
+
+@dataclass(frozen=True)
+class ActionCost:
+    """What changing one action costs.
+
+    Attributes:
+        up: Cost of a change by one unit upwards, at least 0.
+        down: The same downwards.
+        fixed: Cost of changing it at all.
+        column: The column of the cases with the cost per unit of each case, which takes the place of `up` and
+            `down`; None if it is the same in all.
+        usual: The value from which changes are counted where a case has no present value, in the action's
+            unit, or the place of its class; None leaves it to the rows.
+        levels: What a change to each of its levels costs, in place of `up` and `down`; None for a cost per
+            unit.
+
+    Raises:
+        ValueError: if a cost is negative or not finite, or `usual` is not finite.
+    """
+
+    up: float = 0.0
+    down: float = 0.0
+    fixed: float = 0.0
+    column: str | None = None
+    usual: float | None = None
+    levels: LevelPrices | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("up", "down", "fixed"):
+            value = getattr(self, what)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{what}: expected a cost of at least 0; got {value:g}")
+        if self.usual is not None and not math.isfinite(self.usual):
+            raise ValueError(f"usual: expected a finite number; got {self.usual}")
+
+    @property
+    def free(self) -> bool:
+        """Whether every change costs nothing."""
+        unpriced = self.levels is None or self.levels.free
+        return self.column is None and unpriced and not (self.up or self.down or self.fixed)
+
+    @property
+    def even(self) -> bool:
+        """Whether it is one number: the cost per unit in both directions, and nothing else."""
+        return self.column is None and self.up == self.down and not self.fixed and self.levels is None
+
+    def present(self, name: str, values: Mapping[str, float]) -> float | None:
+        """The present value from which changes are counted; None if it is unknown.
+
+        Args:
+            name: The action.
+            values: The present values that a case states, by coded column.
+        """
+        return values.get(name) if self.levels is None else self.levels.value(values)
+
+    def per_unit(self, cost: float) -> "ActionCost":
+        """The cost in a case with a cost per unit of its own, in both directions."""
+        return replace(self, up=cost, down=cost, column=None)
+
+    def words(self, unit: str = "") -> str:
+        """The cost in words, such as "2 per kg up, 0.5 down, 10 for any change"."""
+        per = f" per {unit}" if unit else " per unit"
+        parts = []
+        if self.levels is not None and not self.levels.free:
+            parts.append(self.levels.words())
+        if self.column is not None:
+            parts.append(f"{self.column}{per}, by the case")
+        elif self.up == self.down and self.up:
+            parts.append(f"{self.up:g}{per}")
+        elif self.up or self.down:
+            parts.append(f"{self.up:g}{per} up, {self.down:g} down")
+        return ", ".join([*parts, *([f"{self.fixed:g} for any change"] if self.fixed else [])]) or "nothing"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data, which `data.costs.written` reads back."""
+        named = {"up": self.up, "down": self.down, "fixed": self.fixed}
+        zero = "up" if self.levels is None and self.free else None
+        stated: dict[str, Any] = {name: value for name, value in named.items() if value or name == zero}
+        usual: float | str | None = self.usual
+        if self.levels is not None:
+            stated["levels"] = self.levels.to_plain()
+            usual = self.levels.texts[int(usual)] if self.levels.of_classes and usual is not None else usual
+        extra = {"column": self.column, "usual": usual}
+        return stated | {name: value for name, value in extra.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class CaseCosts:
+    """The costs of actions in one case.
+
+    Attributes:
+        actions: Action to its cost.
+        origin: Action to the value from which its changes are counted.
+        worth: What a desired outcome is worth, in the unit of the costs; None if that is not known, so that
+            costs are told and do not count.
+        own: The actions whose cost per unit is that of this case alone.
+    """
+
+    actions: Mapping[str, ActionCost]
+    origin: Mapping[str, float]
+    worth: float | None = None
+    own: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(
+        cls,
+        actions: Mapping[str, ActionCost],
+        worth: float | None,
+        present: Mapping[str, float],
+        per_unit: Mapping[str, float],
+    ) -> "CaseCosts | None":
+        """The costs in a case; None if every change costs nothing.
+
+        Args:
+            actions: Action to its cost, as the task states it.
+            worth: What a desired outcome is worth.
+            present: The present values that the case states.
+            per_unit: Action to the cost per unit that the case states, for those with a column.
+
+        Raises:
+            ValueError: if the case states no cost per unit for an action with a column, or there is neither
+                a present nor a usual value.
+        """
+        if not actions:
+            return None
+        if missing := [name for name, each in actions.items() if each.column and name not in per_unit]:
+            raise ValueError(
+                f"costs: no cost of {missing[0]} in this case: give its column "
+                f"{actions[missing[0]].column!r} with the cases"
+            )
+        now = {name: each.present(name, present) for name, each in actions.items()}
+        if lost := [name for name, each in actions.items() if each.usual is None and now[name] is None]:
+            raise ValueError(
+                f"costs: no present value of {lost[0]} in this case, and no usual one: name it in the task, "
+                f"costs: {{{lost[0]}: {{..., usual: NUMBER}}}}"
+            )
+        made = {
+            name: each.per_unit(per_unit[name]) if each.column is not None else each
+            for name, each in actions.items()
+        }
+        if all(each.free for each in made.values()):
+            return None
+        origin = {
+            name: float((each.usual or 0.0) if (value := now[name]) is None else value)
+            for name, each in made.items()
+        }
+        return cls(made, origin, worth, tuple(name for name, each in actions.items() if each.column))
+
+    def facts(self) -> dict[str, Any]:
+        """The costs per unit that are the case's own, as plain data; empty if there are none."""
+        return {"costs": self.stated()} if self.own else {}
+
+    def stated(self) -> dict[str, float]:
+        """Action to the cost per unit that the case states."""
+        return {name: self.actions[name].up for name in self.own}
+
+    def of_setting(self, names: Sequence[str], values: Sequence[float]) -> float:
+        """The cost of one alteration."""
+        row = torch.tensor([list(values)], dtype=torch.float64).reshape(1, len(names))
+        return float(CostTable.of([self], names)(row)[0])
+
+
+@dataclass(frozen=True)
+class CostTable:
+    """The costs of one set of k actions in B cases.
+
+    Attributes:
+        up: Cost per unit upwards, (B, k).
+        down: Cost per unit downwards, (B, k).
+        fixed: Cost of any change, (B, k).
+        origin: Values from which changes are counted, (B, k); NaN for an action that costs nothing, or whose
+            levels have prices.
+        choices: The costs of the levels of actions that have prices.
+    """
+
+    up: Tensor
+    down: Tensor
+    fixed: Tensor
+    origin: Tensor
+    choices: tuple[Choice, ...] = ()
+
+    @classmethod
+    def of(cls, cases: Sequence[CaseCosts], names: Sequence[str]) -> "CostTable":
+        """The table of B cases, float64 on the CPU.
+
+        Args:
+            cases: The costs of each case.
+            names: The k actions.
+        """
+        none = ActionCost()
+        priced = {
+            name: each.levels
+            for case in cases
+            for name, each in case.actions.items()
+            if each.levels is not None and set(each.levels.columns) <= set(names)
+        }
+        apart = {column for each in priced.values() for column in each.columns}
+        rows = [[none if name in apart else each.actions.get(name, none) for name in names] for each in cases]
+        shape = (len(cases), len(names))
+
+        def table(values: Sequence[Sequence[float]]) -> Tensor:
+            return torch.tensor(values, dtype=torch.float64).reshape(shape)
+
+        return cls(
+            table([[each.up for each in row] for row in rows]),
+            table([[each.down for each in row] for row in rows]),
+            table([[each.fixed for each in row] for row in rows]),
+            table(
+                [
+                    [math.nan if name in apart else each.origin.get(name, math.nan) for name in names]
+                    for each in cases
+                ]
+            ),
+            tuple(_choice(name, each, cases, names) for name, each in priced.items()),
+        )
+
+    def __call__(self, actions: Tensor) -> Tensor:
+        """The cost of actions, (..., B, k) -> (..., B)."""
+        up, down, fixed, origin = (each.to(actions) for each in (self.up, self.down, self.fixed, self.origin))
+        away = (actions - origin).nan_to_num(0.0)
+        away = torch.where(away.abs() <= ROUNDED * (actions.abs() + origin.abs()), 0.0, away)
+        whole = (up * away.clamp_min(0) + down * (-away).clamp_min(0) + fixed * (away != 0)).sum(-1)
+        for choice in self.choices:
+            whole = whole + choice(actions)
+        return whole
+
+
+def _choice(name: str, levels: LevelPrices, cases: Sequence[CaseCosts], names: Sequence[str]) -> Choice:
+    """The costs of the levels of one action; none in a case in which it costs nothing."""
+    costs = [
+        levels.changes(case.origin[name], case.actions[name].fixed)
+        if name in case.actions
+        else [0.0] * len(levels.rows)
+        for case in cases
+    ]
+    return Choice(
+        tuple(list(names).index(column) for column in levels.columns),
+        torch.tensor(levels.rows, dtype=torch.float64),
+        torch.tensor(costs, dtype=torch.float64).reshape(len(cases), len(levels.rows)),
+    )
+
+
+def weighing(case: "RehearsalCase") -> bool:
+    """Whether the costs of a case count: something costs, and what a desired outcome is worth is known."""
+    return case.costs is not None and case.costs.worth is not None

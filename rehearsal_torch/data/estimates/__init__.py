@@ -1,0 +1,1 @@
+"""Estimates of methods: points with intervals, and what is computed from them."""

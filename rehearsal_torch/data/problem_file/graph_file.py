@@ -1,0 +1,41 @@
+"""The graph of a problem file: written there, or in a file of its own.
+
+Source: ours; `graphs.formats` for the files.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.graphs.formats import ENDINGS, read_graph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_of
+
+
+def graph_part(written: Any, folder: Path, found: Findings) -> Any:
+    """The graph as a task holds it; that of a file as plain data, None with a fault.
+
+    Args:
+        written: The part ``graph``.
+        folder: The folder that a relative file is in.
+        found: Collects faults.
+    """
+    if not isinstance(written, str) or "\n" in written.strip() or Path(written.strip()).suffix not in ENDINGS:
+        return written
+    try:
+        return read_graph(folder / written.strip()).to_plain()
+    except (OSError, ValueError) as error:
+        found.fault("graph", str(error))
+        return None
+
+
+def built_graph(written: Any) -> RehearsalGraph | None:
+    """The graph, if it is one; its faults are told by the reader of tasks.
+
+    Args:
+        written: The graph as a task holds it.
+    """
+    try:
+        return None if written is None else graph_of({"graph": written})
+    except ValueError:
+        return None

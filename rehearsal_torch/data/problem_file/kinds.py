@@ -1,0 +1,282 @@
+"""Which columns of a problem file are texts, and how they are coded.
+
+    binary         two texts, 0 and 1: in the order of levels, else sorted
+    ordinal        texts in the order of levels: 0, 1, 2, ...
+    categorical    two texts as binary; three and more, of the context and of actions: an indicator for each
+                   class but the reference, which is the most frequent class unless it is stated; of an
+                   outcome: 1 for the classes that are desired
+
+Numbers of a categorical variable are classes as texts are.
+
+Source: `data.codings` (what the codes are).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.codings.coding import MOST, Coding, hinted, listed, spelled
+from rehearsal_torch.data.codings.columns import NEW, coded, labelled, texts_in, unknown, unseen
+from rehearsal_torch.data.codings.written import classes_of, levels_in
+from rehearsal_torch.data.problem_file.findings import Findings, key
+from rehearsal_torch.data.problem_file.form import VariableForm
+from rehearsal_torch.data.reading import ReadTable
+from rehearsal_torch.files.schema import is_number
+
+CODED = ("binary", "ordinal", "categorical")
+
+
+def only_texts(frame: pd.DataFrame, name: str) -> bool:
+    """Whether a column has texts, and nothing that reads as a number."""
+    cells = frame[name].dropna().unique().tolist() if name in frame.columns else []
+    return bool(cells) and not any(not isinstance(each, str) or is_number(each) for each in cells)
+
+
+def has_texts(levels: Sequence[Any] | None) -> bool:
+    """Whether levels are texts: one of them is no number."""
+    return any(isinstance(each, str | bool) for each in levels or ())
+
+
+def codings_of(
+    variables: Mapping[str, VariableForm], rows: ReadTable, found: Findings
+) -> tuple[dict[str, Coding], set[str], list[str]]:
+    """The codings of the columns that need one.
+
+    Args:
+        variables: What the file says of each variable.
+        rows: The rows.
+        found: Collects faults.
+
+    Returns:
+        Column to coding; the columns that would need one and have a fault; and what was decided, a sentence
+        each.
+    """
+    codings, broken, notes = dict[str, Coding](), set[str](), list[str]()
+    for name, about in variables.items():
+        if name not in rows.frame.columns:
+            continue
+        column = rows.frame[name]
+        texts = texts_in(column)
+        told = len(found.faults)
+        coding = None
+        if about.kind not in CODED:
+            _unkind(name, about, texts, found)
+        elif texts or has_texts(about.levels) or _classes(about, column):
+            coding = _coding(name, about, column, texts, rows.where, found)
+        if len(found.faults) > told:
+            broken.add(name)
+        elif coding is not None:
+            codings[name] = coding
+            if about.role == "outcome" and coding.reference is not None:
+                # Which of its classes are desired says how it is coded.
+                continue
+            if about.reference is None and (about.levels is None or coding.reference is not None):
+                notes.append(f"{name} is coded {coding.words}, {_by_itself(coding, about)}")
+    return codings, broken, notes
+
+
+def _by_itself(coding: Coding, about: VariableForm) -> str:
+    """What was not stated, and how it can be."""
+    if coding.reference is None:
+        return "in alphabetical order (levels: [...] states another)"
+    some = "" if about.offered is None else " of those offered"
+    return f"the most frequent class{some} (reference: states another)"
+
+
+def _unkind(name: str, about: VariableForm, texts: Sequence[str], found: Findings) -> None:
+    """Faults of levels of texts of a variable of numbers."""
+    if has_texts(about.levels):
+        found.fault(
+            f"{key('variables', name)}.levels",
+            f"levels are texts, and the kind is {about.kind}: write kind: binary, ordinal or categorical",
+        )
+    elif len(texts) > 2 and not any(map(is_number, texts)) and about.role != "other":
+        found.fault(
+            key("variables", name),
+            f"the column has texts ({_shown(texts)}), and the kind is {about.kind}: write kind: ordinal with "
+            "levels: [...] in their order, or kind: categorical if they have none",
+        )
+
+
+def _shown(texts: Sequence[str]) -> str:
+    """Some texts for a message; those of a column with many are not shown, since they may be private."""
+    return listed(texts) if len(texts) <= 12 else f"{len(texts)} different ones"
+
+
+def _classes(about: VariableForm, column: pd.Series) -> bool:
+    """Whether numbers are three classes or more."""
+    return about.kind == "categorical" and column.nunique() > 2
+
+
+def _coding(
+    name: str,
+    about: VariableForm,
+    column: pd.Series,
+    texts: Sequence[str],
+    where: str,
+    found: Findings,
+) -> Coding | None:
+    """The coding of a column; None with a fault."""
+    path = key("variables", name)
+    if about.levels is None and _mixed(path, column, texts, where, found):
+        return None
+    try:
+        levels = levels_in(column) if about.levels is None else spelled(about.levels, texts)
+        if about.kind == "binary" and len(levels) != 2:
+            of = f"{path}.kind" if about.levels is None else f"{path}.levels"
+            found.fault(of, f"expected two texts; got {len(levels)}, {_shown(levels)}: write another kind")
+            return None
+        if about.kind == "ordinal" and about.levels is None:
+            found.fault(
+                path,
+                f"the order of its texts is not known: write levels: [...] from the lowest to the highest of "
+                f"{_shown(levels)}",
+            )
+            return None
+        if _offered_wrong(path, about, levels, found):
+            return None
+        if about.kind == "categorical" and len(levels) > 2:
+            if not _may_be_classes(name, about, levels, found):
+                return None
+            reference = None if about.reference is None else spelled([about.reference], levels)[0]
+            some = offered_of(about, levels)
+            coding = classes_of(name, column, levels, reference, some)
+            if coding.reference not in some:
+                found.fault(
+                    f"{path}.reference",
+                    f"{reference} is not offered: name one of {listed(some)}, or leave reference out",
+                )
+                return None
+        else:
+            coding = Coding(name, tuple(levels))
+    except ValueError as error:
+        found.fault(path, str(error))
+        return None
+    places = coding.places(column)
+    if (odd := places == -1).any():
+        found.fault(
+            path,
+            f"column {name!r} of {where}: {unknown(coding, column, odd)}: correct the column, or add it to "
+            "levels",
+        )
+        return None
+    if lost := unseen(coding, column):
+        hint = ""
+        if about.levels is not None and {each.casefold() for each in lost} & {
+            "na",
+            "none",
+            "null",
+            "nan",
+            "n/a",
+        }:
+            hint = "; cells such as NA, None and null are read as missing"
+        found.fault(
+            f"{path}.levels",
+            f"no row has {listed(lost)}, so that nothing is known of it{hint}; the rows have "
+            f"{_shown(levels_in(column))}: leave it out, or correct it",
+        )
+        return None
+    return coding
+
+
+def offered_of(about: VariableForm, levels: Sequence[str]) -> list[str]:
+    """The levels that an action may be set to, in their order; all unless ``offered`` names some.
+
+    Args:
+        about: What the file says of the variable.
+        levels: Its levels.
+    """
+    named = levels if about.offered is None or about.role != "action" else spelled(about.offered, levels)
+    return [each for each in levels if each in named]
+
+
+def _offered_wrong(path: str, about: VariableForm, levels: Sequence[str], found: Findings) -> bool:
+    """Whether levels are offered that the variable has not, with a fault."""
+    if about.offered is None or about.role != "action":
+        return False
+    named = spelled(about.offered, levels)
+    odd = [each for each in named if each not in levels]
+    twice = [each for each in named if named.count(each) > 1]
+    if odd:
+        words = f"expected some of {_shown(levels)}; got {odd[0]!r}{hinted(odd[0], levels)}"
+        found.fault(f"{path}.offered", words)
+    elif twice or not named:
+        got = f"{twice[0]!r} twice" if twice else "none"
+        found.fault(f"{path}.offered", f"expected some of {_shown(levels)}, each once; got {got}")
+    return bool(odd or twice or not named)
+
+
+def _may_be_classes(name: str, about: VariableForm, levels: Sequence[str], found: Findings) -> bool:
+    """Whether a variable may have three classes or more."""
+    path = f"{key('variables', name)}.kind"
+    what = f"categorical with {len(levels)} values ({_shown(levels)})"
+    if len(levels) > MOST:
+        found.fault(
+            path, f"{what}; expected at most {MOST} classes: join some of them, or write the role other"
+        )
+        return False
+    if about.role != "other":
+        return True
+    found.fault(
+        path,
+        f"{what}: of a variable that is not known before deciding, nor set, nor desired, a method has no "
+        "model of classes: if it is known before deciding, write the role context; else add a column of 0 "
+        "and 1 for each class, or write kind: ordinal with levels: [...] if their order means something",
+    )
+    return False
+
+
+def _mixed(path: str, column: pd.Series, texts: Sequence[str], where: str, found: Findings) -> bool:
+    """Whether a column has numbers beside texts, with a fault."""
+    words = [each for each in texts if not is_number(each)]
+    if not texts or not words:
+        return False
+    cells = column.dropna()
+    numbers = np.array([not isinstance(each, str) or is_number(each) for each in cells.tolist()], dtype=bool)
+    if not numbers.any():
+        return False
+    first = int(numbers.argmax())
+    found.fault(
+        path,
+        f"the column of {where} has numbers and texts: {str(cells.iloc[first])[:60]!r} in line "
+        f"{int(cells.index[first]) + 2}, {words[0][:60]!r} elsewhere: correct it, or state all of them by "
+        "levels: [...]",
+    )
+    return True
+
+
+def cases_in_labels(
+    cases: ReadTable,
+    codings: Mapping[str, Coding],
+    context: Sequence[str],
+    found: Findings,
+    numbers: Sequence[str] = (),
+) -> tuple[pd.DataFrame, list[str]]:
+    """The cases with the index of the level in place of each text, and the columns of the context that have
+    no fault yet.
+
+    Args:
+        cases: The cases.
+        codings: Column to its coding.
+        context: The variables of the context.
+        found: Collects faults.
+        numbers: Columns in which a truth value is a fault.
+    """
+    there = {name: each for name, each in codings.items() if name in cases.frame.columns}
+    for name in numbers:
+        # YAML reads yes and no as truth values, which say the levels of texts alone.
+        cells = cases.frame[name].tolist() if name in cases.frame.columns else []
+        truths = [place for place, cell in enumerate(cells) if isinstance(cell, bool | np.bool_)]
+        if truths:
+            line = int(cases.frame.index[truths[0]]) + 2
+            found.fault(
+                "cases",
+                f"{cases.where}: {name}: expected a number; got {cells[truths[0]]} in line {line}: "
+                "write 0 or 1",
+            )
+    read = coded(cases.frame, there, remedy=NEW)
+    for each in read.faults:
+        found.fault("cases", f"{cases.where}: {each}")
+    return labelled(cases.frame, there), [name for name in context if name not in read.broken]

@@ -1,0 +1,182 @@
+"""Graphs of problem files of which not all is known: learnt from the rows, or without some directions.
+
+    graph: learn
+    graph: {learn: true, level: 0.01, forbidden: [age -> dose], required: ["dose -> progression"]}
+
+    graph: {parents: {y: [a, x]}, undirected: [[x, a]]}
+
+In the last form, edges have no direction yet: the graphs with these edges and no further v-structure agree
+with what is known (`graphs.graph_class`). Learning tests conditional independences of the complete rows by
+partial correlations (the PC algorithm), with the roles as background knowledge: the context comes before, and
+outcomes come after all others; rows leave some directions open as well. The task has the first of the graphs
+that agree; decisions are told with the share of these graphs under which they stand (`member_graphs`). Hidden
+common causes are not considered: ``rehearsal learn-graph`` does that, and resamples the rows.
+
+Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.problem_file.actions import of_role
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.form import VariableForm
+from rehearsal_torch.data.reading import ReadTable, TableError, number_columns
+from rehearsal_torch.files.schema import Number, Schema, fault, list_of, read
+from rehearsal_torch.graphs.bidirection import Background
+from rehearsal_torch.graphs.dagitty import edges_of
+from rehearsal_torch.graphs.graph_class import MEMBERS, GraphClass, graph_class
+from rehearsal_torch.graphs.learning import learn
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+
+LEARN, TEST, ROWS = "learn", "fisherz", 5
+
+
+def _share(level: float) -> float:
+    if not 0 < level < 1:
+        raise fault("a significance level between 0 and 1", level)
+    return level
+
+
+class LearnForm(Schema):
+    """How a graph is learnt."""
+
+    learn: Literal[True] = Field(description="true")
+    level: Annotated[Number, AfterValidator(_share)] = Field(
+        default=0.05, description="the significance level of the tests"
+    )
+    forbidden: Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")] = Field(
+        default_factory=list, description="arrows that do not exist"
+    )
+    required: Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")] = Field(
+        default_factory=list, description="arrows that exist"
+    )
+
+
+@dataclass(frozen=True)
+class LearntGraph:
+    """A graph that was learnt from rows.
+
+    Attributes:
+        graph: The one of the task.
+        members: All graphs that agree with the rows, this one first.
+        notes: What was learnt, a sentence each.
+    """
+
+    graph: RehearsalGraph
+    members: tuple[RehearsalGraph, ...]
+    notes: tuple[str, ...]
+
+
+def is_learnt(written: Any) -> bool:
+    """Whether the part ``graph`` asks for a graph to be learnt."""
+    return written == LEARN or (isinstance(written, Mapping) and LEARN in written)
+
+
+def learnt_graph(
+    written: Any,
+    variables: Mapping[str, VariableForm],
+    rows: ReadTable,
+    codings: Mapping[str, Coding],
+    found: Findings,
+) -> LearntGraph | None:
+    """Learns the graph of a problem; None with a fault.
+
+    Args:
+        written: The part ``graph``.
+        variables: What the file says of each variable.
+        rows: The rows, with the places of levels in place of texts; those with a missing cell are left out.
+        codings: Columns of texts.
+        found: Collects faults.
+    """
+    form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
+    for each in faults:
+        found.fault("graph", each)
+    classes = [name for name, coding in codings.items() if coding.of_classes]
+    if classes:
+        found.fault(
+            "graph",
+            f"a graph is learnt from numbers and levels; {', '.join(classes)} has classes without an order: "
+            "write the arrows, or an order",
+        )
+    if faults or classes:
+        return None
+    names = list(variables)
+    try:
+        complete = rows.frame[~rows.frame[names].isna().any(axis=1)]
+        values = number_columns(complete, names, rows.where, min_rows=ROWS, varying=True)
+        known = Background.roles(
+            names,
+            of_role(variables, "context"),
+            of_role(variables, "outcome"),
+            _arrows(form["forbidden"], names),
+            _arrows(form["required"], names),
+        )
+        learnt = learn(values, names, TEST, form["level"], known, bidirected=False, max_graphs=MEMBERS)
+    except TableError as error:
+        found.fault("data", str(error))
+        return None
+    except ValueError as error:
+        # More graphs than can be compared, among others.
+        found.fault("graph", f"cannot be learnt: {error}; write what is known, as forbidden or required")
+        return None
+    first = learnt.graphs[0]
+    arrows = ", ".join(f"{cause} -> {effect}" for cause, effect in first.edges) or "no arrow"
+    count = len(learnt.graphs)
+    several = (
+        "the only graph that agrees with them and the roles"
+        if count == 1
+        else f"one of {count} graphs that agree with them and the roles; each decision says under which it "
+        "stands"
+    )
+    told = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
+    return LearntGraph(first, tuple(learnt.graphs), (told, *learnt.notes))
+
+
+def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
+    """The graphs with some edges of unknown direction, {parents, undirected: [[one, other]]}; None with a
+    fault, or if all directions are written.
+
+    Args:
+        written: The part ``graph``.
+        found: Collects faults.
+    """
+    if not isinstance(written, Mapping) or "undirected" not in written:
+        return None
+    try:
+        known = graph_class(written)
+    except ValueError as error:
+        found.fault("graph", str(error))
+        return None
+    count = len(known.graphs)
+    told = (
+        f"{count} graph{'s have' if count > 1 else ' has'} the edges of the file; each decision is made "
+        "under the first, and says under which it stands"
+    )
+    return LearntGraph(known.graphs[0], known.graphs, (told,))
+
+
+def equally_likely(graphs: Sequence[RehearsalGraph]) -> GraphClass | None:
+    """Graphs with equal weights; None for one alone, which leaves nothing to compare."""
+    return None if len(graphs) < 2 else GraphClass(tuple(graphs), (1.0,) * len(graphs))
+
+
+def _arrows(lines: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs (cause, effect) of arrows as text.
+
+    Raises:
+        ValueError: if a line is no arrow, or a name is no variable.
+    """
+    pairs: list[tuple[str, str]] = []
+    for line in lines:
+        stated = edges_of(line)
+        if stated.bidirected or not stated.directed:
+            raise ValueError(f"{line!r} is no arrow: expected cause -> effect")
+        if odd := [name for name in stated.names if name not in names]:
+            raise ValueError(f"{odd[0]!r} in {line!r} is not under variables")
+        pairs += stated.directed
+    return pairs

@@ -1,0 +1,126 @@
+"""A problem file as it is written, before its parts are read: its content, its lines and its question.
+
+    question: cases        which alteration in each case (the default)      `data.problem_file.compiled`
+    question: sequence     which actions, step by step, in each episode     `problems.written.sequence_file`
+    question: trials       which experiment next                            `problems.written.trials_file`
+
+Source: ours.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rehearsal_torch.data.problem_file.findings import Findings, ProblemError
+from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
+from rehearsal_torch.files.schema import Schema, meant, read, shown
+from rehearsal_torch.files.yaml_lines import lines_of
+
+QUESTION = "question"
+QUESTIONS = ("cases", "sequence", "trials")
+# Keys that only files with another question have.
+_TELLING = {"time": "sequence", "words": "sequence", "reward": "trials", "limits": "trials"}
+_CALLS = {"cases": "rt.rehearse", "sequence": "rt.learn_episodes", "trials": "rt.CausalOptimiser"}
+_BRACES = re.compile(r"->\s*\{|\}\s*<?->")
+_TABS = re.compile(r"^ *\t", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The content of a problem file.
+
+    Attributes:
+        plain: Its parts, without the question.
+        question: One of `QUESTIONS`.
+        found: Collects its faults and warnings, with lines.
+        folder: What files are relative to.
+    """
+
+    plain: Mapping[str, Any]
+    question: str
+    found: Findings
+    folder: Path
+
+
+def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
+    """Reads the text of a problem file.
+
+    Args:
+        path: The file.
+        parts: The keys of a file with the expected question, for messages.
+
+    Raises:
+        ProblemError: if there is no such file, it is no YAML mapping, or it has a question that there is not.
+    """
+    if path is None:
+        raise ProblemError("no problem file is given: set path=problem.yaml (see docs/own_table.md)", ())
+    file, text = Path(path), ""
+    try:
+        text = text_of(file)
+        plain = yaml_of(text, str(file))
+    except PlainFileError as error:
+        # Braces and commas have a meaning of their own in YAML's lists in brackets.
+        hint = ': put arrows with braces in quotes, such as "{a b} -> c"' if _BRACES.search(text) else ""
+        hint = ": indent lines with blanks, not with tabs" if _TABS.search(text) else hint
+        raise ProblemError(f"{error}{hint}", ()) from error
+    if plain is None:
+        raise ProblemError(f"{file} is empty: draft a problem file from a table by rehearsal init TABLE", ())
+    if not isinstance(plain, dict):
+        raise ProblemError(f"{file}: expected the parts {', '.join(parts)}; got {type(plain).__name__}", ())
+    found = Findings(str(file), lines_of(text))
+    question = plain.get(QUESTION, QUESTIONS[0])
+    telling = next((key for key in _TELLING if key in plain and QUESTION not in plain), None)
+    if telling is not None:
+        found.fault(telling, f"is a part of another question: add the line question: {_TELLING[telling]}")
+        found.settle()
+    if question not in QUESTIONS:
+        near = meant(question, QUESTIONS) if isinstance(question, str) else ""
+        expected = f"expected one of {', '.join(QUESTIONS)}; got {shown(question)}"
+        found.fault(QUESTION, f"{expected}{': ' if near else ''}{near}")
+        found.settle()
+    return Opened({key: each for key, each in plain.items() if key != QUESTION}, question, found, file.parent)
+
+
+def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
+    """The parts of a file that conform to a schema; its faults are collected, and so are parts in which
+    nothing is written yet.
+
+    Args:
+        file: The file.
+        form: The schema.
+    """
+    empty = [
+        part
+        for part, about in form.model_fields.items()
+        if part in file.plain
+        and (file.plain[part] is None or (about.is_required() and file.plain[part] in ([], {}, "")))
+    ]
+    for part in empty:
+        about = form.model_fields[part]
+        if about.is_required():
+            file.found.fault(part, f"nothing is written there yet; expected {about.description}")
+    parts, faults = read(form, {part: each for part, each in file.plain.items() if part not in empty})
+    file.found.of_reader([each for each in faults if each.partition(": ")[0] not in empty])
+    return parts
+
+
+def expect(file: Opened, question: str) -> None:
+    """Refuses a file with another question than the one that is being answered.
+
+    Args:
+        file: The file.
+        question: The question.
+
+    Raises:
+        ProblemError: with the command for the file's own question.
+    """
+    if file.question != question:
+        source = file.found.source
+        file.found.fault(
+            QUESTION if QUESTION in file.found.lines else "",
+            f"the file asks for {file.question}, and is read for {question}: type rehearsal decide {source}, "
+            f"without +experiment=, or call {_CALLS[file.question]} in Python",
+        )
+        file.found.settle()

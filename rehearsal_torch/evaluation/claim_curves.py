@@ -1,0 +1,247 @@
+"""What a method claims over each action: curves through its decisions, with intervals, and where rows lie.
+
+For a few decisions of a run, those with the largest, the median and the smallest claimed difference, the
+probability of a desired outcome over each action that is set, the others as recommended. A place outside the
+data, and one that the method refuses, has no number. Beside a curve stand the setting, the present value
+where it is known, what is claimed of no action or of the present values, and how many observations lie where:
+bins with 1 to 4 rows are not told apart, so that no row can be read off.
+
+Source: ours.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from rehearsal_torch.data.codings.class_actions import in_indicators, in_places, offered
+from rehearsal_torch.data.decision import CHANCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
+from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.objectives.candidates import Candidates, claimed
+from rehearsal_torch.objectives.guard import OUTSIDE
+from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.seeding import paired_seed
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.surrogate import Surrogate
+
+CLAIM, SET, PRESENT, BEFORE, ROWS = "claim", "set", "present", "before", "observations"
+# Points of all curves of a case together, points of one of them, actions that have one, decisions that have
+# some; bins of observations, and the fewest rows of a bin that are told apart from none.
+POINTS, EACH, MOST, CASES = 66, 33, 12, 3
+BINS, FEWEST = 12, 5
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """One point of a curve, one mark, or one bin of observations.
+
+    Attributes:
+        case: The name of the case.
+        along: The action on the horizontal axis.
+        series: "claim"; "set" and "present", the value that the decision sets and the present one; "before",
+            what is claimed of no action, or of leaving the present values; or "observations".
+        x: The value of the action, of classes their place 0, 1, ...; the left edge of a bin.
+        point: The estimate, or the number of observations; empty where it is withheld.
+        lower: The lower end of its interval, or the left edge of a bin; empty where there is none.
+        upper: The upper end, or the right edge.
+        level: The coverage probability of the interval.
+    """
+
+    case: str
+    along: str
+    series: str
+    x: float
+    point: float | str = ""
+    lower: float | str = ""
+    upper: float | str = ""
+    level: float | str = ""
+
+
+def claim_table(
+    problem: Problem,
+    surrogate: Surrogate,
+    objective: Callable[..., Any],
+    lines: Sequence[Decided],
+    seed: int = 0,
+) -> list[dict[str, Any]]:
+    """The rows of ``claims.csv``.
+
+    Args:
+        problem: The problem.
+        surrogate: The model that decided.
+        objective: Builds the objective of its decisions.
+        lines: The lines of ``decisions.jsonl``.
+        seed: The seed of the run.
+
+    Returns:
+        The rows; an empty list if nothing is recommended, or the method has no estimates of the probability
+        for given alterations.
+    """
+    if not isinstance(surrogate, RehearsalSurrogate) or problem.kind != "rehearse":
+        return []
+    rows: list[ClaimRow] = []
+    for line in shown(lines):
+        case = problem.case(int(line["index"]))
+        if isinstance(case, RehearsalCase):
+            rows += _of_case(case, surrogate, objective, line, seed)
+    return [asdict(row) for row in rows]
+
+
+def shown(lines: Sequence[Decided]) -> list[Decided]:
+    """The decisions that have curves: those with the largest, the median and the smallest difference between
+    the estimate and what it is compared with, in the order of their cases.
+    """
+    acted = [line for line in lines if line.get("alteration") and math.isfinite(_difference(line))]
+    ranked = sorted(acted, key=_difference, reverse=True)
+    places = sorted({0, len(ranked) // 2, len(ranked) - 1}) if ranked else []
+    return sorted((ranked[place] for place in places[:CASES]), key=lambda line: int(line["index"]))
+
+
+def places(case: RehearsalCase, name: str, count: int) -> list[float]:
+    """The values of an action at which its curve is asked; of classes their places."""
+    classes = next((each for each in case.codings if each.name == name and each.reference is not None), None)
+    if classes is not None:
+        return [float(place) for place in offered(classes, case.levels)]
+    lower, upper = case.feasible[name]
+    levels = case.levels.get(name)
+    if levels is not None:
+        every = torch.linspace(0, len(levels) - 1, min(count, len(levels))).round().long().tolist()
+        return [float(levels[place]) for place in every]
+    return torch.linspace(lower, upper, count if lower < upper else 1, dtype=torch.float64).tolist()
+
+
+def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[str, Any] | None:
+    """How many of the observations lie where, within the range of an action; None if the model holds no rows.
+
+    Args:
+        surrogate: The fitted model, which keeps at most 2000 evenly spaced rows.
+        case: The case.
+        name: An action; one of classes has a bin around the place of each of them.
+
+    Returns:
+        Edges, and counts: None for 1 to 4 rows.
+    """
+    overlap = surrogate.overlap
+    if not overlap.known:
+        return None
+    classes = next((each for each in case.codings if each.name == name and each.reference is not None), None)
+    columns = (name,) if classes is None else classes.columns
+    where = [overlap.names.index(column) for column in columns]
+    values = (overlap.location[where] + overlap.scale[where] * overlap.rows[:, where]).to(
+        "cpu", torch.float64
+    )
+    if classes is None:
+        (lower, upper), number = case.feasible[name], BINS
+        if not lower < upper:
+            return None
+        along = values[:, 0]
+    else:
+        lower, upper, number = -0.5, len(classes.levels) - 0.5, len(classes.levels)
+        along = torch.cdist(values, values.new_tensor(classes.rows)).argmin(-1).to(values)
+    inside = along[(along >= lower) & (along <= upper)]
+    edges = torch.linspace(lower, upper, number + 1, dtype=torch.float64)
+    counts = torch.histc(inside, number, lower, upper)
+    return {
+        "edges": edges.tolist(),
+        "counts": [int(each) if each == 0 or each >= FEWEST else None for each in counts],
+        "rows": len(values),
+    }
+
+
+def _difference(line: Decided) -> float:
+    return number(claim(line)) - number(before(line))
+
+
+def _of_case(
+    case: RehearsalCase,
+    surrogate: RehearsalSurrogate,
+    objective: Callable[..., Any],
+    line: Decided,
+    seed: int,
+) -> list[ClaimRow]:
+    """The curves of one decision."""
+    stated = {name: float(value) for name, value in line["alteration"].items()}
+    setting, columns = in_places(stated, case.codings), tuple(stated)
+    names = list(setting)[:MOST]
+    count = max(5, min(EACH, POINTS // len(names)))
+    asked = {name: places(case, name, count) for name in names}
+    every = [
+        _in_order(in_indicators({**setting, name: value}, case.codings), columns)
+        for name in names
+        for value in asked[name]
+    ]
+    found = iter(_estimates(case, surrogate, objective, every, paired_seed(seed, int(line["index"]))))
+    curves = {name: [next(found) for _ in asked[name]] for name in names}
+    if not any(each is not None for curve in curves.values() for each in curve):
+        return []
+    called = str(line.get("identity", line["index"]))
+    present = {name: float(value) for name, value in (line.get("present") or {}).items()}
+    held = in_places(present, case.codings)
+    compared = number(before(line))
+    rows = []
+    for name in names:
+        rows += [
+            ClaimRow(called, name, CLAIM, x, *_ends(each))
+            for x, each in zip(asked[name], curves[name], strict=True)
+        ]
+        ends = [number(claim(line, part)) for part in ("point", "lower", "upper", "level")]
+        rows.append(ClaimRow(called, name, SET, setting[name], *map(_known, ends)))
+        if name in held:
+            rows.append(ClaimRow(called, name, PRESENT, held[name]))
+        rows.append(ClaimRow(called, name, BEFORE, setting[name], _known(compared)))
+        counted = bins(surrogate, case, name)
+        if counted is not None:
+            edges = counted["edges"]
+            rows += [
+                ClaimRow(called, name, ROWS, low, "" if each is None else each, low, high)
+                for low, high, each in zip(edges[:-1], edges[1:], counted["counts"], strict=True)
+            ]
+    return rows
+
+
+def _in_order(values: Mapping[str, float], names: Sequence[str]) -> dict[str, float]:
+    return {name: values[name] for name in names}
+
+
+def _estimates(
+    case: RehearsalCase,
+    surrogate: RehearsalSurrogate,
+    objective: Callable[..., Any],
+    settings: Sequence[Mapping[str, float]],
+    seed: int,
+) -> list[Estimate | None]:
+    """What the method claims of each setting; None where it has no number, or one that is withheld."""
+    alterations = [
+        Alteration(tuple(each), torch.tensor(list(each.values()), dtype=torch.float64)) for each in settings
+    ]
+    with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = objective_for(objective, surrogate, [case] * len(alterations))
+        if not isinstance(made, Candidates):
+            return [None] * len(alterations)
+        found = claimed(made, alterations)
+    return [None if each is None or _withheld(each) else each.estimate for each in found]
+
+
+def _withheld(one: Decision) -> bool:
+    """Whether a claim is no number to show: of something else, refused, or outside the data."""
+    estimate = one.estimate
+    beyond = any(text.startswith(OUTSIDE) for text in one.warnings)
+    return estimate is None or estimate.of != CHANCE or bool(one.trace["refused"]) or beyond
+
+
+def _ends(one: Estimate | None) -> tuple[float | str, float | str, float | str, float | str]:
+    if one is None:
+        return "", "", "", ""
+    lower, upper, level = ("" if each is None else each for each in (one.lower, one.upper, one.level))
+    return one.point, lower, upper, level
+
+
+def _known(value: float) -> float | str:
+    return "" if math.isnan(value) else value

@@ -1,0 +1,270 @@
+"""A fitted model of episodes that is asked by a page: what other actions would have led to.
+
+Two questions are answered for each episode: the best sequence with at most k changes, which a search finds
+within a time limit (the decision of `rt.look_back`), and the replay of a sequence that was put together by
+hand. One answer is computed at a time; a question that comes meanwhile is turned away. Nothing that is asked
+is kept.
+"""
+
+import math
+from collections.abc import Sequence
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.explorer.courses import RANGE, course, given_doses, signed
+from rehearsal_torch.explorer.episode_answers import sequence_answer
+from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
+from rehearsal_torch.explorer.turns import PATIENCE, Turns
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.reporting.page.assumptions import SEQUENCES
+from rehearsal_torch.reporting.page.cautions import of_the_run
+from rehearsal_torch.reporting.page.material import shown
+from rehearsal_torch.reporting.page.question import question
+from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.search import Search
+from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
+from rehearsal_torch.verbs.configured import Method, decided, in_words, undisturbed
+from rehearsal_torch.verbs.methods import RequestError
+from rehearsal_torch.verbs.one_episode import OneEpisode
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+# Seconds that a search may take: those that the page offers, and the most that is accepted.
+SECONDS, LONGEST = (5, 20, 60, 300), 600.0
+LIMITS = (
+    "A proof holds for the fitted model, not for the world.",
+    "A range is that over the models of the ensemble, which saw other draws of the same observations; it is "
+    "no confidence interval.",
+    "Actions that no observation has are not offered, and where an episode leaves the range of the "
+    "observations, its replay has no numbers.",
+)
+
+
+class EpisodeSession:
+    """The answers of one fitted model of episodes.
+
+    Args:
+        found: The model and what its folder says.
+
+    Raises:
+        UserError: if the method of the run is none that judges sequences of actions.
+    """
+
+    page = "episodes.html"
+
+    def __init__(self, found: OpenedEpisodes) -> None:
+        self.surrogate, self.run, self.cases, self.more = found.surrogate, found.run, found.cases, found.more
+        self.material, self.words = found.material, found.material.words
+        self._turns = Turns(PATIENCE)
+        self._records = self.run.problem.observations()
+        if not isinstance(first := self._objective(self.cases[0], 0), CounterfactualReturn):
+            raise UserError(
+                f"expected the return of an episode; got a {type(first).__name__}",
+                str(self.material.run.path),
+            )
+        self.usual = int(getattr(self.run.objective, "keywords", {}).get("changes", 3))
+
+    def add_routes(self, app: "FastAPI") -> None:
+        """Adds its questions to a server."""
+        from rehearsal_torch.explorer.episode_routes import add_routes
+
+        add_routes(app, self)
+
+    def describe(self) -> dict[str, Any]:
+        """What the page shows before anything is asked: question, episodes, actions and cautions."""
+        words = self.words
+        return {
+            "title": self.material.run.path.resolve().name,
+            "method": self.material.run.choices.get("decision", ""),
+            "use": (
+                f"For looking back at {words.episodes} like those of the data: what the fitted model says "
+                "other actions would have led to. It is a claim of this model, not a prescription."
+            ),
+            "fitted": f"Answers of {self.material.run.choices.get('decision', '') or 'the method'}.",
+            "question": question(self.material),
+            "assumptions": list(SEQUENCES),
+            "limits": list(LIMITS),
+            "cautions": of_the_run(self.material),
+            "subject": words.episode,
+            "episodes": [words.titled(case.identity) for case in self.cases],
+            "more": self.more,
+            "total": words.total,
+            "time": words.time,
+            "unit": words.unit,
+            "doses": [_headed(dose.name, dose.unit) for dose in map(words.dose, range(self._coordinates()))],
+            "actions": self._labels(),
+            "units": self.material.units,
+            "changes": self.usual,
+            "seconds": list(SECONDS),
+        }
+
+    def episode(self, place: int) -> dict[str, Any]:
+        """An episode as observed.
+
+        Args:
+            place: Its number on the page.
+
+        Returns:
+            Its actions, the ones to which each may be changed, which steps stay as they are, its doses, its
+            course and its return.
+
+        Raises:
+            RequestError: if there is no such episode.
+        """
+        case = self._case(place)
+        with self._turns.turn(), in_words(), undisturbed(), torch.no_grad():
+            objective = self._objective(case, 0)
+            observed = objective.observed
+            record = {
+                "observed_rewards": objective.by_member(objective.trajectory.states, observed)
+                .mean(0)
+                .tolist()
+            }
+            given = [
+                [self._level(place, value) for place, value in enumerate(row)]
+                for row in given_doses(objective)
+            ]
+            own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
+            return {
+                "name": self.words.titled(case.identity),
+                "steps": objective.horizon,
+                "actions": observed.tolist(),
+                "given": given,
+                "choices": [each.nonzero()[:, 0].tolist() for each in objective.choices],
+                "open": objective.open.tolist(),
+                "most": len(objective.open),
+                "outside": f"outside the data: {'; '.join(own)}" if own else "",
+                "observed": signed(objective.outcome(), self.words),
+                "course": course(objective, observed, record, self.words, False),
+            }
+
+    def first_answer(self) -> None:
+        """Looks at one episode, so that a model that cannot replay it is known before a page is opened.
+
+        Raises:
+            ValueError: if it cannot.
+        """
+        self.episode(0)
+
+    def look_back(self, place: int, changes: int, fixed: Sequence[int], seconds: float) -> dict[str, Any]:
+        """The best sequence with at most k changes that the method of the run finds in a time limit.
+
+        Args:
+            place: The number of an episode on the page.
+            changes: k.
+            fixed: Steps whose action stays as it was, besides those that the run keeps.
+            seconds: The time limit; the search's own if that is smaller.
+
+        Raises:
+            RequestError: if there is no such episode or step, or a number is out of range.
+            BusyError: if another question is still being answered.
+        """
+        case = self._case(place)
+        if not 0 <= changes <= case.episode.horizon:
+            raise RequestError(f"changes: expected a number from 0 to {case.episode.horizon}; got {changes}")
+        if not 0 < seconds <= LONGEST:
+            raise RequestError(f"seconds: expected more than 0, at most {LONGEST:g}; got {seconds:g}")
+        kept = self._kept(case, fixed)
+        with self._turns.turn(), in_words(), undisturbed():
+            method = Method(partial(self.run.objective, changes=changes), self._in_time(seconds), None)
+            (made,) = decided(OneEpisode(kept, self._records), self.surrogate, method, self.run.seed)
+            return sequence_answer(self._objective(kept, changes), made.decision, self.words, searched=True)
+
+    def replay(self, place: int, actions: Sequence[int]) -> dict[str, Any]:
+        """What a sequence that was put together by hand would have led to.
+
+        Args:
+            place: The number of an episode on the page.
+            actions: The action of every step that may be changed or not, as in `episode`.
+
+        Raises:
+            RequestError: if there is no such episode, or an action may not be chosen at its step.
+            BusyError: if another question is still being answered.
+        """
+        case = self._case(place)
+        with self._turns.turn(), in_words(), undisturbed(), torch.no_grad():
+            plain = self._objective(case, 0)
+            observed = plain.observed.tolist()
+            if len(actions) != len(observed):
+                raise RequestError(
+                    f"actions: expected one for each of {len(observed)} steps; got {len(actions)}"
+                )
+            for step, (now, before) in enumerate(zip(actions, observed, strict=True)):
+                if now != before:
+                    self._check(plain, step, now)
+            changes = sum(now != before for now, before in zip(actions, observed, strict=True))
+            objective = self._objective(case, changes)
+            decision = sequence_decision(
+                objective, torch.tensor(list(actions)), Effort(), Budget(), search="by hand", gap=None,
+                declines=False,
+            )  # fmt: skip
+            (guarded,) = objective.guarded([decision], declines=False)
+            return sequence_answer(objective, guarded, self.words, searched=False)
+
+    def _objective(self, case: EpisodeCase, changes: int) -> CounterfactualReturn:
+        made: CounterfactualReturn = objective_for(
+            partial(self.run.objective, changes=changes), self.surrogate, [case], batch=False
+        )
+        return made
+
+    def _in_time(self, seconds: float) -> Search[Any]:
+        search = copy(self.run.search)
+        search.budget_s = min(seconds, math.inf if search.budget_s is None else search.budget_s)
+        return search
+
+    def _case(self, place: int) -> EpisodeCase:
+        if not 0 <= place < len(self.cases):
+            raise RequestError(f"episode: expected one of the {len(self.cases)} episodes; got {place}")
+        return self.cases[place]
+
+    def _kept(self, case: EpisodeCase, fixed: Sequence[int]) -> EpisodeCase:
+        """The case with further steps fixed."""
+        horizon = case.episode.horizon
+        wrong = [step for step in fixed if not 0 <= step < horizon]
+        if wrong:
+            raise RequestError(f"fixed: expected steps from 0 to {horizon - 1}; got {wrong[0]}")
+        if not fixed:
+            return case
+        mask = case.fixed.clone() if len(case.fixed) else torch.zeros(horizon, dtype=torch.bool)
+        mask[list(fixed)] = True
+        return EpisodeCase(case.episode, mask, case.outcomes)
+
+    def _check(self, objective: CounterfactualReturn, step: int, action: int) -> None:
+        """Refuses an action at a step at which it may not be chosen."""
+        if not 0 <= action < objective.actions:
+            raise RequestError(
+                f"step {step}: expected an action from 0 to {objective.actions - 1}; got {action}"
+            )
+        if bool(objective.choices[step, action]):
+            return
+        wanted = " and ".join(self._labels()[action])
+        if not bool(objective.choices[step].any()):
+            raise RequestError(f"step {step}: its action stays as it was; got {wanted}")
+        raise RequestError(
+            f"step {step}: {wanted} cannot be chosen: it is what was done, or the model has learnt from none"
+        )
+
+    def _coordinates(self) -> int:
+        return int(self.surrogate.doses(torch.zeros(1, dtype=torch.long)).shape[-1])
+
+    def _labels(self) -> list[list[str]]:
+        """The doses of every action, in words."""
+        every = torch.arange(self._objective(self.cases[0], 0).actions)
+        return [
+            [self._level(place, value) for place, value in enumerate(row)]
+            for row in self.surrogate.doses(every).tolist()
+        ]
+
+    def _level(self, place: int, value: float) -> str:
+        return self.words.dose(place).level(value) or shown(value)
+
+
+def _headed(name: str, unit: str) -> str:
+    return f"{name} ({unit})" if unit else name

@@ -1,0 +1,214 @@
+"""A file of trials that is continued by a page: what to try next, what came of it, what to adopt.
+
+Everything goes through `rt.CausalOptimiser` and its file: every answer first reads what other processes have
+written, a change is on disk before it is answered, and two processes on one file lose no trial. A report
+names the trial as it was proposed; if another process has recorded one in the meantime, it becomes a trial of
+its own.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rehearsal_torch.data.trials.trial import Suggestion, Trial
+from rehearsal_torch.explorer.trials.trial_rows import shown_trials
+from rehearsal_torch.explorer.turns import PATIENCE, Turns
+from rehearsal_torch.optimiser import CausalOptimiser
+from rehearsal_torch.reporting.page.assumptions import TRIALS
+from rehearsal_torch.reporting.page.question import of_trials
+from rehearsal_torch.reporting.trial_view import WIDTH
+from rehearsal_torch.verbs.configured import in_words, undisturbed
+from rehearsal_torch.verbs.methods import RequestError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+LIMITS = (
+    "What to try next is not what to adopt: the former explores.",
+    "The interval of a recommendation covers what is not known of the mechanisms, not the noise of a single "
+    "experiment and not a wrong graph.",
+)
+USE = (
+    "For choosing experiments that you run yourself. What is recorded here is written to the file at once; a "
+    "recommendation is a claim of the fitted model, not a prescription."
+)
+
+
+class TrialSession:
+    """The answers of one file of trials.
+
+    Args:
+        optimiser: The optimiser of the file.
+        file: The file.
+        method: The name of the method that proposes.
+    """
+
+    page = "trials.html"
+
+    def __init__(self, optimiser: CausalOptimiser, file: Path, method: str) -> None:
+        self.optimiser, self.file, self.method = optimiser, file, method
+        self._turns = Turns(PATIENCE)
+
+    def add_routes(self, app: "FastAPI") -> None:
+        """Adds its questions to a server."""
+        from rehearsal_torch.explorer.trials.trial_routes import add_reading, add_writing
+
+        add_reading(app, self)
+        add_writing(app, self)
+
+    def describe(self) -> dict[str, Any]:
+        """What the page shows before anything is asked: question, actions, nodes and cautions."""
+        task = self.optimiser.task
+        return {
+            "title": self.file.resolve().name,
+            "live": True,
+            "how": [],
+            "use": USE,
+            "fitted": (
+                f"Proposals of {self.method}; the first {self.optimiser.initial} experiments are spread "
+                "evenly."
+            ),
+            "question": of_trials(task.to_plain()),
+            "assumptions": list(TRIALS),
+            "limits": list(LIMITS),
+            "cautions": [
+                "The file does not say which method proposes: this page was started with "
+                f"method={self.method}."
+            ],
+            "actions": [
+                {"name": name, "bounds": list(bounds), "levels": list(task.box.levels.get(name, ())) or None}
+                for name, bounds in task.box.bounds().items()
+            ],
+            "nodes": list(task.nodes),
+            "recommended": None,
+        }
+
+    def trials(self) -> dict[str, Any]:
+        """The trials so far (`trial_rows.shown_trials`), with a sentence.
+
+        Raises:
+            BusyError: if another question is still being answered.
+        """
+        with self._answering() as _:
+            every = self.optimiser.trials
+            return shown_trials(self.optimiser.task, every) | {"summary": self.optimiser.summary()}
+
+    def ask(self, count: int, fixed: Mapping[str, float]) -> dict[str, Any]:
+        """Proposes trials, which are pending from then on.
+
+        Args:
+            count: How many.
+            fixed: Actions that are held at a value.
+
+        Raises:
+            ValueError: see `CausalOptimiser.ask`.
+            BusyError: if another question is still being answered.
+        """
+        with self._answering() as notes:
+            made = self.optimiser.ask(count, fixed or None)
+        return {"made": [{"trial": each.trial, "settings": dict(each)} for each in made], "notes": notes}
+
+    def tell(
+        self, trial: int | None, settings: Mapping[str, float | str], nodes: Mapping[str, float | str]
+    ) -> dict[str, Any]:
+        """Records what came of a trial.
+
+        Args:
+            trial: The number of a pending one; None for an experiment that was not proposed.
+            settings: The settings that were run; with a trial, empty for the proposed ones.
+            nodes: The measured values.
+
+        Raises:
+            RequestError: if the trial is not pending.
+            ValueError: see `CausalOptimiser.tell`.
+            BusyError: if another question is still being answered.
+        """
+        given: Any = nodes
+        with self._answering() as notes:
+            if trial is None:
+                made = self.optimiser.tell(_any(settings), given)
+            else:
+                proposed = Suggestion(self._pending(trial))
+                ran = _any(settings) if settings and dict(settings) != dict(proposed) else None
+                made = self.optimiser.tell(proposed, given, ran=ran)
+        return {"trial": made.id, "notes": notes}
+
+    def fail(self, trial: int, reason: str) -> dict[str, Any]:
+        """Records that a pending trial gave no usable measurement.
+
+        Raises:
+            RequestError: if the trial is not pending.
+            BusyError: if another question is still being answered.
+        """
+        with self._answering() as notes:
+            made = self.optimiser.fail(Suggestion(self._pending(trial)), reason)
+        return {"trial": made.id, "notes": notes}
+
+    def abandon(self, trial: int, reason: str) -> dict[str, Any]:
+        """Withdraws a pending trial, which may be proposed again.
+
+        Raises:
+            RequestError: if the trial is not pending.
+            BusyError: if another question is still being answered.
+        """
+        with self._answering() as notes:
+            made = self.optimiser.abandon(Suggestion(self._pending(trial)), reason)
+        return {"trial": made.id, "notes": notes}
+
+    def recommend(self, fixed: Mapping[str, float]) -> dict[str, Any]:
+        """The action to adopt, with its expected reward, and the best tried one beside it.
+
+        Args:
+            fixed: Actions that are held at a value.
+
+        Raises:
+            ValueError: see `CausalOptimiser.recommend`.
+            BusyError: if another question is still being answered.
+        """
+        with self._answering() as notes:
+            found = self.optimiser.recommend(fixed or None)
+        return {
+            "sentence": str(found),
+            "settings": found.action,
+            "predicted": found.predicted,
+            "lower": found.predicted - WIDTH * found.std,
+            "upper": found.predicted + WIDTH * found.std,
+            "level": 0.95,
+            "tried": found.tried,
+            "runner_up": found.runner_up,
+            "runner_up_predicted": found.runner_up_predicted,
+            "chance": found.chance,
+            "notes": notes,
+        }
+
+    @contextmanager
+    def _answering(self) -> Iterator[list[str]]:
+        """One answer, with the warnings that it gives."""
+        notes: list[str] = []
+        with self._turns.turn(), in_words(), undisturbed(), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield notes
+            notes += dict.fromkeys(str(each.message) for each in caught)
+
+    def _pending(self, number: int) -> Trial:
+        """A pending trial.
+
+        Raises:
+            RequestError: if it is not pending.
+        """
+        found = next((each for each in self.optimiser.trials if each.id == number), None)
+        if found is None:
+            raise RequestError(f"no trial has the number {number}")
+        if found.state != "pending":
+            raise RequestError(
+                f"trial {number} is {found.state} already, perhaps by another page: load the trials again; "
+                f"from Python, optimiser.tell({number}, ...) corrects it"
+            )
+        return found
+
+
+def _any(settings: Mapping[str, float | str]) -> Any:
+    """Settings as typed; the optimiser says what is wrong with them."""
+    return dict(settings)

@@ -1,0 +1,136 @@
+"""What problems of episodes with a task share: cases in retrospect, levels of actions, and words for reports.
+
+What other actions would have brought is unknown, so no decision is scored.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the rest is ours.
+"""
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
+from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
+from rehearsal_torch.problems.problem import Problem
+
+CAUTION = (
+    "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
+    "influences both actions and states."
+)
+SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
+FEW_UNITS = 100
+"""Units to learn from below which the card warns."""
+
+
+class EpisodeProblem(Problem, ABC):
+    """Episodes of units, whose columns a task explains.
+
+    Attributes:
+        roles: The content of the task.
+        chosen: The episodes to decide on.
+        keep_last: How many actions at the end of each of them stay as they were.
+    """
+
+    roles: EpisodeRoles
+    chosen: Sequence[Episode]
+    keep_last: int
+
+    def surrogate_settings(self) -> Mapping[str, Any]:
+        """The columns of a model of transitions, and the number of levels."""
+        return self.roles.surrogate_settings()
+
+    def reward_settings(self) -> Mapping[str, Any]:
+        """The reward of a step, as the task has it."""
+        return self.roles.reward_settings()
+
+    def count(self) -> int:
+        """The number of units to decide on."""
+        return len(self.chosen)
+
+    def case(self, index: int) -> EpisodeCase:
+        """Unit number `index` of the split, in retrospect."""
+        if not 0 <= index < self.count():
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
+        episode = self.chosen[index]
+        fixed = torch.zeros(episode.horizon if self.keep_last else 0, dtype=torch.bool)
+        fixed[max(episode.horizon - self.keep_last, 0) :] = True
+        return EpisodeCase(episode, fixed)
+
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Empty: the outcome of other actions is unknown."""
+        return {}
+
+    def wording(self) -> Mapping[str, Any]:
+        """What units, steps and columns are called in reports."""
+        return self.roles.wording()
+
+    def _levels(self) -> DoseLevels:
+        """The levels of the actions, fitted to the units to learn from."""
+        names = [each.name for each in self.roles.actions]
+        levels = DoseLevels(names, self.roles.count)
+        levels.solve(self.observations().columns(names))
+        return levels
+
+    def _policy(self) -> str:
+        rule = self.roles.missing
+        return f"carry forward within {rule.steps} steps" if rule.rule == "carry" else rule.rule
+
+    def _unseen(self, levels: DoseLevels) -> dict[str, str]:
+        """A note for each action with given levels that no unit to learn from was given, or whose amounts
+        share levels.
+        """
+        table = self.observations()
+        found: dict[str, str] = {}
+        for each in self.roles.actions:
+            if not each.levels:
+                note = levels.notes.get(each.name, "")
+                found |= {f"levels of {each.name}": note} if note else {}
+                continue
+            seen = set(table.columns((each.name,))[:, 0].to(torch.long).tolist())
+            unseen = [name for place, name in enumerate(each.levels) if place not in seen]
+            if unseen:
+                found[f"levels of {each.name}"] = (
+                    f"{', '.join(unseen)} never occurs among the {self.roles.words.units} to learn from, and "
+                    "is not recommended"
+                )
+        return found
+
+    def _amounts(self, levels: DoseLevels) -> dict[str, str]:
+        """The levels of each action in words."""
+        return {
+            each.name: _shown(each, row)
+            for each, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
+        }
+
+    def _few(self, learnt: int) -> dict[str, str]:
+        """A caution if there are few units to learn from."""
+        if learnt >= FEW_UNITS:
+            return {}
+        note = f"{learnt} to learn from: below {FEW_UNITS}, claims are worth little"
+        return {f"caution: number of {self.roles.words.units}": note}
+
+    def _features(self, rows: Tensor) -> dict[str, dict[str, float | str]]:
+        """Range and median of each column of steps, (n, d), with its unit."""
+        columns = (*self.roles.varying, *self.roles.static, *self.roles.contextual)
+        units = {each.name: each.unit for each in columns}
+        return {
+            name: {
+                "min": float(column.min()),
+                "median": float(column.median()),
+                "max": float(column.max()),
+                **({"unit": units[name]} if units.get(name) else {}),
+            }
+            for name, column in zip(self.roles.names, rows.T, strict=True)
+        }
+
+
+def _shown(action: Action, amounts: Sequence[float]) -> str:
+    """The levels of an action in words, given the amounts that they stand for."""
+    if action.levels:
+        return ", ".join(action.levels)
+    return f"none, {', '.join(f'{each:.4g}' for each in dict.fromkeys(amounts[1:]))} {action.unit}".strip()

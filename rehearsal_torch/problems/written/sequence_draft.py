@@ -1,0 +1,205 @@
+"""A first problem file of episodes from a table: whose rows, when, and roles are guessed.
+
+    time       a column with a name such as time, day or week, of numbers or dates
+    unit       the column that has several rows for each of its values, and no time twice for one; of several
+               such columns that with the most values
+    static     constant within each unit
+    action     a name such as dose, price or treatment, texts, or 0 to at most 4
+    state      all other columns of numbers
+
+Columns of free texts are left out. The reward cannot be guessed: the file has a place for it, with an
+example.
+
+Source: ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.reading import DATE, ReadTable, TableError, numbers_of
+from rehearsal_torch.problems.written.draft_words import (
+    ACTIONS,
+    MARK,
+    commented,
+    has_word,
+    scalar,
+    writable,
+)
+from rehearsal_torch.problems.written.text_columns import TextColumn, text_column
+
+TIMES = "time|date|datetime|timestamp|day|week|month|quarter|year|hour|minute|step|visit|period|t"
+# Levels that are the least where an order has to be guessed.
+LOWEST = ("none", "no", "off", "never", "nothing", "zero", "0")
+MANY_LEVELS, ROWS_EACH, COLUMNS = 5, 3, 60
+
+
+@dataclass(frozen=True)
+class UnitAndTime:
+    """The columns that say whose row it is, and when.
+
+    Attributes:
+        unit: The column of units.
+        time: The column of time.
+        units: The number of units.
+    """
+
+    unit: str
+    time: str
+    units: int
+
+
+def unit_and_time(frame: pd.DataFrame) -> UnitAndTime | None:
+    """The columns of units and of time; None if the rows do not look like episodes.
+
+    Args:
+        frame: The rows.
+    """
+    names = [str(name) for name in frame.columns if writable(str(name))]
+    for time in (name for name in names if has_word(name, TIMES) and _in_time(frame[name])):
+        found = []
+        for unit in names:
+            cells = frame[unit]
+            count = cells.nunique()
+            several = 2 <= count <= len(frame) / ROWS_EACH
+            if unit == time or not several or cells.isna().any() or _fractions(cells):
+                continue
+            if not frame.duplicated([unit, time]).any():
+                found.append(UnitAndTime(unit, time, count))
+        if found:
+            return max(found, key=lambda each: each.units)
+    return None
+
+
+def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime | None = None) -> str:
+    """The text of a problem file that asks for a sequence.
+
+    Args:
+        table: The rows.
+        file: The name of the table in the problem file.
+        written: The name of the problem file, for the command in its first lines.
+        found: The columns of units and of time; None looks for them.
+
+    Raises:
+        TableError: if there are none, or no column can be used.
+    """
+    frame = table.frame
+    found = unit_and_time(frame) if found is None else found
+    if found is None:
+        raise TableError(
+            f"{table.where}: expected a column of time, such as week or date, and one of units that has each "
+            "time once; found none: name them so, or draft the file for cases"
+        )
+    names = [str(name) for name in frame.columns if str(name) not in (found.unit, found.time)]
+    lines = [_line(frame, name, found.unit) for name in names[:COLUMNS]]
+    states = [each.name for each in lines if each.role == "state"]
+    if not states:
+        raise TableError(f"{table.where}: expected a column of numbers that varies within a {found.unit}")
+    actions = [each for each in lines if each.role == "action"]
+    written_lines = [
+        f"# A problem of {len(frame)} rows, of {found.units} of {found.unit}. Correct what is guessed, fill",
+        f"# in what is marked, then type   rehearsal check {written}",
+        *commented(table.notes),
+        "",
+        "# Which actions, step by step, should have been others?",
+        "question: sequence",
+        "# The table, relative to the folder of this file.",
+        f"data: {scalar(file)}",
+        "# Whose row it is, and when (guessed).",
+        f"unit: {scalar(found.unit)}",
+        f"time: {scalar(found.time)}",
+        "",
+        "# Every variable, with its role (guessed): a state changes and a model predicts it, static is",
+        "# constant, context varies and no action changes it, an action was chosen in each step, other",
+        "# is anything else. Levels of an action stand in order, from least to most; amounts have a unit.",
+        "variables:",
+        *(each.text for each in lines),
+        *([] if actions else [f"  # no column looks like an action: write the role of one  {MARK}"]),
+        "",
+        "# What a step is worth: weights of states, points beyond limits (a score), costs of actions.",
+        f"reward:  {MARK}, such as",
+        f"#   weights: {{{scalar(states[0])}: -1}}",
+        f'#   score: {{too high: {{{scalar(states[0])}: {{"> {_high(frame[states[0]]):.4g}": 1}}}}}}',
+        *_gaps(frame, [each.name for each in lines if each.role != "other"]),
+    ]
+    return "\n".join(written_lines) + "\n"
+
+
+@dataclass(frozen=True)
+class _Line:
+    name: str
+    role: str
+    text: str
+
+
+def _line(frame: pd.DataFrame, name: str, unit: str) -> _Line:
+    """A variable with its guessed role, as the file has it."""
+    column = frame[name]
+    texts = text_column(frame, name)
+    if not writable(name):
+        return _Line(name, "other", f"  # {name[:40]!r}: left out: a name of 1 to 200 letters is needed")
+    if isinstance(texts, str):
+        return _Line(name, "other", f"  # {scalar(name)}: left out: {texts}")
+    constant = bool((column.groupby(frame[unit]).nunique() <= 1).all())
+    if isinstance(texts, TextColumn):
+        levels = sorted(texts.levels, key=lambda each: each.casefold() not in LOWEST)
+        said = f"levels: [{', '.join(map(scalar, levels))}]"
+        if constant:
+            return _variable(name, "static", f"kind: categorical, {said}", "")
+        note = "levels in order, from least to most" if texts.kind != "ordinal" else ""
+        return _variable(name, "action", said, note)
+    numbers = numbers_of(column)
+    known = np.unique(numbers[~np.isnan(numbers)])
+    if len(known) < 2 or np.isnan(numbers[column.notna().to_numpy()]).any():
+        why = "it has one value" if len(known) < 2 else "it has texts among numbers"
+        return _Line(name, "other", f"  # {scalar(name)}: left out: {why}")
+    seen = f"{known[0]:.6g} to {known[-1]:.6g}"
+    if constant:
+        return _variable(name, "static", "", seen)
+    whole = bool((known == np.round(known)).all())
+    if whole and 2 <= len(known) <= MANY_LEVELS and known[0] == 0 and known[-1] == len(known) - 1:
+        return _variable(name, "action", f"levels: {len(known)}", f"{seen}; a context, if nobody chooses it")
+    if has_word(name, ACTIONS) and known[0] == 0:
+        return _variable(name, "action", "", f"{seen}; amounts, or write levels")
+    return _variable(name, "state", "", seen)
+
+
+def _variable(name: str, role: str, said: str, note: str) -> _Line:
+    about = f"{{role: {role}{', ' if said else ''}{said}}}" if said else role
+    return _Line(name, role, f"  {scalar(name)}: {about}{f'  # {note}' if note else ''}")
+
+
+def _in_time(column: pd.Series) -> bool:
+    """Whether a column can be one of time: numbers, or dates."""
+    known = column.dropna()
+    if not len(known) or len(known) < len(column):
+        return False
+    if not np.isnan(numbers_of(known)).any():
+        return True
+    return all(DATE.match(str(each)) is not None for each in known.head(1000))
+
+
+def _fractions(column: pd.Series) -> bool:
+    """Whether a column has numbers that are not whole."""
+    numbers = numbers_of(column)
+    known = numbers[~np.isnan(numbers)]
+    return bool(len(known)) and not bool((known == np.round(known)).all())
+
+
+def _high(column: pd.Series) -> float:
+    return float(np.nanquantile(numbers_of(column), 0.9))
+
+
+def _gaps(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """What happens to empty cells and missing steps, if cells are empty."""
+    some = [f"{name}: {int(frame[name].isna().sum())}" for name in names if frame[name].isna().any()]
+    if not some:
+        return []
+    return [
+        "",
+        f"# Empty cells, by column: {', '.join(some)}. They are faults (refuse), take their unit out (drop),",
+        "# or take the last value for at most so many steps ({carry: 2}).",
+        "missing: drop",
+    ]

@@ -1,0 +1,224 @@
+"""Problem files that ask for a sequence, compiled to a table and a task of episodes.
+
+    problem = sequence_problem("problem.yaml")     all faults of the file at once, each with its line
+    problem.rows, problem.roles                    the table, and what its columns mean
+
+Faults of the table (cells, steps, gaps) are told by the reader of episodes, with the line of the table.
+
+Source: ours.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
+from rehearsal_torch.data.problem_file.form import DataForm
+from rehearsal_torch.data.problem_file.names import column_faults, role_faults
+from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
+from rehearsal_torch.data.problem_file.rows import rows_of
+from rehearsal_torch.data.reading import ReadTable, number_faults
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.problems.episodes.roles import EpisodeRoles
+from rehearsal_torch.problems.episodes.task import PARTS, episode_task
+from rehearsal_torch.problems.episodes.unit_rows import unit_rows
+from rehearsal_torch.problems.written.sequence_form import SequenceForm, SequenceVariable
+
+# The part of a task of episodes that a role belongs to.
+_PART = {"state": "varying", "static": "static", "context": "contextual", "action": "actions"}
+# What may be said of a variable beside its role and kind.
+_ALLOWED = {
+    "state": ("unit", "range"),
+    "static": ("unit", "range", "levels"),
+    "context": ("unit", "range"),
+    "action": ("unit", "levels", "cost", "combine"),
+    "other": ("unit", "range", "levels"),
+}
+_NUMBERS = ("continuous", "integer", "binary")
+MOST_VALUES = 50
+
+
+@dataclass(frozen=True)
+class SequenceProblem:
+    """A problem file that asks for a sequence.
+
+    Attributes:
+        source: The file.
+        rows: The table.
+        roles: What its columns mean.
+        variables: What the file says of each variable.
+        found: Its lines, and warnings so far.
+        notes: What the reader decided by itself, a sentence each.
+        method: The method that the file names; None if it names none.
+        changes: At most how many actions of a unit are changed; None if the file does not say.
+    """
+
+    source: str
+    rows: ReadTable
+    roles: EpisodeRoles
+    variables: Mapping[str, SequenceVariable]
+    found: Findings
+    notes: tuple[str, ...]
+    method: str | None = None
+    changes: int | None = None
+
+
+def sequence_problem(path: str | Path | None) -> SequenceProblem:
+    """Reads a problem file that asks for a sequence.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ProblemError: with all faults of the file.
+    """
+    file = opened(path, tuple(SequenceForm.model_fields))
+    expect(file, "sequence")
+    found = file.found
+    form = parts_of(file, SequenceForm)
+    variables: dict[str, SequenceVariable] = form.get("variables", {})
+    rows = None
+    if isinstance(form.get("data"), DataForm):
+        rows = rows_of(form["data"], file.folder, "data", found)
+    notes: list[str] = [] if rows is None else list(rows.notes)
+    task: dict[str, Any] = {part: {} for part in _PART.values()}
+    for name, about in variables.items():
+        _setting_faults(name, about, found)
+        if about.role in _PART:
+            column = None if rows is None or name not in rows.frame.columns else rows.frame[name]
+            task[_PART[about.role]][name] = _written(name, about, column, found, notes)
+    for name in (each for part in ("unit", "time") if (each := form.get(part)) is not None):
+        if name in variables and variables[name].role in _PART:
+            found.fault(key("variables", name), "it says whose row it is, or when: take it out of variables")
+    if rows is not None:
+        named = [(part, form[part]) for part in ("unit", "time") if part in form]
+        column_faults([*named, *((key("variables", name), name) for name in variables)], rows, found)
+    role_faults(variables, ("state", "action"), found)
+    task |= {part: form[part] for part in PARTS if part in form and form[part] is not None}
+    roles = _roles(task, found)
+    if found.faults and roles is not None and rows is not None:
+        # The reader of episodes will not be asked, so that faults of cells are told here.
+        cells: list[str] = []
+        unit_rows(rows.frame, roles, cells)
+        for each in cells:
+            if not each.startswith("no column "):
+                found.fault("data", f"{rows.where}: {each}")
+    found.settle()
+    if roles is None or rows is None:
+        raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
+    return SequenceProblem(
+        found.source, rows, roles, variables, found, tuple(notes), form.get("method"), form.get("changes")
+    )
+
+
+def _setting_faults(name: str, about: SequenceVariable, found: Findings) -> None:
+    """Faults of settings that do not go with a role or a kind."""
+    path = key("variables", name)
+    for setting in ("unit", "range", "levels", "cost", "combine"):
+        if getattr(about, setting) is not None and setting not in _ALLOWED[about.role]:
+            found.fault(f"{path}.{setting}", f"{name} is of the role {about.role}: leave it out")
+    if about.role in ("state", "context") and about.kind not in (None, *_NUMBERS):
+        found.fault(
+            f"{path}.kind",
+            f"expected numbers, one of {', '.join(_NUMBERS)}, for the role {about.role}; got {about.kind}: "
+            "write a column of 0 and 1 for each value but one",
+        )
+    if about.role == "action":
+        if about.kind == "categorical":
+            found.fault(
+                f"{path}.kind",
+                "levels of an action have an order, from least to most: write kind: ordinal and levels, or "
+                "an action of its own for each class",
+            )
+        elif about.kind in ("binary", "ordinal") and about.levels is None:
+            found.fault(
+                f"{path}.kind", f"{about.kind} needs levels: [...], in order; leave kind out for amounts"
+            )
+        elif about.kind == "continuous" and about.levels is not None:
+            found.fault(f"{path}.levels", "kind: continuous is for amounts: leave one of the two out")
+
+
+def _written(
+    name: str, about: SequenceVariable, column: pd.Series | None, found: Findings, notes: list[str]
+) -> dict[str, Any]:
+    """A variable as a task of episodes writes it."""
+    given = {
+        setting: getattr(about, setting)
+        for setting in _ALLOWED[about.role]
+        if getattr(about, setting) is not None
+    }
+    if about.role != "static":
+        return given
+    if "levels" in given:
+        given["values"] = given.pop("levels")
+    elif about.kind in ("categorical", "ordinal") or _two_texts(about, column):
+        values = [] if column is None else _texts(column)
+        if 2 <= len(values) <= MOST_VALUES:
+            given["values"] = values
+            notes.append(f"{name}: its values are {', '.join(values)}, of which {values[0]} is the reference")
+        elif column is not None:
+            found.fault(
+                key("variables", name),
+                f"expected 2 to {MOST_VALUES} values in the column; got {len(values)}: correct it, name its "
+                "levels, or write the role other",
+            )
+    return given
+
+
+def _two_texts(about: SequenceVariable, column: pd.Series | None) -> bool:
+    return (
+        about.kind == "binary"
+        and column is not None
+        and bool(number_faults(column.dropna().to_frame(), [str(column.name)]))
+    )
+
+
+def _texts(column: pd.Series) -> list[str]:
+    """The values of a column as texts, sorted; whole numbers without a decimal point."""
+    known = {each.strip() if isinstance(each, str) else f"{each:.12g}" for each in column.dropna().unique()}
+    return sorted(each for each in known if each)
+
+
+def _roles(task: Mapping[str, Any], found: Findings) -> EpisodeRoles | None:
+    """The roles by the reader of tasks; its faults with the keys of the problem file."""
+    try:
+        return episode_task(task)
+    except TaskError as error:
+        for each in error.faults:
+            path, colon, words = each.partition(": ")
+            root, _, rest = path.partition(".")
+            if words.startswith("missing; expected") or (root in _PART.values() and not rest):
+                # Told by the schema of the problem file, or as a role that no variable has.
+                continue
+            if "roles; keep one of them" in words:
+                continue
+            if root in _PART.values():
+                path = (
+                    f"variables.{rest}".replace(".values", ".levels")
+                    if root == "static"
+                    else f"variables.{rest}"
+                )
+            found.fault(path if colon else "", words if colon else each)
+    return None
+
+
+def problem_of(task: Mapping[str, Any], data: str) -> dict[str, Any]:
+    """A task of episodes as the content of a problem file.
+
+    Args:
+        task: A task that `problems.episodes.task` reads, its parts as mappings.
+        data: The table, relative to the folder of the problem file.
+    """
+    variables: dict[str, Any] = {}
+    for role, part in _PART.items():
+        for name, about in (task.get(part) or {}).items():
+            said = dict(about or {})
+            if "values" in said:
+                said["kind"], said["levels"] = "categorical", said.pop("values")
+            variables[name] = {"role": role, **said}
+    rest = {part: task[part] for part in ("step", "levels", "reward", "missing", "words") if part in task}
+    keys = {"question": "sequence", "data": data, "unit": task["unit"], "time": task["time"]}
+    return {**keys, "variables": variables, **rest}

@@ -1,0 +1,94 @@
+"""A first problem file of experiments from a table: roles are guessed by names.
+
+    outcome    a column with a name such as yield, outcome or y; else the last one
+    action     columns with a name such as dose, rate or setting; else the first one
+    other      what is measured besides
+
+The graph cannot be guessed: the file has a place for it, with an example.
+
+Source: ours.
+"""
+
+import numpy as np
+
+from rehearsal_torch.data.reading import ReadTable, TableError, numbers_of
+from rehearsal_torch.problems.written.draft_words import (
+    ACTIONS,
+    MARK,
+    OUTCOMES,
+    commented,
+    has_word,
+    node,
+    scalar,
+    term,
+    writable,
+)
+
+COLUMNS = 60
+
+
+def trials_draft(table: ReadTable, file: str, written: str) -> str:
+    """The text of a problem file that asks for trials.
+
+    Args:
+        table: The experiments so far.
+        file: The name of the table in the problem file.
+        written: The name of the problem file, for the command in its first lines.
+
+    Raises:
+        TableError: if fewer than two columns have numbers.
+    """
+    columns = {str(name): numbers_of(table.frame[name]) for name in table.frame.columns}
+    usable = [
+        name for name, each in columns.items() if writable(name) and len(each) and np.isfinite(each).all()
+    ][:COLUMNS]
+    if len(usable) < 2:
+        raise TableError(
+            f"{table.where}: expected at least two columns of numbers without empty cells, an action and an "
+            f"outcome; got {len(usable)}"
+        )
+    named = [name for name in usable if has_word(name, OUTCOMES)]
+    outcome = named[-1] if named else usable[-1]
+    rest = [name for name in usable if name != outcome]
+    # A temperature is measured more often than set.
+    words = ACTIONS.replace("temperature|", "")
+    actions = [name for name in rest if has_word(name, words)] or rest[:1]
+    others = [name for name in rest if name not in actions]
+    edges = [(one, other) for one in actions for other in [*others, outcome]]
+    edges += [(one, outcome) for one in others]
+    left_out = [name for name in columns if name not in usable]
+    lines = [
+        f"# A problem of {len(table.frame)} experiments. Correct what is guessed, fill in what is marked,",
+        f"# then type   rehearsal check {written}",
+        *commented(table.notes),
+        "",
+        "# Which experiment next?",
+        "question: trials",
+        "# The experiments so far, relative to the folder of this file.",
+        f"data: {scalar(file)}",
+        "",
+        "# Every variable, with its role (guessed): an action may be set, the reward is made of outcomes,",
+        "# and other is measured in each experiment. An action has a range, or levels: [0, 1, 2].",
+        "variables:",
+        *(_line(name, columns[name], "action" if name in actions else "other") for name in rest),
+        _line(outcome, columns[outcome], "outcome"),
+        *(f"  # {scalar(name)}: left out: no numbers, or empty cells" for name in left_out),
+        "",
+        "# What directly influences what, an arrow for each; nothing leads into an action.",
+        f"graph: {MARK}: the arrows; delete the # before those that hold",
+        *(f"  # - {scalar(f'{node(one)} -> {node(other)}')}" for one, other in edges),
+        "",
+        "# What to maximise: an outcome, or a sum such as yield - 0.2*waste.",
+        f"reward: {scalar(outcome)}",
+        "# What cannot be set together: inequalities of the actions.",
+        f"# limits: {term(actions[0])} <= {columns[actions[0]].max():.4g}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, numbers: np.ndarray, role: str) -> str:
+    low, high = float(numbers.min()), float(numbers.max())
+    if role != "action":
+        return f"  {scalar(name)}: {role}  # {low:.6g} to {high:.6g}"
+    high = high if low < high else low + 1
+    return f"  {scalar(name)}: {{role: action, range: [{low:.6g}, {high:.6g}]}}  # the range of the table"

@@ -1,0 +1,161 @@
+"""Figure: the claimed probability of a desired outcome over each action, for a few decisions of a run.
+
+A row of panels for each case, one for each action that the decision sets, the other actions as recommended:
+the claim with its interval, the value to set, the present value where it is known, and what is claimed of the
+present values or of no action. Where there is no line, the place lies outside the data, and is shaded. Bars
+from below are numbers of observations; hatched ones stand for 1 to 4, which are not told apart.
+
+With more than three actions, those along which the claim changes most are shown.
+
+Source: ours.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.evaluation.claim_curves import BEFORE, CLAIM, PRESENT, ROWS, SET
+from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, panels
+
+Rows = Sequence[Mapping[str, str]]
+ACROSS = 3
+# Curves of at most so many points are levels, shown as points; the heights of the tallest bar and of a
+# hatched one, and the margins left and right, as shares of a panel; the longest label.
+FEW, TALLEST, HATCHED, MARGIN, LONGEST = 6, 0.2, 0.025, 0.03, 44
+GREY, PALE = "#B4B4B4", "#F6E6D8"
+# Inches of a line of the legend.
+LINE = 0.24
+
+
+def draw(
+    rows: Rows, units: Mapping[str, str] | None = None, codings: Mapping[str, Coding] | None = None
+) -> Figure | None:
+    """The figure; None if no panel has a claim. To be called within `drawing`.
+
+    Args:
+        rows: Rows of ``claims.csv`` (`evaluation.claim_curves`).
+        units: Action to its unit.
+        codings: Action to the coding of its texts, which stand at its axis.
+    """
+    cases: dict[str, dict[str, list[Mapping[str, str]]]] = {}
+    for row in rows:
+        cases.setdefault(row["case"], {}).setdefault(row["along"], []).append(row)
+    shown = {
+        case: {name: found for name, found in along.items() if name in _most(along)}
+        for case, along in cases.items()
+    }
+    shown = {case: along for case, along in shown.items() if along}
+    if not shown:
+        return None
+    across = max(map(len, shown.values()))
+    figure, grid = panels(len(shown), across, width=4.6, height=3.0)
+    for line, (case, along) in zip(grid, shown.items(), strict=True):
+        for axes, (name, found) in zip(line, along.items(), strict=False):
+            coding = None if codings is None else codings.get(name)
+            _panel(axes, found, coding is None or not coding.of_classes)
+            unit = f" ({units[name]})" if units and units.get(name) else ""
+            axes.set(
+                xlabel=_short(f"{name}{unit}"), ylabel="Claimed probability", title=_short(f"Case {case}")
+            )
+            if coding is not None:
+                texts = coding.levels
+                axes.set_xticks(range(len(texts)), [_short(text) for text in texts])
+        for axes in line[len(along) :]:
+            axes.set_visible(False)
+    handles: dict[str, Artist] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    columns = 1 if across == 1 else 3
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns)
+    figure.set_figheight(figure.get_figheight() + LINE * -(-len(handles) // columns))
+    return figure
+
+
+def _most(along: Mapping[str, Rows]) -> list[str]:
+    """The actions of a case along which the claim changes most."""
+    change = {name: np.nanmax(point) - np.nanmin(point) for name, point in _points(along).items()}
+    return sorted(change, key=lambda name: -change[name])[:ACROSS]
+
+
+def _points(along: Mapping[str, Rows]) -> dict[str, np.ndarray]:
+    found = {name: _columns(rows, CLAIM)[1] for name, rows in along.items()}
+    return {name: point for name, point in found.items() if np.isfinite(point).any()}
+
+
+def _panel(axes: Axes, rows: Rows, ordered: bool) -> None:
+    """A panel; the claims of classes, which have no order, are points that no line joins."""
+    at, point, low, high, level = _columns(rows, CLAIM)
+    few = len(at) <= FEW
+    if np.isfinite(low + high).any():
+        levels = np.unique(level[np.isfinite(level)])
+        label = f"{levels[0]:.0%} interval" if len(levels) == 1 else "interval"
+        if few:
+            axes.vlines(at, low, high, color=BLUE, alpha=0.35, linewidth=4, label=label)
+        else:
+            axes.fill_between(at, low, high, color=BLUE, alpha=0.2, linewidth=0, label=label)
+    line, marker = "-" if ordered else "none", "o" if few or not ordered else None
+    label = "claim, the others as recommended"
+    axes.plot(at, point, color=BLUE, linestyle=line, marker=marker, label=label)
+    for _, value in zip(*_columns(rows, BEFORE)[:2], strict=True):
+        words = "present values" if len(_columns(rows, PRESENT)[0]) else "no action"
+        axes.axhline(value, color=BLACK, linestyle="--", linewidth=1.1, label=f"claim for {words}")
+    for place in _columns(rows, PRESENT)[0]:
+        axes.axvline(place, color=BLACK, linestyle=":", linewidth=1.4, label="present value")
+    for place, chosen, lower, upper, _ in zip(*_columns(rows, SET), strict=True):
+        axes.axvline(place, color=GREEN, linestyle="-.", linewidth=1.6, label="recommended")
+        axes.plot(place, chosen, "o", color=GREEN, markersize=5)
+        axes.vlines(place, lower, upper, color=GREEN, linewidth=2.5, alpha=0.6)
+    _outside(axes, at, point)
+    _bars(axes, rows)
+    axes.set_ylim(-0.02, 1.02)
+
+
+def _outside(axes: Axes, at: np.ndarray, point: np.ndarray) -> None:
+    """Shades the places without a number, each up to half-way to the next one."""
+    between = (at[1:] + at[:-1]) / 2
+    starts, ends = np.concatenate([at[:1], between]), np.concatenate([between, at[-1:]])
+    for start, end in zip(starts[np.isnan(point)], ends[np.isnan(point)], strict=True):
+        axes.axvspan(start, end, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
+
+
+def _bars(axes: Axes, rows: Rows) -> None:
+    """Numbers of observations, as bars whose heights are shares of the panel."""
+    _, count, left, right, _ = _columns(rows, ROWS)
+    if not len(count):
+        return
+    known = np.nan_to_num(count)
+    height = TALLEST * known / max(float(known.max()), 1.0)
+    across = axes.get_xaxis_transform()
+    axes.bar(
+        left, height, right - left, align="edge", color=GREY, alpha=0.6, zorder=0.5, transform=across,
+        label="number of observations",
+    )  # fmt: skip
+    hidden = np.isnan(count)
+    if hidden.any():
+        axes.bar(
+            left[hidden], HATCHED, (right - left)[hidden], align="edge", facecolor="none", edgecolor=GREY,
+            linewidth=0, hatch="////", zorder=0.5, transform=across, label="1 to 4 observations",
+        )  # fmt: skip
+    room = MARGIN * float(right.max() - left.min())
+    axes.set_xlim(float(left.min()) - room, float(right.max()) + room)
+
+
+def _columns(rows: Rows, series: str) -> tuple[np.ndarray, ...]:
+    """x, point, lower, upper and level of one series; NaN for empty cells."""
+    mine = [row for row in rows if row["series"] == series]
+    return tuple(
+        np.array([number(row[name]) for row in mine], dtype=float)
+        for name in ("x", "point", "lower", "upper", "level")
+    )
+
+
+def _short(text: str) -> str:
+    """A text that fits above or below a panel, and is shown as it is."""
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text.replace("$", r"\$")

@@ -1,0 +1,82 @@
+"""Labels of a surrogate's weights: what a file of tensors is where it is found alone.
+
+    checkpoint_format      the arrangement of labels and tensors
+    library, version       this package, and its version that wrote the file
+    class                  the surrogate, as a dotted path
+    question_fingerprint   of the question that it was fitted for (`data.question.fingerprint`)
+    data_fingerprint       of the rows of the fit
+    seed, commit           of the fit
+    format                 "pt", as other libraries label tensors of torch
+
+What is not known is left out. Class and question are compared with those of the surrogate that the
+configuration builds when it is loaded; the others are for readers.
+
+Source: ours.
+"""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from rehearsal_torch.data.question import fingerprint
+from rehearsal_torch.files.moved import current
+from rehearsal_torch.surrogates.surrogate import Surrogate
+
+LIBRARY = "rehearsal_torch"
+# An arrangement that earlier readers cannot read gets another number: it needs every tensor of the state.
+FORMAT, SHORT_FORMAT = "1", "2"
+
+
+def weight_labels(surrogate: Surrogate, card: Mapping[str, Any], short: bool = False) -> dict[str, str]:
+    """The labels of a surrogate's weights.
+
+    Args:
+        surrogate: The fitted surrogate.
+        card: The model card, of which commit, data fingerprint and seed are taken.
+        short: Whether the file has other tensors than the state that earlier readers expect: derived ones are
+            left out.
+    """
+    found = {
+        "checkpoint_format": SHORT_FORMAT if short else FORMAT,
+        "format": "pt",
+        "library": LIBRARY,
+        "version": version("rehearsal-torch"),
+        **_identity(surrogate),
+        **{name: card.get(name) for name in ("commit", "data_fingerprint", "seed")},
+    }
+    return {name: str(value) for name, value in found.items() if value is not None}
+
+
+def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
+    """Why weights with these labels are not those of a surrogate, and what to do; empty if they may be.
+
+    Args:
+        surrogate: The surrogate that the configuration builds.
+        labels: The labels of the weights; none for those written before there were labels.
+    """
+    if "checkpoint_format" not in labels:
+        return ""
+    if labels["checkpoint_format"] not in (FORMAT, SHORT_FORMAT):
+        return (
+            f"expected weights in format {FORMAT} or {SHORT_FORMAT}; got format "
+            f"{labels['checkpoint_format']!r}, of version {labels.get('version')} of {LIBRARY}: install a "
+            "later version"
+        )
+    told = {**labels, "class": current(labels.get("class", ""))}
+    for name, own in _identity(surrogate).items():
+        if told.get(name) != own:
+            return (
+                f"expected the {name} that config.yaml builds, {own}; its label says {told.get(name)}: the "
+                "two files belong to different checkpoints, or config.yaml was changed: fetch the whole "
+                "folder again"
+            )
+    return ""
+
+
+def _identity(surrogate: Surrogate) -> dict[str, str | None]:
+    """The labels that a surrogate has of itself."""
+    question, kind = surrogate.question(), type(surrogate)
+    return {
+        "class": f"{kind.__module__}.{kind.__qualname__}",
+        "question_fingerprint": None if question is None else fingerprint(question),
+    }

@@ -1,0 +1,178 @@
+"""Processes that share one training on the CPU, by torch's distributed data parallelism over gloo.
+
+The calling process is rank 0: it reports, writes and keeps the weights. Its peers, ranks 1 ... world - 1, are
+started for one training and end with it. They are spawned, not forked, since a forked process may deadlock in
+the threads of its parent; and they get their arguments instead of the command line. All meet through a file.
+
+Source: Li et al. (2020), PyTorch Distributed: experiences on accelerating data parallel training.
+"""
+
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning.pytorch.strategies import DDPStrategy
+from torch import distributed, multiprocessing
+
+PATIENCE = timedelta(minutes=10)
+"""How long a process waits for the others before it gives up."""
+NOTICE = 2.0
+"""How long an error waits for the end of another process, which may have caused it."""
+SECONDS = 5.0
+"""How long a process has to end by itself."""
+STARTED = "started"
+
+
+class _Ranked(LightningEnvironment):
+    """The place of this process among processes that are there already."""
+
+    def __init__(self, rank: int) -> None:
+        super().__init__()
+        self.rank = rank
+
+    @property
+    def creates_processes_externally(self) -> bool:
+        """Whether Lightning starts none."""
+        return True
+
+    def local_rank(self) -> int:
+        """The process, 0 ... world - 1."""
+        return self.rank
+
+
+def strategy(rank: int) -> DDPStrategy:
+    """Lightning's strategy of a process that has met the others.
+
+    Args:
+        rank: The process.
+    """
+    return DDPStrategy(
+        cluster_environment=_Ranked(rank),
+        process_group_backend="gloo",
+        gradient_as_bucket_view=True,
+    )
+
+
+@contextmanager
+def peers(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> Iterator[None]:
+    """Meets processes that work on the same training, until the block ends.
+
+    Args:
+        work: A function of a module, called in peer i + 1 with its rank, the number of all processes and its
+            arguments.
+        arguments: The arguments of each peer. Tensors among them are shared and not copied: no other process
+            may write to them.
+
+    Raises:
+        RuntimeError: if a process cannot be started, or ends before the others.
+    """
+    context = multiprocessing.get_context("spawn")
+    world = len(arguments) + 1
+    with tempfile.TemporaryDirectory(prefix="peers-") as folder:
+        meeting = (Path(folder) / "meeting").as_uri()
+        started: list[tuple[BaseProcess, Connection]] = []
+        try:
+            for place, given in enumerate(arguments, 1):
+                here, there = context.Pipe()
+                process: BaseProcess = context.Process(
+                    target=_peer, args=(place, world, meeting, there, work, given), daemon=True
+                )
+                try:
+                    process.start()
+                except Exception as error:
+                    raise RuntimeError(
+                        f"process {place + 1} of {world} cannot be started for this training "
+                        f"({' '.join(str(error).split())[:300]}): choose trainer.devices=1"
+                    ) from error
+                there.close()
+                started.append((process, here))
+            for each, here in started:
+                _await(each, here, world)
+            _meet(meeting, 0, world)
+            try:
+                yield
+            except RuntimeError as error:
+                # A lost connection is noticed before the end of the process that has lost it.
+                wait([process.sentinel for process, _ in started], timeout=NOTICE)
+                said = [message for _, here in started for message in _messages(here)]
+                if not said and all(process.is_alive() for process, _ in started):
+                    raise
+                raise RuntimeError(
+                    f"one of the {world} processes of this training has ended "
+                    f"({said[0] if said else 'it was killed'}): choose trainer.devices=1, or start again"
+                ) from error
+            finally:
+                distributed.destroy_process_group()
+        finally:
+            for each, here in started:
+                each.join(SECONDS)
+                if each.is_alive():
+                    each.terminate()
+                    each.join()
+                here.close()
+
+
+def _await(process: BaseProcess, here: Connection, world: int) -> None:
+    """Waits until a peer has started.
+
+    Raises:
+        RuntimeError: if it has not.
+    """
+    message = ""
+    try:
+        while not here.poll(0.2) and process.is_alive():
+            pass
+        message = str(here.recv()) if here.poll() else ""
+    except (EOFError, OSError):
+        pass
+    if message != STARTED:
+        raise RuntimeError(
+            f"one of {world} processes could not start for this training ({message or 'it ended at once'}): "
+            'a script of your own trains under `if __name__ == "__main__":`, since each process imports it; '
+            "or choose trainer.devices=1"
+        )
+
+
+def _messages(here: Connection) -> Iterator[str]:
+    """What a peer has said since it started."""
+    try:
+        while here.poll(1.0):
+            yield str(here.recv())
+    except (EOFError, OSError):
+        return
+
+
+def _meet(meeting: str, rank: int, world: int) -> None:
+    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world, timeout=PATIENCE)
+
+
+def _peer(
+    rank: int,
+    world: int,
+    meeting: str,
+    there: Connection,
+    work: Callable[..., None],
+    given: tuple[Any, ...],
+) -> None:
+    """What a peer runs."""
+    # An interruption reaches rank 0 as well, which ends its peers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    there.send(STARTED)
+    try:
+        _meet(meeting, rank, world)
+        work(rank, world, *given)
+    except BaseException as error:
+        there.send(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+        # Rank 0 says what went wrong.
+        os._exit(1)
+    distributed.destroy_process_group()

@@ -1,0 +1,187 @@
+"""The page of a saved model, README.md: what it is, as people and the Hugging Face Hub read it.
+
+A folder with this page can be uploaded to the Hub as it is; nothing here sends anything, and `load` never
+reads the page. It begins with plain YAML between two lines of ``---``:
+
+    license        "unknown": the terms of the data decide, which this package does not know
+    library_name   rehearsal_torch
+    tags           the kind of model, the method and the format
+    model-index    the held-out Brier score, where rows were held out; left out otherwise
+
+Names of variables come from tables of users: they are shown as code, in one line, without what would end it.
+
+Source: huggingface.co/docs/hub/model-cards (keys of the YAML); the sections after Mitchell et al. (2019).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from rehearsal_torch.data.codings.class_actions import offered_words
+from rehearsal_torch.data.codings.recorded import bound_in_words
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+
+LICENSE, LIBRARY = "unknown", "rehearsal_torch"
+TAGS = ("causal-inference", "decision-support", "rehearsal-learning", "safetensors", "tabular")
+# Names that a list shows, and characters of a name.
+NAMED, LONGEST = 20, 80
+UNLICENSED = (
+    "The package does not know the terms of the data that the weights were fitted to: `license: unknown` at "
+    "the top of this file stands for a choice that is yours, before you publish it."
+)
+
+
+def hub_page(card: Mapping[str, Any], task: "RehearsalTask", labels: Mapping[str, str]) -> str:
+    """The text of README.md.
+
+    Args:
+        card: The model card (`verbs.model_card`).
+        task: The task that the model answers.
+        labels: The labels of its weights (`surrogates.weight_labels`).
+    """
+    method = _line(card.get("method") or "model")[:LONGEST]
+    name = f"{method} for {', '.join(task.outcomes[:NAMED])}"
+    data = card.get("data_fingerprint")
+    parts = [
+        "---",
+        yaml.safe_dump(_front(card, name, method), sort_keys=False, allow_unicode=True).rstrip(),
+        "---",
+        "",
+        f"# A rehearsal model: {_code(method)} for {_codes(task.outcomes)}",
+        "",
+        f"Given {_codes(task.variables(task.context)) or 'nothing'} of a case, it estimates how probable it "
+        f"is that {_codes(task.outcomes)} will lie in a desired region after setting "
+        f"{_codes(task.variables(task.box.names))}, and recommends values or declines. A recommendation "
+        "is a claim of this model, not a prescription.",
+        "",
+        "```python",
+        "import rehearsal_torch as rt",
+        "",
+        'model = rt.load("FOLDER")  # the folder of this file; runs no code from it',
+        "model.card",
+        "```",
+        "",
+        "## Limits",
+        "",
+        *(f"- {_line(each)}" for each in card.get("limits") or ()),
+        f"- {UNLICENSED}",
+        "",
+        "## What may be set, and what is desired",
+        "",
+        "| variable | may be set to |",
+        "|---|---|",
+        *(f"| {_code(each)} | {_line(ends)} |" for each, ends in _settable(task)),
+        "",
+        "An outcome is desired if",
+        "",
+        *(f"- {each}" for each in _faces(task)),
+        "",
+        "## Held-out rows",
+        "",
+        _line(_held_out(card)),
+        "",
+        "## Where it comes from",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {each} | {_code(str(labels[each]))} |" for each in sorted(labels)),
+        *([] if data is None or "data_fingerprint" in labels else [f"| data | {_code(str(data))} |"]),
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _front(card: Mapping[str, Any], name: str, method: str) -> dict[str, Any]:
+    """The YAML at the top of the page."""
+    front: dict[str, Any] = {
+        "license": LICENSE,
+        "library_name": LIBRARY,
+        "tags": [*TAGS, f"method-{method}"],
+    }
+    held_out = card.get("held_out")
+    brier = held_out.get("brier") if isinstance(held_out, Mapping) else None
+    if brier is None:
+        return front
+    rows = brier["rows"]
+    metrics = [
+        {"type": "brier_score", "name": f"Brier score, {rows} held-out rows", "value": brier["own"]},
+        {
+            "type": "brier_score",
+            "name": f"Brier score of a constant, {rows} held-out rows",
+            "value": brier["constant"],
+        },
+    ]
+    result = {
+        "task": {"type": "tabular-classification", "name": "Probability of a desired outcome"},
+        "dataset": {"type": "own-table", "name": f"A table with SHA-256 {card.get('data_fingerprint')}"},
+        "metrics": metrics,
+    }
+    return {**front, "model-index": [{"name": name, "results": [result]}]}
+
+
+def _held_out(card: Mapping[str, Any]) -> str:
+    found = card.get("held_out")
+    return str(found.get("in words", "")) if isinstance(found, Mapping) else str(found or "not measured")
+
+
+def _settable(task: "RehearsalTask") -> list[tuple[str, str]]:
+    """What may be set, and to what; the first names, and how many more there are."""
+    names = task.variables(task.box.names)
+    found = [(name, _values(task, name)) for name in names[:NAMED]]
+    more = len(names) - NAMED
+    return [*found, *([("...", f"and {more} more")] if more > 0 else [])]
+
+
+def _values(task: "RehearsalTask", name: str) -> str:
+    """The values that a variable may take, as texts where it has some."""
+    coding, levels = task.coded.get(name), task.box.levels.get(name)
+    if coding is not None and coding.of_classes:
+        return offered_words(coding, task.box.levels)
+    if levels is None:
+        return " to ".join(map(_number, task.box.bounds()[name]))
+    texts = [_number(one) if coding is None else coding.text([one]) or _number(one) for one in levels]
+    return f"one of {', '.join(texts)}"
+
+
+def _faces(task: "RehearsalTask") -> list[str]:
+    """The faces of the desired region M y <= d, each a line; the first ones, and how many more there are."""
+    found = []
+    region = task.region
+    for normal, offset in list(zip(region.normals.tolist(), region.offsets.tolist(), strict=True))[:NAMED]:
+        terms = [(name, one) for name, one in zip(region.names, normal, strict=True) if one]
+        if len(terms) == 1:
+            ((name, one),) = terms
+            coding, end = task.coded.get(name), offset / one
+            if coding is not None:
+                found.append(_code(bound_in_words(coding, end, one > 0)))
+            else:
+                found.append(f"{_code(name)} is at {'most' if one > 0 else 'least'} {_number(end)}")
+        else:
+            added = " + ".join(f"{_number(one)} {_code(name)}" for name, one in terms[:NAMED])
+            found.append(f"{added}{' + ...' if len(terms) > NAMED else ''} is at most {_number(offset)}")
+    more = len(region.offsets) - NAMED
+    return [*found, *([f"and {more} more hold"] if more > 0 else [])]
+
+
+def _number(value: float) -> str:
+    """A number with all its digits, and none that are noise."""
+    return f"{value:.15g}"
+
+
+def _codes(names: Sequence[str]) -> str:
+    """Names as code, in a list; the first ones, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(_code(name) for name in names[:NAMED]) + more
+
+
+def _code(text: str) -> str:
+    """A text as code: one line, without backticks, which would end it, and bars, which would end a cell."""
+    return f"`{_line(text).replace('`', chr(39)).replace('|', '/')[:LONGEST] or ' '}`"
+
+
+def _line(text: object) -> str:
+    """A text in one line."""
+    return " ".join(str(text).split())

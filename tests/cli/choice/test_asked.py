@@ -1,0 +1,65 @@
+"""What a problem file adds to a command line."""
+
+import pytest
+
+from rehearsal_torch.cli.choice.asked import asks_for, is_plain, problem_content, with_asked
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(text):
+        (tmp_path / "problem.yaml").write_text(text)
+        return "path=problem.yaml"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "added"),
+    [
+        ("data: a.csv\n", [], ["+experiment=own_problem"]),
+        ("question: cases\n", [], ["+experiment=own_problem"]),
+        ("question: sequence\n", ["seed=1"], ["+experiment=own_sequence"]),
+        ("question: trials\nmethod: ucb\n", [], ["+experiment=own_trials", "decision=ucb"]),
+        (
+            "question: sequence\nchanges: 5\n",
+            [],
+            ["+experiment=own_sequence", "objective.changes=5"],
+        ),
+        ("question: sequence\nchanges: 5\n", ["objective.changes=2"], ["+experiment=own_sequence"]),
+        ("question: sequence\nchanges: many\n", [], ["+experiment=own_sequence"]),
+        ("question: sequence\nchanges: yes\n", [], ["+experiment=own_sequence"]),
+        ("data: a.csv\nchanges: 5\n", [], ["+experiment=own_problem"]),
+        ("data: a.csv\nmethod: care\n", ["+experiment=own_problem"], ["decision=care"]),
+        ("data: a.csv\nmethod: care\n", ["decision=cme"], ["+experiment=own_problem"]),
+        # What there is not, or is somebody else's to tell, is left to the reader of the file.
+        ("data: a.csv\nmethod: caree\n", [], ["+experiment=own_problem"]),
+        ("data: a.csv\nmethod: ../care\n", [], ["+experiment=own_problem"]),
+        ("question: [1]\nmethod: 3\n", [], ["+experiment=own_problem"]),
+        ("question: {\n", [], ["+experiment=own_problem"]),
+        ("data: a.csv\nmethod: care\n", ["+experiment=own_table"], []),
+        ("question: sequence\n", ["dataset=sequence"], []),
+    ],
+)
+def test_the_words_of_a_problem_file(file, text, typed, added):
+    words = [file(text), *typed]
+    assert with_asked(words) == [*words, *added]
+
+
+def test_other_files_and_other_words_stay(file):
+    assert with_asked(["path=table.csv", "seed=1"]) == ["path=table.csv", "seed=1"]
+    assert with_asked(["+experiment=sepsis"]) == ["+experiment=sepsis"]
+    assert with_asked(["path='problem.yaml'"]) == ["path='problem.yaml'", "+experiment=own_problem"]
+
+
+def test_a_problem_file_is_told_from_other_files(file, tmp_path):
+    file("graph: [a -> b]\nbox: {a: [0, 1]}\n")
+    assert problem_content("problem.yaml") is None
+    assert is_plain("problem.yaml")
+    file("question: trials\n")
+    assert asks_for("problem.yaml") == "trials"
+    file("question: {\n")
+    assert not is_plain("problem.yaml")
+    assert asks_for("problem.yaml") == asks_for("nowhere.yaml") == "cases"

@@ -1,0 +1,131 @@
+"""Codings of texts as numbers, and back."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled, text_of
+
+TEXTS = st.lists(
+    st.text(st.characters(blacklist_categories=("Cs",)), min_size=1, max_size=6)
+    .map(str.strip)
+    .filter(lambda text: text and "${" not in text and text != "???"),
+    min_size=2,
+    max_size=8,
+    unique=True,
+)
+
+
+@given(TEXTS, st.booleans(), st.data())
+def test_what_is_encoded_is_decoded(levels, classes, data):
+    reference = data.draw(st.sampled_from(levels)) if classes else None
+    coding = Coding("v", tuple(levels), reference)
+    cells = data.draw(st.lists(st.sampled_from([*levels, None]), min_size=1, max_size=20))
+    rows = coding.encoded(coding.places(pd.Series(cells, dtype=object)))
+    assert rows.shape == (len(cells), len(coding.columns))
+    said = [None if np.isnan(row).any() else coding.text(row) for row in rows]
+    assert said == cells
+    assert Coding.of("v", coding.to_plain()) == coding
+
+
+def test_levels_are_codes_and_classes_are_indicators():
+    levels, classes = Coding("s", ("low", "medium", "high")), Coding("ward", ("A", "B", "C"), "B")
+    column = pd.Series(["high", None, "low"])
+    np.testing.assert_array_equal(levels.encoded(levels.places(column)), [[2.0], [np.nan], [0.0]])
+    assert classes.columns == ("ward=A", "ward=C")
+    found = classes.encoded(classes.places(pd.Series(["A", "B", "C"])))
+    np.testing.assert_array_equal(found, [[1, 0], [0, 0], [0, 1]])
+    assert (levels.words, classes.words) == (
+        "low = 0, medium = 1, high = 2",
+        "A, B, C, with B as the reference",
+    )
+
+
+def test_of_an_outcome_only_whether_its_class_is_desired_is_kept():
+    coding = Coding("status", ("well", "mild", "ill"), None, ("mild", "well"))
+    assert (coding.columns, coding.desired, coding.of_classes) == (("status",), ("well", "mild"), True)
+    found = coding.encoded(coding.places(pd.Series(["ill", None, "mild", "well"])))
+    np.testing.assert_array_equal(found, [[0.0], [np.nan], [1.0], [1.0]])
+    assert [coding.text([each]) for each in (1.0, 0.0, 2.0)] == ["well or mild", "ill", None]
+    assert coding.words == "well or mild = 1, ill = 0"
+    assert coding.to_plain() == {"classes": ["well", "mild", "ill"], "desired": ["well", "mild"]}
+    assert Coding.of("status", coding.to_plain()) == coding
+    assert not Coding("s", ("a", "b")).of_classes
+    assert either(["a", "b", "c"]) == "a, b or c"
+    assert either([str(each) for each in range(12)]).endswith("9, ... (12 in all)")
+
+
+@pytest.mark.parametrize(
+    ("reference", "desired", "words"),
+    [
+        (None, ("fine",), "the desired class 'fine' is none of well, mild, ill"),
+        (None, ("well", "mild", "ill"), "expected some classes of well, mild, ill to be desired"),
+        ("ill", ("well",), "and no reference; got well"),
+    ],
+)
+def test_some_classes_are_desired(reference, desired, words):
+    with pytest.raises(ValueError, match=words):
+        Coding("status", ("well", "mild", "ill"), reference, desired)
+
+
+def test_a_truth_value_is_the_level_that_says_it():
+    coding = Coding("v", ("No", "Yes", "perhaps"))
+    assert [coding.place(cell) for cell in (True, False, "perhaps", "yes", 1)] == [1, 0, 2, None, None]
+    assert spelled([False, True, 3, 2.5, " x "], ["No", "Yes"]) == ["No", "Yes", "3", "2.5", "x"]
+    assert spelled([False, True]) == ["no", "yes"]
+
+
+def test_a_number_states_the_level_that_is_written_like_it():
+    coding = Coding("v", ("1", "2", "3+"))
+    assert [coding.place(cell) for cell in (1, 2.0, "3+", np.int64(1), 3, float("nan"))] == [
+        0,
+        1,
+        2,
+        0,
+        None,
+        None,
+    ]
+    assert [text_of(each) for each in (0.1, -0.0, True, None, 10**400)] == ["0.1", "0", None, None, None]
+
+
+def test_what_is_no_code_has_no_text():
+    coding = Coding("v", ("no", "yes"))
+    assert [coding.text([each]) for each in (1.0, 1 + 1e-12, 0.5, 2.0, "x", float("inf"))] == [
+        "yes",
+        "yes",
+        None,
+        None,
+        None,
+        None,
+    ]
+    assert Coding("w", ("A", "B", "C"), "A").text([1.0, 1.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "reference", "words"),
+    [
+        (("a",), None, "expected 2 to 50 different texts; got 1"),
+        (tuple(map(str, range(51))), None, "got 51"),
+        (("a", "b", "a"), None, "'a' occurs twice"),
+        (("a", "${oc.env:HOME}"), None, "cannot be a level"),
+        (("a", "???"), None, "cannot be a level"),
+        (("a", "b"), "c", "the reference 'c' is none of a, b"),
+    ],
+)
+def test_what_is_no_coding(levels, reference, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        Coding("v", levels, reference)
+
+
+@pytest.mark.parametrize("plain", ["binary", {"classes": ["a", "b"]}, 3, {"levels": ["a", "b"]}])
+def test_plain_data_of_another_form_are_refused(plain):
+    with pytest.raises(ValueError, match="expected its texts in the order of their codes"):
+        Coding.of("v", plain)
+
+
+def test_long_lists_are_cut():
+    assert listed([str(each) for each in range(12)]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (12 in all)"

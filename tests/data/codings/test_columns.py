@@ -1,0 +1,68 @@
+"""Tables of texts read as numbers."""
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.columns import coded, labelled, lost_classes, rare_classes, texts_in, unseen
+
+CODINGS = {"smoker": Coding("smoker", ("no", "yes")), "ward": Coding("ward", ("A", "B", "C"), "A")}
+
+
+def rows(**columns):
+    return pd.DataFrame(
+        {"smoker": ["no", "yes", None], "ward": ["C", "A", "B"], "age": [1.0, 2, 3], **columns}
+    )
+
+
+def test_codes_take_the_place_of_texts():
+    found = coded(rows(), CODINGS)
+    assert found.faults == ()
+    np.testing.assert_array_equal(found.frame["smoker"], [0, 1, np.nan])
+    np.testing.assert_array_equal(found.frame[["ward=B", "ward=C"]], [[0, 1], [0, 0], [1, 0]])
+    assert list(found.frame["ward"]) == ["C", "A", "B"]
+    assert coded(rows(), {}).frame.equals(rows())
+
+
+def test_a_text_that_is_no_level_is_a_fault_with_its_line():
+    found = coded(rows(ward=["A", "D", "E"], smoker=["no", 1, "no"]), CODINGS, remedy="correct it")
+    assert found.faults == (
+        "smoker: expected one of no, yes; got the number 1 in line 3: correct it",
+        "ward: expected one of A, B, C; got 'D' in line 3 (and others in 1 further line): correct it",
+    )
+    assert found.broken == {"smoker", "ward", "ward=B", "ward=C"}
+
+
+def test_a_column_that_is_needed_and_missing_is_a_fault():
+    table = rows().drop(columns="ward")
+    assert coded(table, CODINGS).faults == ()
+    found = coded(table, CODINGS, ["ward"])
+    assert found.faults == ("no column 'ward'; there are smoker, age",)
+    assert "ward=B" in found.broken
+
+
+def test_a_column_of_the_name_of_an_indicator_is_a_fault():
+    found = coded(rows(**{"ward=B": [0, 0, 1]}), CODINGS)
+    assert found.faults == ("ward=B: there is a column of this name beside the column of classes: rename it",)
+
+
+def test_levels_as_places():
+    found = labelled(rows(smoker=["no", "x", "yes"]), CODINGS)
+    np.testing.assert_array_equal(found["smoker"], [0, np.nan, 1])
+    np.testing.assert_array_equal(found["ward"], [2, 0, 1])
+
+
+def test_rare_lost_and_unseen_classes():
+    table = pd.DataFrame({"ward": ["A"] * 9 + ["B"] * 4})
+    assert rare_classes(table, CODINGS) == [
+        "ward has classes that few rows have (B in 4 of 13 rows), so that little is known of them: join them "
+        "with others, or add rows"
+    ]
+    assert unseen(CODINGS["ward"], table["ward"]) == ["C"]
+    (told,) = lost_classes(coded(table, CODINGS).frame, CODINGS.values())
+    assert told.startswith("ward: none of 13 rows has the class C;")
+
+
+def test_the_texts_of_a_column():
+    assert texts_in(pd.Series(["b ", "a", None, 1, "b"])) == ["a", "b"]
+    assert texts_in(pd.Series([1.0, 2.0])) == []

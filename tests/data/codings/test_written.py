@@ -1,0 +1,245 @@
+"""Tasks with texts in place of codes, and graphs with indicators."""
+
+from itertools import combinations
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.written import classes_of, expanded, levels_in, resolved
+from rehearsal_torch.data.question import differences, fingerprint
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.separation import adjustment, c_separated
+
+WARD = {"w": Coding("w", ("A", "B", "C"), "A")}
+TASK = {
+    "graph": ["{ward age} -> {smoker severity}", "smoker -> severity"],
+    "context": ["ward", "age"],
+    "box": {"smoker": {"values": ["no", "yes"]}},
+    "region": "severity <= medium",
+    "codings": {
+        "smoker": ["no", "yes"],
+        "severity": ["low", "medium", "high"],
+        "ward": {"classes": ["A", "B", "C"], "reference": "A"},
+    },
+}
+
+
+def test_a_task_of_texts_is_one_of_numbers():
+    task = RehearsalTask.of(TASK)
+    assert task.context == ("ward=B", "ward=C", "age")
+    assert task.box.levels == {"smoker": (0.0, 1.0)}
+    assert task.region.offsets.tolist() == [1.5]
+    assert task.graph.clique("ward=B") == ("ward=B", "ward=C")
+    assert task.variables(task.context) == ("ward", "age")
+    assert task.worded({"ward=B": 0.0, "ward=C": 1.0, "smoker": 1.0}) == {"ward": "C", "smoker": "yes"}
+
+
+def test_a_written_task_is_read_back():
+    task = RehearsalTask.of(TASK)
+    again = RehearsalTask.of(task.to_plain())
+    assert again.to_plain() == task.to_plain()
+    assert again.codings == task.codings
+    assert fingerprint(again) == fingerprint(task)
+
+
+def test_codes_of_levels_that_are_numbers_are_not_taken_for_levels():
+    plain = {
+        **TASK,
+        "codings": {**TASK["codings"], "smoker": ["1", "2", "3+"]},
+        "box": {"smoker": {"values": [2, "3+"]}},
+    }
+    task = RehearsalTask.of(plain)
+    assert task.box.levels == {"smoker": (1.0, 2.0)}
+    assert RehearsalTask.of(task.to_plain()).box.levels == {"smoker": (1.0, 2.0)}
+
+
+def test_another_coding_is_another_question():
+    turned = {**TASK, "codings": {**TASK["codings"], "smoker": ["yes", "no"]}}
+    one, other = RehearsalTask.of(TASK), RehearsalTask.of(turned)
+    assert fingerprint(one) != fingerprint(other)
+    assert differences(one, other, ["graph"]) == [
+        "codings: it was fitted with [smoker: no = 0, yes = 1], and is used with [smoker: yes = 0, no = 1]"
+    ]
+
+
+def test_a_task_without_codings_keeps_its_fingerprint():
+    plain = {"graph": ["a -> y"], "context": [], "box": {"a": [0, 1]}, "region": {"y": [0, None]}}
+    assert "codings" not in RehearsalTask.of(plain).to_plain()
+    # As it was before there were codings.
+    assert fingerprint(RehearsalTask.of(plain)).startswith("1cfc84ff266a8768fe6901a3d9c8df63")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"context": ["age"], "box": {"ward": {"values": ["B", "C"]}}},
+            "box.ward: the reference of ward, A, is not offered: name one of B, C as the reference",
+        ),
+        (
+            {"context": ["age"], "box": {"ward": {"values": ["A", "B", "A"]}}},
+            "box.ward: each class is offered once; got A, B, A",
+        ),
+        (
+            {"context": ["age"], "box": {"ward": {"values": ["A", "D"]}}},
+            "box.ward: expected some of A, B, C; got 'D'",
+        ),
+        ({"context": ["age"], "box": {"ward": [0, 1]}}, "box.ward: a variable of texts is set to one of"),
+        (
+            {"box": {"smoker": [0, 1]}},
+            "box.smoker: a variable of texts is set to one of these: write {values: [no, yes]}",
+        ),
+        ({"box": {"smoker": {"values": ["No"]}}}, "box.smoker: expected some of no, yes; got 'No'"),
+        (
+            {"region": "severity <= mild"},
+            "region: at character 13 of 'severity <= mild': expected one of low, medium, high",
+        ),
+        ({"codings": {"smoker": "binary"}}, "codings.smoker: 'binary' needs the rows"),
+        ({"codings": {**TASK["codings"], "x": ["a", "b"]}}, "codings: 'x' is not in the graph"),
+        ({"codings": 3}, "codings: expected {variable:"),
+        ({"context": ["age"]}, "codings: ward has classes, and is neither of the context, nor set, nor"),
+    ],
+)
+def test_faults_of_codings(changes, words):
+    with pytest.raises(TaskError) as told:
+        RehearsalTask.of({**TASK, **changes})
+    assert words in str(told.value)
+
+
+def test_rows_say_levels_and_references():
+    rows = pd.DataFrame(
+        {"ward": ["A", "B", "B", "C"], "smoker": ["y", "n", "y", "n"], "b": ["No", "Yes", "No", "No"]}
+    )
+    plain = {"ward": "categorical", "smoker": "binary", "b": [False, True], "c": ["x", "y"]}
+    found, named, faults = resolved(plain, rows)
+    assert found == {
+        "ward": {"classes": ["A", "B", "C"], "reference": "B"},
+        "smoker": ["n", "y"],
+        "b": ["No", "Yes"],
+        "c": ["x", "y"],
+    }
+    assert named == ["ward", "smoker"]
+    assert faults == []
+    assert resolved({"ward": "binary"}, rows)[2] == ["codings.ward: expected two texts; got 3"]
+    assert classes_of("ward", rows["ward"], ["C", "B", "A"]).reference == "B"
+    assert levels_in(pd.Series([10, 9, None, "x"], dtype=object)) == ["9", "10", "x"]
+
+
+def test_indicators_join_the_clique_of_their_variable():
+    graph = RehearsalGraph.of({"w": ["p"], "q": ["p"], "y": ["w", "q"]}, [["w", "q"]])
+    made = expanded(graph, WARD)
+    assert made.clique("w=B") == ("w=B", "w=C", "q")
+    assert set(made.parents("w=C")) == {"p"}
+    assert expanded(made, WARD) == made
+
+
+def test_a_hidden_cause_beside_an_arrow_stays():
+    graph = RehearsalGraph.of({"y": ["w"]}, [["w", "y"]])
+    made = expanded(graph, WARD)
+    assert set(made.bows) == {("w=B", "y"), ("w=C", "y")}
+    assert ("w=B", "w=C") in made.edges
+
+
+@st.composite
+def graphs(draw):
+    names = ["p", "w", "q", "a", "y"]
+    order = draw(st.permutations(names))
+    arrows = [pair for pair in combinations(order, 2) if draw(st.booleans())]
+    bow = draw(st.sampled_from([None, *arrows])) if arrows else None
+    return RehearsalGraph.mixed(names, arrows, [] if bow is None else [bow])
+
+
+@settings(max_examples=150)
+@given(graphs(), st.data())
+def test_separations_stay_what_they_were(graph, data):
+    made = expanded(graph, WARD)
+    one, other = data.draw(st.permutations([name for name in graph.names if name != "w"]))[:2]
+    known = [name for name in graph.names if name not in (one, other) and data.draw(st.booleans())]
+    coded = [column for name in known for column in (WARD["w"].columns if name == "w" else (name,))]
+    if not graph.bows:
+        assert c_separated(graph, one, other, known) == c_separated(made, one, other, coded)
+    if {"a", "y", "w"} - set(known) == {"a", "y"}:
+        before, after = (
+            adjustment(each, context, ["a"], ["y"]) for each, context in ((graph, known), (made, coded))
+        )
+        assert bool(before.reasons) == bool(after.reasons)
+        assert set(before.before) == set(after.before)
+
+
+@settings(max_examples=200)
+@given(graphs(), st.data())
+def test_a_class_that_is_set_is_adjusted_for_as_its_variable(graph, data):
+    made = expanded(graph, WARD)
+    altered = data.draw(st.sampled_from([["w"], ["w", "a"], ["a", "w"]]))
+    known = [name for name in graph.names if name not in (*altered, "y") and data.draw(st.booleans())]
+    columns = [column for name in altered for column in (WARD["w"].columns if name == "w" else (name,))]
+    before, after = adjustment(graph, known, altered, ["y"]), adjustment(made, known, columns, ["y"])
+    assert bool(before.reasons) == bool(after.reasons)
+    assert (set(before.before), set(before.between)) == (set(after.before), set(after.between))
+    first = {column for name in before.first for column in (WARD["w"].columns if name == "w" else (name,))}
+    assert first == set(after.first)
+
+
+def test_an_action_of_classes_is_set_as_a_whole():
+    plain = {
+        **TASK,
+        "context": ["age"],
+        "graph": ["age -> {ward smoker severity}", "ward -> smoker -> severity"],
+        "box": {"ward": {"values": ["C", "B", "A"]}, "smoker": {"values": ["no", "yes"]}},
+        "candidates": [["ward", "smoker"], ["smoker"]],
+    }
+    task = RehearsalTask.of(plain)
+    assert task.box.levels == {"ward=B": (0.0, 1.0), "ward=C": (0.0, 1.0), "smoker": (0.0, 1.0)}
+    assert task.candidates == (("ward=B", "ward=C", "smoker"), ("smoker",))
+    assert RehearsalTask.of({**plain, "candidates": []}).candidates == (("ward=B", "ward=C"), ("smoker",))
+    assert task.to_plain()["candidates"] == [["ward", "smoker"], ["smoker"]]
+    assert task.to_plain()["box"] == {
+        "ward": {"values": ["A", "B", "C"]},
+        "smoker": {"values": ["no", "yes"]},
+    }
+    again = RehearsalTask.of(task.to_plain())
+    assert (again.to_plain(), fingerprint(again)) == (task.to_plain(), fingerprint(task))
+    with pytest.raises(TaskError, match=r"candidate set .*ward is set as a whole: expected all of"):
+        RehearsalTask.of({**plain, "candidates": [["ward=B", "smoker"]]})
+    with pytest.raises(TaskError, match="'wrd' is not in the box; did you mean 'ward'"):
+        RehearsalTask.of({**plain, "candidates": [["wrd"]]})
+
+
+def test_some_of_the_classes_are_offered():
+    plain = {
+        **TASK,
+        "context": ["age"],
+        "graph": ["age -> {ward severity}", "ward -> severity"],
+        "box": {"ward": {"values": ["C", "A"]}},
+        "codings": {part: TASK["codings"][part] for part in ("ward", "severity")},
+    }
+    task = RehearsalTask.of(plain)
+    assert task.box.levels == {"ward=B": (0.0,), "ward=C": (0.0, 1.0)}
+    assert task.to_plain()["box"] == {"ward": {"values": ["A", "C"]}}
+    again = RehearsalTask.of(task.to_plain())
+    assert (again.to_plain(), fingerprint(again)) == (task.to_plain(), fingerprint(task))
+    # Without a reference, it is the most frequent of those that are offered.
+    frame = pd.DataFrame({"ward": ["A", "B", "B", "C"]})
+    found = resolved({"ward": "categorical"}, frame, {"ward": {"values": ["C", "A"]}})[0]
+    assert found == {"ward": {"classes": ["A", "B", "C"], "reference": "C"}}
+
+
+def test_classes_count_once_in_the_combinations_of_a_candidate_set():
+    many = {"classes": [f"c{each}" for each in range(40)], "reference": "c0"}
+    plain = {
+        **TASK,
+        "context": ["age"],
+        "codings": {**TASK["codings"], "ward": many},
+        "box": {"ward": {"values": many["classes"]}, "smoker": {"values": ["no", "yes"]}},
+        "candidates": [["ward", "smoker"]],
+    }
+    assert len(RehearsalTask.of(plain).candidates[0]) == 40
+    beside = {**plain["box"], "d": {"values": list(range(300))}}
+    graph = [*TASK["graph"], "d -> severity"]
+    with pytest.raises(TaskError, match=r"candidate set \['ward', 'd'\]: 12000 combinations of values"):
+        RehearsalTask.of({**plain, "graph": graph, "box": beside, "candidates": [["ward", "d"]]})

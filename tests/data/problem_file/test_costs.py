@@ -1,0 +1,77 @@
+"""Costs in a problem file: what the task holds, the columns of the cases, and faults with their lines."""
+
+import pytest
+
+from rehearsal_torch.data.problem_file.compiled import written_problem
+from rehearsal_torch.data.problem_file.findings import ProblemError
+from tests.data.problem_file.conftest import RIGHT, table
+
+
+def priced(of_a, **of_d):
+    about = {"role": "action", "range": [-1, 1]}
+    d = RIGHT["variables"]["d"] | of_d
+    return RIGHT["variables"] | {"a": about | {"cost": of_a}, "d": d}
+
+
+def faults(path):
+    with pytest.raises(ProblemError) as told:
+        written_problem(path)
+    return list(told.value.faults)
+
+
+def test_costs_and_worth_become_those_of_the_task(written):
+    found = written_problem(written(variables=priced({"up": 3, "down": 1}, cost=5), worth=100))
+    assert found.task["costs"] == {"a": {"up": 3.0, "down": 1.0}, "d": {"up": 5.0, "down": 5.0}}
+    assert found.task["worth"] == 100.0
+    assert not [each for each in found.findings.warnings if "cost" in each]
+    # A weight of a square is one number.
+    assert found.costs == {}
+
+
+def test_costs_that_do_not_count_are_named_with_the_line_to_add(written):
+    found = written_problem(written(variables=priced(3, cost=5)))
+    (told,) = [each for each in found.findings.warnings if "cost" in each]
+    assert told.startswith(
+        "line 9, variables.a.cost: the cost of a, d is told with each decision, and does not"
+    )
+    assert "add the line worth: NUMBER" in told
+    assert found.costs == {"a": 3.0, "d": 5.0}
+    (told,) = [
+        each
+        for each in written_problem(written(worth=5)).findings.warnings
+        if each.partition(", ")[2][:5] == "worth"
+    ]
+    assert "no action has a cost" in told
+
+
+def test_each_case_may_have_its_own_cost(written):
+    cases = [{"x": 0, "price": 2.0}, {"x": 1, "price": 0}]
+    found = written_problem(written(costs={"a": "price"}, cases=cases, worth=10))
+    assert found.task["costs"] == {"a": {"column": "price"}}
+    (told,) = faults(written(costs={"a": "prise"}, cases=cases))
+    assert "costs.a: no column 'prise' for the cost of a; did you mean 'price'?" in told
+    assert told.startswith("line ")
+    (told,) = faults(written(costs={"a": "price"}, cases=[{"x": 0, "price": 2.0}, {"x": 1, "price": -1}]))
+    assert "has -1 in line 2: expected costs of at least 0" in told
+
+
+def test_held_out_rows_have_the_costs_of_the_table(written, tmp_path):
+    path = written(costs={"a": "price"}, worth=10)
+    assert "no column 'price'" in faults(path)[0]
+    table().assign(price=1.5).to_csv(tmp_path / "table.csv", index=False)
+    assert written_problem(path).task["costs"] == {"a": {"column": "price"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"variables": priced(-1)}, "variables.a.cost.up: expected a cost of at least 0; got -1"),
+        ({"variables": priced({"upp": 1})}, "unknown key; did you mean 'up'?"),
+        ({"worth": -5}, "worth: expected what a desired outcome is worth"),
+        ({"costs": {"x": "name"}}, "costs.x: is no action; there are a, d"),
+        ({"variables": priced(2), "costs": {"a": "d"}}, "a has a cost per unit under variables as well"),
+    ],
+)
+def test_faults_have_their_lines(written, changes, words):
+    (told,) = [each for each in faults(written(**changes)) if words in each]
+    assert told.startswith("line ")

@@ -1,0 +1,26 @@
+"""The graph of a problem file, written there or in a file of its own."""
+
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.graph_file import built_graph, graph_part
+
+
+def test_a_written_graph_is_kept_and_a_file_is_read(tmp_path):
+    found = Findings("problem.yaml")
+    assert graph_part(["a -> b"], tmp_path, found) == ["a -> b"]
+    assert graph_part("a -> b", tmp_path, found) == "a -> b"
+    (tmp_path / "graph.dot").write_text("digraph { a -> b; }")
+    assert graph_part("graph.dot", tmp_path, found)["edges"] == [["a", "b"]]
+    assert found.faults == []
+
+
+def test_a_file_that_is_not_there_is_a_fault(tmp_path):
+    found = Findings("problem.yaml", {"graph": 3})
+    assert graph_part("graph.dot", tmp_path, found) is None
+    (told,) = found.faults
+    assert told.startswith("line 3, graph: ")
+
+
+def test_a_graph_is_built_if_it_is_one():
+    assert built_graph(["a -> b"]).edges == (("a", "b"),)
+    assert built_graph(["a -> b", "b -> a"]) is None
+    assert built_graph(None) is None

@@ -1,0 +1,184 @@
+"""Curves are the claims of the method at every place, withheld outside the data, and hide single rows."""
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+import rehearsal_torch as rt
+from rehearsal_torch.evaluation.claim_curves import (
+    BEFORE,
+    CLAIM,
+    PRESENT,
+    ROWS,
+    SET,
+    bins,
+    claim_table,
+    places,
+    shown,
+)
+from rehearsal_torch.evaluation.recorded_run import CLAIM_NUMBERS, CLAIMS
+from rehearsal_torch.verbs.new_cases import NewCases
+from rehearsal_torch.verbs.what_if import what_if
+from tests.toys import class_world
+from tests.toys.explored import rows, small_model
+
+CONTEXT = 0.1
+
+
+@pytest.fixture(scope="module")
+def case():
+    return NewCases(small_model().task, torch.tensor([[CONTEXT]], dtype=torch.float64), ["one"]).case(0)
+
+
+def line(index=0, estimate=0.7, baseline=0.4, **facts):
+    stated = {"point": estimate, "lower": estimate - 0.1, "upper": estimate + 0.1, "level": 0.95}
+    return {
+        "index": index,
+        "identity": f"case {index}",
+        "alteration": {"a": 0.3, "m": 1.0},
+        "estimate": stated,
+        "baseline": {"point": baseline},
+    } | facts
+
+
+def table(case, lines, objective=None, kind="rehearse"):
+    model = small_model()
+    problem = SimpleNamespace(case=lambda _: case, kind=kind)
+    return claim_table(problem, model.surrogate, objective or model.method.objective, lines, model.seed)
+
+
+def series(found, along, name):
+    return [row for row in found if (row["along"], row["series"]) == (along, name)]
+
+
+def test_a_curve_is_what_the_method_claims_at_every_place(case):
+    found = table(case, [line()])
+    one, other = series(found, "a", CLAIM), series(found, "m", CLAIM)
+    assert [each["x"] for each in one] == places(case, "a", 33)
+    assert [each["x"] for each in other] == [-1.0, 0.0, 1.0]
+    for rows_of, names in ((one, lambda x: {"a": x, "m": 1.0}), (other, lambda x: {"a": 0.3, "m": x})):
+        for each in rows_of[1:-1:5]:
+            claim = what_if(small_model(), case, names(each["x"]))
+            if each["point"] != "":
+                stated = claim.estimate
+                assert (each["point"], each["lower"], each["upper"], each["level"]) == pytest.approx(
+                    (stated.point, stated.lower, stated.upper, stated.level), abs=1e-9
+                )
+            else:
+                assert any(text.startswith(("range: ", "support: ")) for text in claim.warnings)
+    assert one[0]["point"] == one[0]["lower"] == ""
+    assert one[16]["point"] != ""
+    assert set(found[0]) == set(CLAIMS)
+    assert all(
+        isinstance(row[name], float | int) or row[name] == "" for row in found for name in CLAIM_NUMBERS
+    )
+
+
+def test_beside_a_curve_stand_the_decision_the_present_and_the_rows(case):
+    plain = table(case, [line()])
+    (put,) = series(plain, "a", SET)
+    assert (put["x"], put["point"], put["lower"], put["upper"]) == pytest.approx((0.3, 0.7, 0.6, 0.8))
+    assert [each["point"] for each in series(plain, "a", BEFORE)] == [0.4]
+    assert series(plain, "a", PRESENT) == []
+    counted = bins(small_model().surrogate, case, "a")
+    assert [each["point"] for each in series(plain, "a", ROWS)] == [
+        "" if each is None else each for each in counted["counts"]
+    ]
+    known = table(case, [line(present={"a": 0.9}, unchanged={"point": 0.45})])
+    assert [each["x"] for each in series(known, "a", PRESENT)] == [0.9]
+    assert series(known, "m", PRESENT) == []
+    assert [each["point"] for each in series(known, "m", BEFORE)] == [0.45]
+
+
+def test_the_largest_the_median_and_the_smallest_difference_are_shown():
+    lines = [line(index, estimate) for index, estimate in enumerate([0.5, 0.9, 0.6, 0.55, 0.7])]
+    assert [each["index"] for each in shown(lines)] == [0, 1, 2]
+    assert [each["index"] for each in shown(lines[:2])] == [0, 1]
+    idle = [line(5, math.nan), line(6, alteration=None)]
+    assert [each["index"] for each in shown([*lines, *idle])] == [0, 1, 2]
+    present = line(7, 0.5, baseline=0.9, unchanged={"point": -0.5})
+    assert shown([*lines, present])[-1] == present
+
+
+def test_what_has_no_such_claims_has_no_rows(case):
+    assert table(case, []) == []
+    assert table(case, [line(alteration=None)]) == []
+    assert table(case, [line()], kind="optimise") == []
+
+    class Unjudged:
+        kind = "rehearse"
+
+        def __init__(self, *given, **settings):
+            pass
+
+        for_cases = classmethod(lambda cls, *given: cls())
+
+    assert table(case, [line()], objective=Unjudged) == []
+
+
+def test_a_context_outside_the_data_has_no_curve():
+    far = NewCases(small_model().task, torch.tensor([[50.0]], dtype=torch.float64), ["far"]).case(0)
+    assert table(far, [line()]) == []
+
+
+def test_the_random_state_is_left_alone(case):
+    before = torch.get_rng_state()
+    assert table(case, [line()]) == table(case, [line()])
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_bins_count_the_rows_and_hide_where_there_are_few(case):
+    def counted(lower, upper):
+        return bins(small_model().surrogate, replace(case, feasible={"a": (lower, upper)}, levels={}), "a")
+
+    values = torch.tensor(rows()["a"].to_numpy())
+    found = counted(-1.0, 1.0)
+    counts = torch.histc(values[(values >= -1) & (values <= 1)], 12, -1, 1).tolist()
+    assert found["rows"] == 120
+    assert len(found["edges"]) == 13
+    assert found["counts"] == [int(each) if each == 0 or each >= 5 else None for each in counts]
+    few = counted(-6.0, 6.0)["counts"]
+    assert few[0] == 0
+    assert None in few
+    assert not set(few) & {1, 2, 3, 4}
+    assert counted(1.0, 1.0) is None
+
+
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
+def test_an_action_of_classes_has_one_curve_over_their_places():
+    frame = class_world.rows(150)
+    frame = frame[(frame["treatment"] != "C") | (frame.index < 11)]  # four of C
+    task = {
+        "graph": ["severe -> {treatment status}", "treatment -> status"],
+        "context": ["severe"],
+        "box": {"treatment": {"values": ["A", "B", "C"]}},
+        "region": "status = well",
+        "codings": {"treatment": {"classes": ["A", "B", "C"], "reference": "B"}, "status": "categorical"},
+    }
+    model = rt.learn(frame, task, method="outcome_regression")
+    one = NewCases(model.task, torch.tensor([[0.0]], dtype=torch.float64), ["one"]).case(0)
+    problem = SimpleNamespace(case=lambda _: one, kind="rehearse")
+    put = line(
+        alteration={"treatment=A": 1.0, "treatment=C": 0.0}, present={"treatment=A": 0, "treatment=C": 1}
+    )
+    found = claim_table(problem, model.surrogate, model.method.objective, [put], model.seed)
+    assert {row["along"] for row in found} == {"treatment"}
+    claims = series(found, "treatment", CLAIM)
+    assert [each["x"] for each in claims] == [0.0, 1.0, 2.0]
+    for each, name in zip(claims, "ABC", strict=True):
+        told = model.what_if({"severe": 0}, {"treatment": name})
+        if not any(text.startswith("support") for text in told.warnings):
+            assert each["point"] == told.estimate.point
+    assert isinstance(claims[1]["point"], float)
+    assert [(each["x"], each["point"]) for each in series(found, "treatment", SET)] == [(0.0, 0.7)]
+    assert [each["x"] for each in series(found, "treatment", PRESENT)] == [2.0]
+    counts = [int((frame["treatment"] == name).sum()) for name in "ABC"]
+    assert counts[2] in (1, 2, 3, 4)
+    assert [(each["lower"], each["point"]) for each in series(found, "treatment", ROWS)] == [
+        (-0.5, counts[0]),
+        (0.5, counts[1]),
+        (1.5, ""),
+    ]

@@ -1,0 +1,61 @@
+"""What the page asks for of a case: numbers, levels and classes."""
+
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.explorer.controls import asked, offered, usual
+from tests.data.codings.test_written import TASK
+
+
+def test_texts_are_chosen_and_numbers_are_typed():
+    task = RehearsalTask.of(TASK)
+    assert asked(task, {"age": [20.0, 80.0], "ward=B": [0.0, 1.0]}) == [
+        {
+            "name": "ward",
+            "range": None,
+            "levels": [
+                {"text": "A", "values": {"ward=B": 0.0, "ward=C": 0.0}},
+                {"text": "B", "values": {"ward=B": 1.0, "ward=C": 0.0}},
+                {"text": "C", "values": {"ward=B": 0.0, "ward=C": 1.0}},
+            ],
+        },
+        {"name": "age", "range": [20.0, 80.0]},
+    ]
+
+
+def test_what_is_set_is_offered_by_its_range_its_levels_or_the_places_of_its_classes():
+    task = RehearsalTask.of(
+        {
+            "graph": ["ward -> severity", "smoker -> severity", "dose -> severity"],
+            "context": [],
+            "box": {"ward": {"values": ["A", "B", "C"]}, "smoker": {"values": ["no", "yes"]}, "dose": [0, 2]},
+            "region": "severity <= medium",
+            "codings": TASK["codings"],
+        }
+    )
+    assert offered(task, {"dose": [0.1, 1.5]}) == {
+        "ward": {
+            "bounds": [0.0, 2.0],
+            "levels": [0.0, 1.0, 2.0],
+            "texts": ["A", "B", "C"],
+            "range": [0.0, 2.0],
+        },
+        "smoker": {"bounds": [0.0, 1.0], "levels": [0.0, 1.0], "texts": ["no", "yes"], "range": None},
+        "dose": {"bounds": [0.0, 2.0], "levels": None, "texts": None, "range": [0.1, 1.5]},
+    }
+
+
+def test_the_first_values_are_those_of_a_possible_case():
+    task = RehearsalTask.of(TASK)
+    means = {"ward=B": 0.3, "ward=C": 0.45, "age": 50.123}
+    assert usual(task, means) == {"ward=B": 0.0, "ward=C": 1.0, "age": 50.1}
+    assert usual(task, means | {"ward=C": 0.2}) == {"ward=B": 0.0, "ward=C": 0.0, "age": 50.1}
+    assert usual(task, {"age": 1.0}) == {"age": 1.0}
+    ordered = RehearsalTask.of(
+        {
+            "graph": ["s -> y", "a -> y"],
+            "context": ["s"],
+            "box": {"a": [0, 1]},
+            "region": "y >= 0",
+            "codings": {"s": ["low", "medium", "high"]},
+        }
+    )
+    assert usual(ordered, {"s": 1.4}) == {"s": 1.0}

@@ -1,0 +1,190 @@
+"""The answers about trials: those of the optimiser, through its file, with nothing lost."""
+
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rehearsal_torch.data.trials.trial import TrialError
+from rehearsal_torch.explorer.turns import BusyError, Turns
+from rehearsal_torch.reporting.trial_view import WIDTH
+from rehearsal_torch.verbs.methods import RequestError
+from tests.places import ROOT
+from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
+
+
+@pytest.fixture
+def file(tmp_path):
+    return file_of_trials(tmp_path / "trials.json")
+
+
+def test_the_page_is_described(file):
+    told = quick_session(file).describe()
+    assert (told["title"], told["live"]) == ("trials.json", True)
+    assert told["actions"] == [
+        {"name": "a", "bounds": [0.0, 1.0], "levels": None},
+        {"name": "b", "bounds": [0.0, 2.0], "levels": [0.0, 1.0, 2.0]},
+    ]
+    assert told["nodes"] == ["X", "Y"]
+    assert told["question"][0].startswith(
+        "Which setting has the largest expected reward, and which one should be tried next? Free to set: a"
+    )
+    assert "method=excbo" in told["cautions"][0]
+
+
+def test_proposals_are_those_of_the_optimiser(file, tmp_path):
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(file.read_bytes())
+    found = quick_session(file).ask(2, {"b": 1.0})["made"]
+    told = quick(copy).ask(2, {"b": 1.0})
+    assert [each["settings"] for each in found] == [dict(each) for each in told]
+    assert [each["trial"] for each in found] == [8, 9]
+    assert file.read_bytes() == copy.read_bytes()
+
+
+def test_the_recommendation_is_that_of_the_optimiser(file):
+    found, told = quick_session(file).recommend({}), quick(file).recommend()
+    assert (found["settings"], found["predicted"], found["chance"]) == (
+        told.action,
+        told.predicted,
+        told.chance,
+    )
+    assert found["upper"] - found["predicted"] == pytest.approx(WIDTH * told.std)
+    assert found["sentence"] == str(told)
+    assert quick_session(file).recommend({"b": 2.0})["settings"]["b"] == 2.0
+
+
+def test_reports_are_on_disk_before_they_are_answered(file):
+    session = quick_session(file)
+    (made,) = session.ask(1, {})["made"]
+    assert session.tell(made["trial"], {}, system(made["settings"])) == {"trial": 8, "notes": []}
+    line = json.loads(file.read_text())["trials"][-1]
+    assert (line["state"], line["asked"], "ran" in line) == ("completed", made["settings"], False)
+    (made,) = session.ask(1, {})["made"]
+    ran = {"a": 0.25, "b": 1.0}
+    session.tell(made["trial"], ran, system(ran))
+    assert json.loads(file.read_text())["trials"][-1]["ran"] == ran
+    (made,) = session.ask(1, {})["made"]
+    session.fail(made["trial"], "the pump stopped")
+    (other,) = session.ask(1, {})["made"]
+    session.abandon(other["trial"], "")
+    states = [(each["state"], each.get("reason", "")) for each in json.loads(file.read_text())["trials"][-2:]]
+    assert states == [("failed", "the pump stopped"), ("abandoned", "")]
+    assert quick_session(file).trials()["summary"].startswith("11 trials: 9 completed, 1 failed, 1 abandoned")
+
+
+def test_an_experiment_of_ones_own_is_a_trial_of_its_own(file):
+    session = quick_session(file)
+    (made,) = session.ask(1, {})["made"]
+    near = {**made["settings"], "a": made["settings"]["a"] + (0.01 if made["settings"]["a"] < 0.5 else -0.01)}
+    found = session.tell(None, near, system(near))
+    assert found["trial"] == 9
+    assert "trial 8" in found["notes"][0], "a pending one is close"
+    assert [row["id"] for row in session.trials()["pending"]] == [8]
+
+
+@pytest.mark.parametrize(
+    ("settings", "nodes", "words"),
+    [
+        ({}, {}, "X: no value for this node"),
+        ({}, {"X": "1,5", "Y": 1.0}, "X: expected a finite number; got '1,5'"),
+        ({}, {"X": 1.0, "Z": 1.0}, "Y: no value for this node"),
+        ({"a": "half", "b": 1.0}, {"X": 1.0, "Y": 1.0}, "a: expected a finite number; got 'half'"),
+        ({"a": 0.5}, {"X": 1.0, "Y": 1.0}, "b: no value for this action"),
+    ],
+)
+def test_bad_reports_are_refused_by_the_optimiser(file, settings, nodes, words):
+    session = quick_session(file)
+    (made,) = session.ask(1, {})["made"]
+    before = file.read_bytes()
+    with pytest.raises(TrialError, match=words):
+        session.tell(made["trial"], settings, nodes)
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda one: one.ask(0, {}), "count: expected at least 1 action; got 0"),
+        (lambda one: one.ask(10**6, {}), "count: expected at most 1000 actions at once"),
+        (lambda one: one.ask(1, {"c": 1.0}), "c"),
+        (lambda one: one.ask(1, {"b": 0.5}), "b"),
+        (lambda one: one.recommend({"a": 7.0}), "a"),
+        (lambda one: one.tell(None, {"a": 7.0, "b": 1.0}, {"X": 1.0, "Y": 1.0}), "a"),
+        (lambda one: one.tell(99, {}, {"X": 1.0, "Y": 1.0}), "no trial has the number 99"),
+        (lambda one: one.tell(1, {}, {"X": 1.0, "Y": 1.0}), "trial 1 is completed already"),
+        (lambda one: one.fail(1, ""), "trial 1 is completed already"),
+        (lambda one: one.abandon(1, ""), "trial 1 is completed already"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(file, ask, words):
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match=words):
+        ask(quick_session(file))
+    assert file.read_bytes() == before
+
+
+def test_without_enough_trials_nothing_is_recommended(tmp_path):
+    session = quick_session(file_of_trials(tmp_path / "few.json", completed=2))
+    with pytest.raises(ValueError, match="expected at least 5 rows; got 2"):
+        session.recommend({})
+
+
+def test_a_report_that_another_page_was_faster_with_becomes_a_trial_of_its_own(file):
+    session, other = quick_session(file), quick_session(file)
+    (made,) = session.ask(1, {})["made"]
+    pending = session._pending(made["trial"])
+    other.tell(made["trial"], {}, {"X": 0.1, "Y": 0.2})
+    with pytest.raises(RequestError, match="trial 8 is completed already, perhaps by another page"):
+        session.tell(made["trial"], {}, {"X": 0.3, "Y": 0.4})
+    # Between the look and the report there is a moment: what comes then is kept as well.
+    session._pending = lambda number: pending
+    assert session.tell(made["trial"], {}, {"X": 0.3, "Y": 0.4})["trial"] == 9
+    rows = {row["id"]: row["nodes"] for row in session.trials()["rows"]}
+    assert (rows[8], rows[9]) == ({"X": 0.1, "Y": 0.2}, {"X": 0.3, "Y": 0.4})
+
+
+TELLING = """
+import sys
+from pathlib import Path
+from tests.toys.explored_trials import quick_session, system
+session = quick_session(Path(sys.argv[1]))
+for place in range(10):
+    settings = {"a": (place + float(sys.argv[2])) / 20, "b": 1.0}
+    session.tell(None, settings, system(settings))
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_on_one_file_lose_no_trial(file):
+    made = [
+        subprocess.Popen([sys.executable, "-c", TELLING, str(file), shift], cwd=ROOT)
+        for shift in ("0.2", "0.7")
+    ]
+    assert [each.wait(120) for each in made] == [0, 0]
+    found = quick_session(file).trials()
+    assert [row["id"] for row in found["rows"]] == list(range(27, 0, -1))
+    told = {row["settings"]["a"] for row in found["rows"]}
+    assert {(place + shift) / 20 for place in range(10) for shift in (0.2, 0.7)} <= told
+
+
+def test_one_answer_at_a_time(file):
+    session = quick_session(file)
+    session._turns = Turns(0.01)
+    begun, ended = threading.Event(), threading.Event()
+
+    def holding():
+        with session._turns.turn():
+            begun.set()
+            ended.wait(10)
+
+    other = threading.Thread(target=holding)
+    other.start()
+    begun.wait(10)
+    with pytest.raises(BusyError):
+        session.ask(1, {})
+    ended.set()
+    other.join()
+    assert session.trials()["pending"] == []

@@ -1,0 +1,116 @@
+"""Net values: worth times probability minus cost, in a chain whose truth is written down; and what decisions
+say of them.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.objectives.guard import guarded
+from rehearsal_torch.objectives.net_value import NetValue, nets_no_more, with_costs
+from rehearsal_torch.objectives.objective import chance
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
+from rehearsal_torch.training.fit import fit
+from tests.toys.linear_truth import chain
+
+WORLD = replace(chain(reach=3.0), task=replace(chain(reach=3.0).task, candidates=(("m",),)))
+DOUBLE = torch.float64
+
+
+def case(cost=2.0, worth=10.0, present=0.0, **parts):
+    (one,) = WORLD.cases(1)
+    costs = CaseCosts({"m": ActionCost(cost, cost, **parts)}, {"m": present}, worth)
+    return replace(one, given={"x": torch.tensor(0.5, dtype=DOUBLE)}, present={"m": present}, costs=costs)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(LinearStructural(WORLD.task), WORLD.table(2000))
+
+
+def setting(value, names=("m",)):
+    return Decision(Alteration(names, torch.tensor([value], dtype=DOUBLE)), 0.0)
+
+
+def test_a_net_value_is_that_of_the_truth(model):
+    one = case()
+    net = NetValue.of(GaussianSuccess.for_sets(model, [one])[0])
+    actions = torch.tensor([[[0.0]], [[1.0]], [[1.5]]], dtype=DOUBLE)
+    truth = [WORLD.success(one, {"m": value}) - 2.0 * value / 10.0 for value in (0.0, 1.0, 1.5)]
+    assert net(actions).squeeze(-1).tolist() == pytest.approx(truth, abs=0.03)
+    assert net.compared(actions[1]).tolist() == pytest.approx((10 * net(actions[1:2])[0]).tolist(), abs=1e-6)
+
+
+def test_where_costs_do_not_count_it_is_the_probability(model):
+    cases = [replace(case(), costs=None), case(worth=None), case()]
+    (objective,) = GaussianSuccess.for_sets(model, cases)
+    actions = torch.full((1, 3, 1), 1.5, dtype=DOUBLE)
+    found, probability = NetValue.of(objective)(actions)[0], objective.probability(actions)[0]
+    assert torch.equal(found[:2], probability[:2])
+    assert float(found[2]) == pytest.approx(float(probability[2]) - 0.3)
+
+
+@pytest.mark.parametrize(("status", "cost"), [("recommended", 3.0), ("no_action", 0.0), ("refused", None)])
+def test_every_decision_says_its_cost(status, cost):
+    made = setting(1.5) if status == "recommended" else Decision(None, 0.0, status=status)
+    (found,) = with_costs([case()], [made])
+    assert (found.cost, found.worth) == (cost, 10.0)
+    assert with_costs([case()], [found]) == [found]
+    assert with_costs([replace(case(), costs=None)], [made]) == [made]
+
+
+def test_the_interval_of_the_net_value_follows_from_that_of_the_probability():
+    made = replace(setting(1.5), estimate=chance(0.8, 0.7, 0.9), baseline=chance(0.3), cost=3.0, worth=10.0)
+    assert (made.net_value.point, made.net_value.lower, made.net_value.upper) == (5.0, 4.0, 6.0)
+    assert (made.net_gain.point, made.net_gain.lower, made.net_gain.upper) == (2.0, 1.0, 3.0)
+    plain = made.to_dict()
+    assert (plain["cost"], plain["worth"]) == (3.0, 10.0)
+    assert plain["net_value"]["upper"] == 6.0
+    nothing = replace(made, alteration=None, status="no_action", cost=0.0)
+    assert nothing.net_value.point == 3.0
+    assert nothing.net_gain is None
+    assert replace(nothing, status="refused").net_value is None
+
+
+def judged(model, one, value):
+    objective = GaussianSuccess.for_cases(model, [one])
+    (appraised,) = objective.whole[0].appraise(torch.tensor([[value]], dtype=DOUBLE))
+    made = replace(setting(value), estimate=appraised.estimate, baseline=appraised.baseline)
+    return guarded(objective, [made])[0]
+
+
+def test_what_raises_the_probability_by_less_than_it_costs_is_not_recommended(model):
+    bought = judged(model, case(cost=2.0), 1.3)
+    assert bought.status == "recommended"
+    assert bought.cost == 2.6
+    assert bought.net_gain.point == pytest.approx(10 * bought.gain.point - 2.6)
+    dear = judged(model, case(cost=9.0), 1.3)
+    assert dear.status == "no_action"
+    assert dear.cost == 0.0
+    assert dear.reason.startswith(
+        "nothing nets more than leaving m at 0: the best change found costs 11.7, and"
+    )
+    assert judged(model, case(cost=9.0, worth=None), 1.3).status == "recommended"
+
+
+def test_an_alteration_that_changes_nothing_is_none(model):
+    found = judged(model, case(), 0.0)
+    assert found.status == "no_action"
+    assert found.reason == "no change nets more than leaving m at 0"
+    assert "2.6" in nets_no_more(judged(model, case(cost=2.0), 1.3), "it")
+
+
+def test_a_net_gain_that_may_be_chance_is_warned_of(model):
+    gain = judged(model, case(cost=2.0), 1.3).gain.point
+    # Almost as dear as the gain is worth.
+    found = judged(model, case(cost=(10 * gain - 0.02) / 1.3), 1.3)
+    assert found.status == "recommended"
+    assert found.net_gain.point == pytest.approx(0.02, abs=1e-6)
+    assert found.net_gain.lower < 0 < found.gain.lower
+    (told,) = [each for each in found.warnings if each.startswith("gain: ")]
+    assert "not told apart from leaving m at 0: the interval of the net gain, -" in told

@@ -1,0 +1,43 @@
+"""A problem file that asks for a sequence: the same as its table and task."""
+
+import pytest
+
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.written.own_sequence import OwnSequence
+from tests.problems.written.conftest import SEQUENCE, pumps
+from tests.problems.written.test_sequence_file import TASK
+
+
+def test_it_is_the_table_with_the_task(sequence):
+    file = sequence()
+    problem, table = OwnSequence(file, seed=3), EpisodeTable(file.parent / "pumps.csv", TASK, seed=3)
+    assert problem.card() == table.card()
+    assert problem.case(1).facts() == table.case(1).facts()
+    assert problem.surrogate_settings() == table.surrogate_settings()
+    assert problem.reward_settings() == table.reward_settings()
+    assert problem.notes() == ("maker: its values are A, B, of which A is the reference",)
+    assert problem.method_named() is None
+    assert OwnSequence(sequence(method="astar")).method_named() == "astar"
+
+
+def test_any_table_and_any_query_will_do(sequence, tmp_path):
+    import sqlite3
+
+    expected = OwnSequence(sequence()).card()["fingerprint"]
+    pumps().to_parquet(tmp_path / "pumps.parquet")
+    assert OwnSequence(sequence(data="pumps.parquet")).card()["fingerprint"] == expected
+    opened = sqlite3.connect(tmp_path / "plant.db")
+    pumps().to_sql("pumps", opened, index=False)
+    opened.close()
+    query = {"sql": "sqlite:///plant.db", "query": "select * from pumps"}
+    assert OwnSequence(sequence(data=query)).card()["fingerprint"] == expected
+
+
+def test_lines_of_the_table_are_those_of_the_file(sequence, tmp_path):
+    broken = pumps()
+    broken.loc[3, "wear"] = -1
+    broken.to_csv(tmp_path / "pumps.csv", index=False)
+    with pytest.raises(TableError, match=r"pumps\.csv: 1 fault.*\n.*wear: .*line 5"):
+        OwnSequence(sequence())
+    assert SEQUENCE["data"] == "pumps.csv"

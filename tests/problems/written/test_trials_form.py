@@ -1,0 +1,32 @@
+"""The schema of problem files that ask for trials."""
+
+import pytest
+
+from rehearsal_torch.files.schema import read
+from rehearsal_torch.problems.written.trials_form import TrialsForm
+from tests.problems.written.conftest import TRIALS
+
+PARTS = {key: each for key, each in TRIALS.items() if key != "question"}
+
+
+def test_a_role_alone_is_a_variable_and_data_may_be_missing():
+    form, faults = read(TrialsForm, {key: each for key, each in PARTS.items() if key != "data"})
+    assert faults == []
+    assert form["data"] is None
+    assert form["variables"]["yield"].role == "outcome"
+    assert form["variables"]["dose"].levels == [0, 1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("variables", {"a": {"role": "action", "kind": "categorical"}}, "variables.a.kind: expected one of"),
+        ("variables", {"a": {"role": "action", "levels": ["x"]}}, "variables.a.levels"),
+        ("variables", {"a": {"role": "action", "step": 0}}, "expected a number above 0"),
+        ("fixed", {"dose": "high"}, "fixed.dose"),
+        ("cases", "cases.csv", "cases: unknown key"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key(part, value, words):
+    _, faults = read(TrialsForm, {**PARTS, part: value})
+    assert any(words in each for each in faults), faults

@@ -1,0 +1,113 @@
+"""Problem files that ask for a sequence and for trials, from the command line and from Python."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import yaml
+
+import rehearsal_torch as rt
+from rehearsal_torch.cli.verbs.prepare import main as prepare
+from rehearsal_torch.program import main
+from tests.problems.written.conftest import TRIALS, experiments
+from tests.scripts.typing_in import lines
+
+SMALL = {"trainer.max_epochs": 2, "trainer.progress": False, "surrogate.member.mechanism.hidden": 20}
+TYPED = [f"{key}={str(each).lower()}" for key, each in SMALL.items()]
+
+
+@pytest.fixture
+def machines(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert prepare(["machines", "out=.", "machines=120", "seed=1"]) == 0
+    return tmp_path
+
+
+@pytest.mark.nightly
+def test_one_command_answers_for_a_sequence_as_the_task_does(machines, capsys):
+    assert main(["check", "problem.yaml"]) == 0
+    said = capsys.readouterr().out
+    assert "120 machines of machines.csv" in said
+    common = [*TYPED, "limit=3", "workers=1"]
+    assert main(["decide", "problem.yaml", *common, "out=one"]) == 0
+    task = ["+experiment=own_episodes", "dataset.task=machines.yaml"]
+    assert main(["decide", "machines.csv", *task, *common, "out=two"]) == 0
+    one, two = lines(machines / "one"), lines(machines / "two")
+    for each in (*one, *two):
+        each.pop("seconds", None)
+    assert one == two
+    recorded = json.loads((machines / "one/run.json").read_text())
+    assert "+experiment=own_sequence" in recorded["overrides"]
+    model = rt.learn_episodes("problem.yaml", **SMALL)
+    found = model.look_back(model.cases[0])
+    assert found.value == pytest.approx(one[0]["value"])
+
+
+@pytest.mark.slow
+def test_the_method_of_a_file_takes_settings_of_its_own(machines):
+    problem = yaml.safe_load((machines / "problem.yaml").read_text())
+    (machines / "problem.yaml").write_text(yaml.safe_dump({**problem, "method": "greedy"}))
+    assert main(["decide", "problem.yaml", *TYPED, "limit=1", "workers=1", "out=run"]) == 0
+    config = yaml.safe_load((machines / "run/config.yaml").read_text())
+    assert config["search"]["_target_"].endswith("GreedyChanges")
+    assert json.loads((machines / "run/run.json").read_text())["choices"]["decision"] == "greedy"
+
+
+@pytest.mark.slow
+def test_a_file_says_how_many_actions_may_be_changed_and_the_run_records_it(machines, capsys):
+    problem = yaml.safe_load((machines / "problem.yaml").read_text())
+    (machines / "problem.yaml").write_text(yaml.safe_dump({**problem, "changes": 1}))
+    assert main(["check", "problem.yaml"]) == 0
+    assert "; at most 1 action of a " in capsys.readouterr().out
+    assert main(["decide", "problem.yaml", *TYPED, "limit=1", "workers=1", "out=run"]) == 0
+    assert yaml.safe_load((machines / "run/config.yaml").read_text())["objective"]["changes"] == 1
+    assert "objective.changes=1" in json.loads((machines / "run/run.json").read_text())["overrides"]
+    (one,) = lines(machines / "run")
+    assert len(one["alteration"] or {}) <= 1
+    # What is typed counts before the file.
+    assert (
+        main(["decide", "problem.yaml", *TYPED, "limit=1", "workers=1", "out=two", "objective.changes=2"])
+        == 0
+    )
+    assert yaml.safe_load((machines / "two/config.yaml").read_text())["objective"]["changes"] == 2
+    model = rt.learn_episodes("problem.yaml", **SMALL)
+    assert (model.changes, model.look_back(model.cases[0]).trajectory["changes"]) == (1, 1)
+
+
+@pytest.mark.slow
+def test_trials_are_asked_for_on_the_command_line_and_in_python(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "problem.yaml").write_text(yaml.safe_dump({**TRIALS, "method": "ucb"}))
+    experiments().to_csv("experiments.csv", index=False)
+    assert main(["decide", "problem.yaml", "workers=1", "out=run"]) == 0
+    (answer,) = lines(tmp_path / "run")
+    action = answer["alteration"]
+    assert action["dose"] in (0, 1, 2, 5)
+    assert 2 * action["valve"] + action["dose"] <= 6 + 1e-6
+    assert "add it as a row to experiments.csv" in " ".join(capsys.readouterr().out.split())
+    optimiser = rt.CausalOptimiser("problem.yaml", file="trials.json")
+    assert [trial.state for trial in optimiser.trials] == ["completed"] * 8
+    # The next session reads the same experiments, and adds none twice.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = rt.CausalOptimiser("problem.yaml", file="trials.json")
+    assert len(again.trials) == 8
+    held = {**TRIALS, "fixed": {"dose": 2}}
+    (tmp_path / "problem.yaml").write_text(yaml.safe_dump(held))
+    with pytest.warns(Warning, match=r"counts for decide alone: write ask\(fixed=...\)"):
+        rt.CausalOptimiser("problem.yaml")
+
+
+@pytest.mark.slow
+def test_without_data_the_first_experiments_are_listed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "problem.yaml").write_text(
+        yaml.safe_dump({key: each for key, each in TRIALS.items() if key != "data"})
+    )
+    assert main(["decide", "problem.yaml", "out=run"]) == 0
+    said = capsys.readouterr().out
+    assert "add the line data: experiments.csv" in said
+    design = np.genfromtxt(tmp_path / "run/start_design.csv", delimiter=",", names=True)
+    assert set(design["dose"]) <= {0, 1, 2, 5}
+    assert len(design) == 6

@@ -1,0 +1,115 @@
+"""The reports of the three questions in a browser, at the width of a phone and of a desktop.
+
+The runs are those of docs/start.md, the episodes fewer. Texts of pictures have at least ten points; how large
+they are on the screen follows from the dots per inch of a picture and from the width at which it is shown.
+"""
+
+import shutil
+from contextlib import chdir
+from functools import cache
+
+import pytest
+
+from rehearsal_torch.cli.verbs.prepare import main as prepare
+from rehearsal_torch.program import main
+from tests.places import ROOT
+from tests.scripts.browsing import WIDTHS, chromium, needs_browser, opened_page
+
+# Pixels of the smallest letters; dots per inch of figures, of graphs and of graphs in one column.
+LEAST, DOTS, GRAPH, COLUMN = 9.0, 150, 110, 192
+QUICK = ["trainer.max_epochs=2", "trainer.progress=false", "surrogate.member.mechanism.hidden=20", "limit=3"]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Makes the page of the run for a question, once."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    @cache
+    def made(name):
+        if name == "machines":
+            with chdir(folder):
+                assert prepare(["machines", "out=machines", "machines=120", "seed=1"]) == 0
+        else:
+            shutil.copytree(ROOT / "examples" / name, folder / name)
+        with chdir(folder / name):
+            quick = QUICK if name == "machines" else []
+            assert main(["decide", "problem.yaml", "workers=1", "out=run", *quick]) == 0
+        return (folder / name / "run/report.html").as_uri()
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+def pictures(page, section):
+    """The pictures of a section, without signs of legends: what they show, and how they are shown."""
+    return page.evaluate(
+        """(section) => [...document.querySelectorAll(`#${section} img:not([role])`)].map((image) => {
+            const box = image.getBoundingClientRect();
+            return {alt: image.alt, left: box.left, right: box.right, top: box.top, wide: box.width,
+                    dots: image.naturalWidth, narrow: !image.src.startsWith(image.currentSrc)};
+        })""",
+        section,
+    )
+
+
+def letters(picture, dots):
+    """The height of ten points of a picture, in pixels of the screen."""
+    return 10 / 72 * dots * picture["wide"] / picture["dots"]
+
+
+@needs_browser
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+@pytest.mark.parametrize("name", ["patients", "plant", pytest.param("machines", marks=pytest.mark.nightly)])
+def test_a_report_can_be_read_without_zooming_and_without_scrolling_sideways(report, browser, name, width):
+    with opened_page(browser, report(name), width) as page:
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+        shown = pictures(page, "pictures")
+        graphs = [] if name == "machines" else pictures(page, "assumptions")
+        beyond = page.evaluate(
+            """(width) => [...document.querySelectorAll('body *')].filter((one) =>
+                !one.closest('.scroll, pre') && one.getBoundingClientRect().right > width + 1
+            ).map((one) => one.outerHTML.slice(0, 80))""",
+            width,
+        )
+    assert beyond == []
+    assert shown
+    assert all(each["alt"] and each["dots"] for each in shown + graphs)
+    assert all(0 <= each["left"] < each["right"] <= width for each in shown + graphs)
+    small = [each["alt"] for each in shown if letters(each, DOTS) < LEAST]
+    assert small == []
+    if graphs:
+        (graph,) = graphs
+        assert graph["narrow"] == (width == WIDTHS["phone"])
+        assert letters(graph, COLUMN if graph["narrow"] else GRAPH) >= LEAST
+
+
+@needs_browser
+def test_panels_stand_side_by_side_where_there_is_room(report, browser):
+    rows = {}
+    for kind, width in WIDTHS.items():
+        with opened_page(browser, report("plant"), width) as page:
+            shown = pictures(page, "pictures")
+        rows[kind] = [
+            sum(each["top"] == top for each in shown) for top in dict.fromkeys(e["top"] for e in shown)
+        ]
+    # Two actions, three nodes with their noise, two of them along an input.
+    assert rows == {"desktop": [3, 3, 1], "phone": [1] * 7}
+
+
+@needs_browser
+def test_on_paper_nothing_is_cut_off(report, browser):
+    # A4 with margins of 16 mm, at 96 dots per inch.
+    with opened_page(browser, report("plant"), 672) as page:
+        page.emulate_media(media="print")
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= 672
+        shown = pictures(page, "pictures")
+    assert all(each["right"] <= 672 for each in shown)
+    # Six points on paper.
+    assert min(letters(each, DOTS) for each in shown) >= 8.0
+    assert len({each["top"] for each in shown}) < len(shown)

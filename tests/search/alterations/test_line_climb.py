@@ -1,0 +1,117 @@
+"""Climbing over kinks: closed forms, coupled coordinates, jumps, and "keep it" to the last bit."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rehearsal_torch.search.alterations.line_climb import climb, evaluated
+from rehearsal_torch.search.budget import Budget
+
+DOUBLE = torch.float64
+sizes = st.floats(0.0, 5.0)
+
+
+def row(*values):
+    return torch.tensor([values], dtype=DOUBLE)
+
+
+def best(value, lower, upper, origin, *starts):
+    points, values = climb(value, torch.stack([origin, *starts]), lower, upper, origin)
+    which = values[:, 0].argmax()
+    return points[which, 0], float(values[which, 0])
+
+
+def bowl(peak, curvature, cost, origin, jump=0.0):
+    def value(actions):
+        moved = actions - origin
+        smooth = -0.5 * (curvature * (actions - peak).square()).sum(-1)
+        return smooth - (cost * moved.abs()).sum(-1) - jump * (moved != 0).to(actions).sum(-1)
+
+    return value
+
+
+@given(st.floats(-3, 3), st.floats(-3, 3), sizes, st.floats(0.2, 4))
+def test_one_coordinate_reaches_the_soft_threshold(peak, origin, cost, curvature):
+    found, _ = best(bowl(row(peak), curvature, cost, row(origin)), row(-3.0), row(3.0), row(origin))
+    way = peak - origin
+    expected = origin + (1 if way > 0 else -1) * max(abs(way) - cost / curvature, 0.0)
+    assert float(found) == pytest.approx(expected, abs=2e-3)
+    if abs(way) * curvature < cost - 1e-6:
+        assert float(found) == origin
+
+
+@given(st.floats(-3, 3), st.floats(-3, 3), sizes, sizes, st.floats(0.2, 4))
+def test_a_higher_cost_never_moves_an_action_further(peak, origin, one, other, curvature):
+    low, high = sorted((one, other))
+    moved = [
+        abs(
+            float(best(bowl(row(peak), curvature, cost, row(origin)), row(-3.0), row(3.0), row(origin))[0])
+            - origin
+        )
+        for cost in (low, high)
+    ]
+    assert moved[1] <= moved[0] + 2e-3
+
+
+def test_what_can_be_had_from_either_action_is_had_from_the_cheaper_one():
+    # A concave function of z1 + 2 z2: z2 moves it for half the price.
+    def value(actions):
+        total = actions[..., 0] + 2 * actions[..., 1]
+        return -0.5 * (total - 3).square() - actions.abs() @ torch.tensor([1.0, 1.0], dtype=DOUBLE)
+
+    found, reached = best(value, row(-4.0, -4.0), row(4.0, 4.0), row(0.0, 0.0), row(3.0, 0.0), row(1.0, 1.0))
+    # d/dz2: 2 (3 - t) = 1, t = 2.5
+    assert found.tolist() == pytest.approx([0.0, 1.25], abs=2e-3)
+    assert float(found[0]) == 0.0
+    assert reached == pytest.approx(-0.125 - 1.25, abs=1e-5)
+
+
+@pytest.mark.parametrize(("jump", "expected"), [(0.4, 1.0), (0.6, 0.0)])
+def test_a_cost_of_any_change_is_paid_only_if_it_pays(jump, expected):
+    # The whole way is worth 1/2.
+    found, _ = best(bowl(row(1.0), 1.0, 0.0, row(0.0), jump), row(-2.0), row(2.0), row(0.0))
+    assert float(found) == pytest.approx(expected, abs=2e-3)
+
+
+def test_the_answer_for_a_case_does_not_depend_on_the_cases_beside_it():
+    peaks = torch.tensor([[1.0, -1.0], [0.1, 2.0], [-2.0, 0.3]], dtype=DOUBLE)
+    cost, zeros = torch.tensor([0.3, 0.7], dtype=DOUBLE), torch.zeros(3, 2, dtype=DOUBLE)
+    lower, upper = zeros - 3, zeros + 3
+    starts = torch.stack([zeros, zeros + 2, zeros - 1])
+    points, values = climb(bowl(peaks, 1.0, cost, zeros), starts, lower, upper, zeros)
+    for case in range(3):
+        one = slice(case, case + 1)
+        alone = climb(
+            bowl(peaks[one], 1.0, cost, zeros[one]), starts[:, one], lower[one], upper[one], zeros[one]
+        )
+        assert torch.equal(alone[0], points[:, one])
+        assert torch.equal(alone[1], values[:, one])
+
+
+def test_a_coordinate_that_is_held_stays():
+    lower, upper = row(0.5, -3.0), row(0.5, 3.0)
+    points, _ = climb(
+        bowl(row(2.0, 2.0), 1.0, 0.0, row(0.0, 0.0)), row(0.5, 0.0)[None], lower, upper, row(0.0, 0.0)
+    )
+    assert points[0, 0].tolist() == pytest.approx([0.5, 2.0], abs=2e-3)
+
+
+def test_what_is_undefined_never_wins_and_a_spent_budget_ends_the_climb():
+    def value(actions):
+        return torch.where(actions[..., 0] > 0, torch.nan, -actions[..., 0].square())
+
+    assert evaluated(value, row(1.0)[None]).tolist() == [[-torch.inf]]
+    points, _ = climb(value, row(-2.0)[None], row(-3.0), row(3.0), row(torch.nan))
+    assert -1e-2 < float(points) <= 0
+    spent = Budget(1e-9)
+    points, _ = climb(
+        bowl(row(1.0, 1.0), 1.0, 0.0, row(0.0, 0.0)),
+        row(0.0, 0.0)[None],
+        row(-2.0, -2.0),
+        row(2.0, 2.0),
+        row(0.0, 0.0),
+        spent,
+    )
+    assert spent.ran_out
+    assert float(points[0, 0, 1]) == 0.0
