@@ -1,11 +1,13 @@
-"""Seconds of an answer of `rehearsal explore`, in the server and in a browser, on the diabetes data.
+"""Seconds of an answer of `rehearsal explore`, in the server and in a browser.
 
-The model is that of docs/notebook.md (442 patients of scikit-learn, the default method). 50 settings are
-asked for, one after the other:
+Cases: the model of docs/notebook.md (442 patients of scikit-learn's diabetes data, the default method), asked
+for 50 settings. Episodes: an ensemble of four models of 300 simulated machines in maintenance, asked for 50
+sequences that were put together by hand (replay), and for the best single change of 50 machines (look-back,
+k = 1). One after the other:
 
     server     from the call of the session to its answer
     http       from sending the question to the server to having read its answer
-    browser    in headless Chromium, from the change of a slider to the page that shows the new number
+    browser    in headless Chromium, from the change of a control to the page that shows the new answer
 
 Run: python benchmarks/explore.py [--count 50] [--out DIR] Prints medians and maxima, and writes
 DIR/explore.csv.
@@ -20,7 +22,9 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +32,19 @@ import uvicorn
 from sklearn.datasets import load_diabetes
 
 import rehearsal_torch as rt
+from rehearsal_torch.cli.run import build
+from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.evaluation.recorded_run import Recorded
+from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.loopback import listening
+from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
 from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.server import server
+from rehearsal_torch.reporting.page.material import Material
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.training.fit import fit
+from rehearsal_torch.verbs.configured import configuration
 
 PARENTS = {"bmi": ["age", "sex"], "bp": ["age", "sex", "bmi"], "progression": ["age", "sex", "bmi", "bp"]}
 TASK = {
@@ -55,27 +68,65 @@ MOVED = """async (value) => {
 }"""
 
 
-def timed(ask: Callable[[float], Any], count: int) -> list[float]:
-    """Seconds of `count` answers, each to a setting of its own; one is asked before, which is not counted."""
+MACHINES = (
+    "dataset=machines",
+    "decision=branch_and_bound",
+    "reward=weights_score_costs",
+    "dataset.machines=300",
+    "trainer.max_epochs=10",
+    "trainer.progress=false",
+)
+# Another action is chosen at a step, and the next frame after the new answer is awaited.
+REPLAYED = """async ([step, action]) => {
+    const answer = document.getElementById('answer');
+    const chooser = () => document.getElementById(`action-${step}`);
+    document.getElementById('blank').click();
+    while (answer.hidden || !document.getElementById('headline').textContent.startsWith('As observed')) {
+        await new Promise(requestAnimationFrame);
+    }
+    const begun = performance.now();
+    chooser().value = action;
+    chooser().dispatchEvent(new Event('change', { bubbles: true }));
+    while (answer.hidden) await new Promise(requestAnimationFrame);
+    return (performance.now() - begun) / 1000;
+}"""
+
+
+def timed(asked: Sequence[Callable[[], Any]]) -> list[float]:
+    """Seconds of each question; the first one is not counted."""
     seconds = []
-    for place in range(count + 1):
+    for ask in asked:
         begun = time.perf_counter()
-        ask(21 + 8 * place / count)
+        ask()
         seconds.append(time.perf_counter() - begun)
     return seconds[1:]
 
 
-def over_http(port: int, value: float) -> None:
+def over_http(port: int, path: str, asked: Any, expected: str) -> None:
     """Asks the server one question."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    asked = {"case": None, "given": GIVEN, "set": {"bmi": value, "bp": 90.0}}
-    connection.request("POST", "/api/what-if", json.dumps(asked), {"content-type": "application/json"})
-    assert "estimate" in json.load(connection.getresponse())
+    connection.request("POST", path, json.dumps(asked), {"content-type": "application/json"})
+    assert expected in json.load(connection.getresponse())
     connection.close()
 
 
-def in_browser(port: int, count: int) -> list[float]:
-    """Seconds of `count` moves of a slider; empty without a browser."""
+@contextmanager
+def served(session: Any) -> Iterator[int]:
+    """A session behind its server; yields the port."""
+    listener = listening("127.0.0.1", 0)
+    port = int(listener.getsockname()[1])
+    server_ = uvicorn.Server(uvicorn.Config(server(session, port), log_level="warning", lifespan="off"))
+    thread = threading.Thread(target=server_.run, args=([listener],))
+    thread.start()
+    while not server_.started:
+        time.sleep(0.01)
+    yield port
+    server_.should_exit = True
+    thread.join()
+
+
+def in_browser(port: int, ready: str, script: str, moves: Sequence[Any]) -> list[float]:
+    """Seconds of moves of a control; empty without a browser."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
         return []
@@ -85,12 +136,61 @@ def in_browser(port: int, count: int) -> list[float]:
         browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page()
         page.goto(f"http://127.0.0.1:{port}/")
-        page.wait_for_selector("#outcomes svg")
+        page.wait_for_selector(ready)
         # Moves come one after the other, before curves are asked for.
-        moves = [21 + 8 * (place + 0.5) / count for place in range(count)]
-        seconds = [float(page.evaluate(MOVED, value)) for value in moves]
+        seconds = [float(page.evaluate(script, move)) for move in moves]
         browser.close()
     return seconds
+
+
+def of_cases(count: int) -> dict[str, list[float]]:
+    """Claims of settings."""
+    patients = load_diabetes(as_frame=True, scaled=False).frame.rename(columns={"target": "progression"})
+    with tempfile.TemporaryDirectory() as folder:
+        session = RehearsalSession(opened(rt.learn(patients[:-40], TASK).save(Path(folder) / "diabetes")))
+    settings = [{"bmi": 21 + 8 * place / count, "bp": 90.0} for place in range(count + 1)]
+    with served(session) as port:
+        asked = [{"case": None, "given": GIVEN, "set": each} for each in settings]
+        return {
+            "cases: server": timed([partial(session.what_if, None, GIVEN, each) for each in settings]),
+            "cases: http": timed(
+                [partial(over_http, port, "/api/what-if", each, "estimate") for each in asked]
+            ),
+            "cases: browser": in_browser(
+                port, "#outcomes svg", MOVED, [21 + 8 * (place + 0.5) / count for place in range(count)]
+            ),
+        }
+
+
+def of_episodes(count: int) -> dict[str, list[float]]:
+    """Replays, and searches for the best single change."""
+    config = configuration(MACHINES, {}, ())
+    run = build(config)
+    surrogate = run.surrogate()
+    fit(surrogate, run.problem.observations(), run.trainer(None))
+    every = [run.problem.case(place) for place in range(min(count + 1, run.problem.count()))]
+    cases = tuple(case for case in every if isinstance(case, EpisodeCase))
+    assert isinstance(surrogate, EpisodeSurrogate)
+    session = EpisodeSession(
+        OpenedEpisodes(surrogate, run, cases, 0, Material(Recorded(Path("machines"), kind="look_back")))
+    )
+    first = session.episode(0)
+    single = [(step, action) for step in first["open"] for action in first["choices"][step]]
+    sequences = [list(first["actions"]) for _ in range(count + 1)]
+    for place, actions in enumerate(sequences):
+        step, action = single[place % len(single)]
+        actions[step] = action
+    with served(session) as port:
+        asked = [{"episode": 0, "actions": each} for each in sequences]
+        moves = [list(map(str, single[place % len(single)])) for place in range(count)]
+        return {
+            "replay: server": timed([partial(session.replay, 0, each) for each in sequences]),
+            "replay: http": timed([partial(over_http, port, "/api/replay", each, "value") for each in asked]),
+            "replay: browser": in_browser(port, "#answer:not([hidden])", REPLAYED, moves),
+            "look-back: server": timed(
+                [partial(session.look_back, place % len(cases), 1, [], 60.0) for place in range(count + 1)]
+            ),
+        }
 
 
 def main() -> None:
@@ -99,28 +199,12 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    patients = load_diabetes(as_frame=True, scaled=False).frame.rename(columns={"target": "progression"})
-    with tempfile.TemporaryDirectory() as folder:
-        session = RehearsalSession(opened(rt.learn(patients[:-40], TASK).save(Path(folder) / "diabetes")))
-    listener = listening("127.0.0.1", 0)
-    port = int(listener.getsockname()[1])
-    served = uvicorn.Server(uvicorn.Config(server(session, port), log_level="warning", lifespan="off"))
-    thread = threading.Thread(target=served.run, args=([listener],))
-    thread.start()
-    while not served.started:
-        time.sleep(0.01)
-    found = {
-        "server": timed(lambda value: session.what_if(None, GIVEN, {"bmi": value, "bp": 90.0}), given.count),
-        "http": timed(lambda value: over_http(port, value), given.count),
-        "browser": in_browser(port, given.count),
-    }
-    served.should_exit = True
-    thread.join()
+    found = {**of_cases(given.count), **of_episodes(given.count)}
     for name, seconds in found.items():
         if seconds:
-            print(f"{name:<8} median {statistics.median(seconds):.4f} s, largest {max(seconds):.4f} s")
+            print(f"{name:<18} median {statistics.median(seconds):.4f} s, largest {max(seconds):.4f} s")
         else:
-            print(f"{name:<8} no browser is installed")
+            print(f"{name:<18} no browser is installed")
     if given.out is not None:
         given.out.mkdir(parents=True, exist_ok=True)
         with (given.out / "explore.csv").open("w", newline="") as stream:

@@ -158,7 +158,7 @@ def scipy_micns(one: ChanceCost, index: int) -> float:
         - normals @ base[index]
         - float(chi2.ppf(one.level, normals.shape[1])) ** 0.5 * np.linalg.norm(normals @ root, axis=1)
     )
-    rows, weights, reference = normals @ effect, one.weights.numpy(), one.reference.numpy()
+    rows, weights, reference = normals @ effect, one.weights.numpy(), one.usual.numpy()
     constraint = {"type": "ineq", "fun": lambda z: room - rows @ z, "jac": lambda _: -rows}
     bounds = list(zip(one.lower[index].tolist(), one.upper[index].tolist(), strict=True))
     start = np.clip(reference, *np.array(bounds).T)

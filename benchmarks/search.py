@@ -35,6 +35,7 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.objectives.reward import LinearReward, Reward
 from rehearsal_torch.objectives.step_score import StepScore
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.episodes.simulator import LONGEST
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
@@ -58,7 +59,7 @@ FIELDS = (
     "generated",
     "network_evaluations",
 )
-REACH = ((12, 4), (12, 5), (20, 3), (20, 4), (20, 5), (20, 6))
+REACH = ((12, 4), (12, 5), (20, 3), (20, 4), (20, 5), (20, 6), (30, 8), (40, 8))
 REACH_OF_SCORES = ((12, 4), (20, 3), (20, 4))
 PARTS = ("same_question", "many", "reach", "scores")
 Row = dict[str, object]
@@ -67,8 +68,11 @@ Row = dict[str, object]
 def questions(
     model: EpisodeSurrogate, horizon: int, changes: int, count: int, reward: Reward | None = None
 ) -> list[CounterfactualReturn]:
-    """The first `count` test patients with enough time steps; the reward is minus SOFA by default."""
-    cohort, asked = SepsisSimulated(horizon=horizon, limit=count), reward or LinearReward()
+    """The first `count` test patients with enough time steps; the reward is minus SOFA by default. Beyond 20
+    steps they are those of a cohort that is simulated for longer.
+    """
+    cohort = SepsisSimulated(horizon=horizon, limit=count, longest=max(LONGEST, horizon))
+    asked = reward or LinearReward()
     return [
         CounterfactualReturn(model, cohort.case(index), asked, changes) for index in range(cohort.count())
     ]

@@ -1,0 +1,122 @@
+"""Endurance: what is measured again and again, until it would show.
+
+    decisions   one process decides for a few cases in turn, thousands of times: memory, equal decisions
+    rounds      one optimiser asks and is told, hundreds of times, with a file: memory, file, seconds
+    kills       train, decide, trials, report and an optimiser are killed at random times and resumed: the
+                same files as without a kill, nothing lost, nothing left behind
+
+Each part runs in a process of its own, and so does each command. A part that was finished with the same
+numbers at the same commit is not run again, so that the command goes on where it was interrupted. It ends
+with exit code 1 if a fault was found.
+
+Run: python -m benchmarks.endurance [--decisions 2000] [--rounds 300] [--kills 12] [--out DIR] [--work DIR]
+Writes DIR/endurance.json and DIR/README.md; results in docs/results come from a clean commit.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.endurance.page import faults, page
+from rehearsal_torch.cli.errors import UserError, exit_code
+from rehearsal_torch.cli.job import provenance
+from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.studies.committed import check_clean
+
+KILLED = ("train", "decide", "trials", "report", "optimiser")
+
+
+def parts(decisions: int, rounds: int, kills: int) -> dict[str, int]:
+    """The parts, and the number of repetitions of each."""
+    return {"decisions": decisions, "rounds": rounds, **{f"kills {name}": kills for name in KILLED}}
+
+
+def measured(part: str, count: int, work: Path) -> dict[str, Any]:
+    """Runs one part in this process."""
+    if part == "decisions":
+        from benchmarks.endurance.decisions import repeated
+
+        return repeated(count)
+    if part == "rounds":
+        from benchmarks.endurance.rounds import rounds
+
+        return rounds(count, work / "rounds/trials.json")
+    from benchmarks.endurance.commands import commands, finished, in_child, preload
+    from benchmarks.endurance.kills import killed
+
+    preload()
+    name, shared = part.removeprefix("kills "), work / "shared"
+    if not (shared / "ended").is_file():
+        shared.mkdir(parents=True, exist_ok=True)
+        number = in_child(partial(finished, shared), shared)
+        if os.waitpid(number, 0)[1] != 0:
+            raise RuntimeError(f"the commands to start from failed: see {shared / 'said.log'}")
+        (shared / "ended").touch()
+    return killed(name, commands(shared)[name], work / name, count)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Runs the parts that are missing, and writes the results."""
+    check_clean(chosen.out)
+    record = provenance("endurance", [], 0)
+    command = f"python -m benchmarks.endurance --decisions {chosen.decisions} --rounds {chosen.rounds}"
+    record |= {"command": f"{command} --kills {chosen.kills}"}
+    found = dict[str, Any]()
+    work = chosen.work.resolve() / str(record["commit"] or "none")[:12]
+    for part, count in parts(chosen.decisions, chosen.rounds, chosen.kills).items():
+        kept = work / f"{part.replace(' ', '_')}_{count}.json"
+        if not kept.is_file():
+            print(f"{part}: {count} ...", flush=True)
+            one = [sys.executable, "-m", "benchmarks.endurance", "--part", part, "--count", str(count)]
+            settings = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+            answer = subprocess.run(
+                [*one, "--work", str(work)],
+                env={**os.environ, **settings},
+                stdout=subprocess.PIPE,
+                check=False,
+            )
+            if answer.returncode != 0:
+                raise UserError(f"ended with code {answer.returncode}", part, "See above for its traceback")
+            write_text(kept, answer.stdout.decode())
+        found[part] = json.loads(kept.read_text(encoding="utf-8"))
+        print(f"{part}: {json.dumps(found[part])}", flush=True)
+    kept_of_run = {name: record[name] for name in ("command", "commit", "versions", "machine")}
+    whole = {"run": kept_of_run, "parts": found, "faults": faults(found)}
+    write_text(chosen.out / "endurance.json", json.dumps(whole, indent=1) + "\n")
+    write_text(chosen.out / "README.md", page(whole))
+    for fault in whole["faults"]:
+        print(fault, file=sys.stderr)
+    print(f"Written: {chosen.out / 'README.md'}")
+    return 1 if whole["faults"] else 0
+
+
+def main() -> int:
+    """Reads the arguments and runs all parts, or one."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--decisions", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--kills", type=int, default=12, help="of each command")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/endurance"))
+    parser.add_argument("--work", type=Path, default=Path("runs/endurance"))
+    parser.add_argument("--part", help="runs this part alone, and prints what it found")
+    parser.add_argument("--count", type=int, default=1)
+    chosen = parser.parse_args()
+    if chosen.part is None:
+        return exit_code(lambda: run(chosen), "Interrupted; run the same command again to continue.")
+    warnings.simplefilter("ignore")
+    # What the package prints must not mix with the result.
+    out = os.dup(1)
+    os.dup2(2, 1)
+    found = measured(chosen.part, chosen.count, chosen.work)
+    os.write(out, json.dumps(found).encode() + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""The page of the results: what was repeated how often, what was found, and what counts as a fault."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def faults(found: Mapping[str, Any]) -> list[str]:
+    """Every fault of all parts, as sentences; empty if there is none."""
+    sentences = list[str]()
+    for name in ("decisions", "rounds"):
+        memory = found[name]["memory"]
+        if memory["flat"] is False:
+            sentences.append(f"{name}: memory grew from {memory['first']} to {memory['last']} MiB")
+    if different := found["decisions"]["different"]:
+        sentences.append(
+            f"decisions: {len(different)} differ from the first for their case, the first at {different[0]}"
+        )
+    rounds = found["rounds"]
+    if not rounds["read_again"]:
+        sentences.append("rounds: the file gives other trials than the process that wrote it")
+    sentences += [f"rounds: {name} was left behind" for name in rounds["left_over"]]
+    for part in _kills(found):
+        sentences += [f"{part['command']}: {fault}" for fault in part["faults"]]
+    return sentences
+
+
+def page(whole: Mapping[str, Any]) -> str:
+    """README.md, from the content of endurance.json."""
+    found, run = whole["parts"], whole["run"]
+    decisions, rounds = found["decisions"], found["rounds"]
+    changed, same = len(decisions["different"]), "the same" if rounds["read_again"] else "other"
+    lines = [
+        "# Endurance",
+        "",
+        "Whether memory, files and results hold when something is repeated for long, and when commands are "
+        "killed. All numbers and every fault are in `endurance.json`.",
+        "",
+        f"Faults found: {len(whole['faults']) or 'none'}.",
+        *(f"- {fault}" for fault in whole["faults"]),
+        "",
+        "## Repetition in one process",
+        "",
+        "`first` and `last` are medians of the resident memory over the first tenth after a warm-up of a "
+        "tenth, and over the last tenth. Memory counts as flat if they differ by at most 8 MiB.",
+        "",
+        "| what | times | first, MiB | last, MiB | most, MiB | flat | time of each |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        f"| decisions of one fitted model, {decisions['cases']} cases in turn | {decisions['decisions']:,} | "
+        f"{_memory(decisions)} | {decisions['milliseconds']:g} ms |",
+        f"| ask and tell of one optimiser, with a file | {rounds['rounds']:,} | {_memory(rounds)} | "
+        f"{rounds['seconds_first']:g} s at first, {rounds['seconds_last']:g} s at last |",
+        "",
+        f"Of {decisions['compared']:,} decisions that repeat a case, {changed} differ from the first one for "
+        f"that case in any bit. The file of trials grew by {rounds['bytes_per_round']:g} bytes a round to "
+        f"{rounds['bytes']:,} bytes; another optimiser reads {same} trials from it. The true reward of the "
+        f"recommended action is {rounds['true_reward']:g} (best possible: 1).",
+        "",
+        "## Kills",
+        "",
+        "Each command is killed (SIGKILL) at times drawn evenly from the length of an undisturbed one, typed "
+        "again with `resume=` (the report and the optimiser: the same command), killed again up to three "
+        "times in a round, and then ends undisturbed. After every kill, whole lines of `decisions.jsonl` "
+        "must be those of the undisturbed command and none may be lost, and files that are replaced must be "
+        "the old or the new ones. At the end, the folder must hold the same files with the same bytes, and "
+        "nothing else. Files that differ between two undisturbed commands hold times of the clock: of those "
+        "that do so in numbers of seconds alone (`run.json`, `status.json`, `metrics.csv`) the rest is "
+        "compared; of the others (the table of times, a picture of them, the page that shows both), and of "
+        "`training/`, where the trainer counts its starts, only that they are there. Kills begin after the "
+        "packages have been imported.",
+        "",
+        "| command | kills | rounds | seconds undisturbed | files | equal bytes asked of | faults |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        *(
+            f"| {part['command']} | {part['kills']} | {part['rounds']} | {part['undisturbed_seconds']:g} | "
+            f"{part['files']} | {part['equal']} | {len(part['faults'])} |"
+            for part in _kills(found)
+        ),
+        "",
+        f"Made by `{run['command']}`; commit {str(run['commit'])[:12]}; "
+        + ", ".join(f"{name} {version}" for name, version in run["versions"].items() if version)
+        + f"; {run['machine']['cores']} cores, shared with other work.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _kills(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [found[name] for name in found if name.startswith("kills ")]
+
+
+def _memory(part: Mapping[str, Any]) -> str:
+    memory = part["memory"]
+    flat = {True: "yes", False: "no", None: "too few"}[memory["flat"]]
+    return f"{memory['first']:g} | {memory['last']:g} | {memory['most']:g} | {flat}"

@@ -1,0 +1,71 @@
+"""Many rounds of one optimiser: ask, run, tell, with every trial in one file.
+
+The experiment is a formula with two actions, a node between, and a known best reward of 1. Memory must be
+flat up to what the trials themselves take, the file must grow linearly, and the file alone must give the same
+trials to a process that reads it at the end.
+"""
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.endurance.memory import growth, resident
+from rehearsal_torch.optimiser import CausalOptimiser
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+
+TASK = {
+    "graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}},
+    "actions": {"a": [0, 1], "b": [0, 2]},
+    "reward": "Y",
+}
+
+
+def outcome(action: dict[str, float]) -> dict[str, float]:
+    """The measured nodes of an experiment."""
+    x = action["a"] ** 2
+    return {"X": x, "Y": 1 - (x - 0.3) ** 2 - (action["b"] - 1.2) ** 2}
+
+
+def optimiser(file: Path) -> CausalOptimiser:
+    """An optimiser that is quick enough for many rounds."""
+    plain = partial(ExogenousModel, phi="homoskedastic", components=1)
+    search = AcquisitionSearch(screened=64, starts=8, kept=3, steps=20)
+    return CausalOptimiser(TASK, surrogate=plain, search=search, initial=6, file=file)
+
+
+def rounds(count: int, file: Path) -> dict[str, Any]:
+    """Runs an optimiser for some rounds.
+
+    Args:
+        count: The number of rounds.
+        file: The file of the trials; one that exists is removed first, so that memory is that of all rounds.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.unlink(missing_ok=True)
+    made = optimiser(file)
+    samples, seconds, sizes = list[int](), list[float](), list[int]()
+    for _ in range(count):
+        began = time.perf_counter()
+        (action,) = made.ask()
+        made.tell(action, outcome(action))
+        seconds.append(time.perf_counter() - began)
+        samples.append(resident())
+        sizes.append(file.stat().st_size)
+    action, reward = made.recommend()
+    again = CausalOptimiser.load(file)
+    tenth = max(1, count // 10)
+    return {
+        "rounds": count,
+        "memory": growth(samples),
+        "bytes": sizes[-1],
+        "bytes_per_round": round((sizes[-1] - sizes[0]) / max(1, count - 1), 1),
+        "seconds_first": round(sum(seconds[6 : 6 + tenth]) / max(1, len(seconds[6 : 6 + tenth])), 3),
+        "seconds_last": round(sum(seconds[-tenth:]) / tenth, 3),
+        "read_again": again.trials == made.trials and len(again.trials) == count,
+        "pending": len(made.pending),
+        "true_reward": round(outcome(action)["Y"], 6),
+        "claimed_reward": round(reward, 6),
+        "left_over": sorted(path.name for path in file.parent.iterdir() if path != file),
+    }

@@ -1,0 +1,115 @@
+"""Training on a Parquet file that need not fit in memory: transitions per second, and the largest memory.
+
+Units of 21 steps of a noisy linear world are written to a Parquet file in a temporary folder, piece by piece.
+`EpisodeFile` reads and checks it part by part; then the 200-unit model of transitions (9 states, 3 static
+columns, 1 context, 2 doses) trains one epoch in batches of 256, its dose effects are selected, and everything
+is deleted again. The largest resident memory is that of the whole process, about half a gigabyte of which are
+the imported packages.
+
+With `memory`, the same file is read at once (`EpisodeTable`), as a comparison; it refuses 2 GiB and more.
+
+Run: python benchmarks/larger_than_memory.py [transitions] [blocks|memory]
+"""
+
+import resource
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.problems.episodes.episode_file import EpisodeFile
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+
+STEPS, PIECE = 21, 5_000
+STATES = tuple(f"state{place}" for place in range(9))
+STATIC = tuple(f"static{place}" for place in range(3))
+TASK = {
+    "unit": "unit",
+    "time": "step",
+    "varying": list(STATES),
+    "static": list(STATIC),
+    "contextual": ["context"],
+    "actions": {"dose0": {"unit": "mg"}, "dose1": {"unit": "mg"}},
+    "reward": {"weights": {"state0": 1.0}},
+}
+
+
+def write(file: Path, units: int) -> None:
+    """Writes units to a Parquet file, a row group for each piece of them."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    draws, writer = np.random.default_rng(0), None
+    for begin in range(0, units, PIECE):
+        count = min(PIECE, units - begin)
+        state, static = draws.random((count, 9)), draws.random((count, 3))
+        doses = np.maximum(draws.random((count, STEPS, 2)) - 0.3, 0.0)
+        states = np.empty((count, STEPS, 9))
+        for step in range(STEPS):
+            states[:, step] = state
+            state = 0.7 * state + 0.1 * draws.standard_normal((count, 9))
+            state[:, :2] += 0.2 * doses[:, step]
+        columns = {
+            "unit": np.repeat(np.arange(begin, begin + count), STEPS),
+            "step": np.tile(np.arange(STEPS), count),
+            **{name: states[..., place].ravel() for place, name in enumerate(STATES)},
+            **{name: np.repeat(static[:, place], STEPS) for place, name in enumerate(STATIC)},
+            "context": draws.random(count * STEPS),
+            "dose0": doses[..., 0].ravel(),
+            "dose1": doses[..., 1].ravel(),
+        }
+        table = pa.table(columns)
+        writer = pa.parquet.ParquetWriter(file, table.schema) if writer is None else writer
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
+def peak() -> float:
+    """The largest resident memory of this process so far, in GB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
+
+
+def main(transitions: int = 100_000, way: str = "blocks") -> dict[str, float]:
+    """Prints and returns rates and the largest memory."""
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "episodes.parquet"
+        # Seven of ten units are learnt from.
+        write(file, -(-transitions * 10 // (7 * (STEPS - 1))))
+        size = file.stat().st_size / 1e9
+        print(f"{size:.2f} GB of Parquet; imported and written with {peak():.2f} GB of memory", flush=True)
+        began = time.perf_counter()
+        problem = EpisodeFile(file, TASK) if way == "blocks" else EpisodeTable(file, TASK)
+        read = time.perf_counter() - began
+        torch.manual_seed(0)
+        model = TransitionModel(
+            **problem.surrogate_settings(), mechanism=partial(LocationScale, hidden=200), effects="sparse"
+        )
+        rows, how = problem.training_rows(), Descent(max_epochs=1, progress=False)
+        count = len(rows)
+        began = time.perf_counter()
+        fit(model, rows, how, problem.held_out_rows())
+        fitted = time.perf_counter() - began
+    found = {"read": count / 0.7 / read, "fit": count / fitted, "peak": peak()}
+    print(
+        f"{count:,} transitions to learn from, {way}: read and checked {found['read']:,.0f} transitions/s "
+        f"({read:.0f} s), one epoch with ranges, levels and effects {found['fit']:,.0f} transitions/s "
+        f"({fitted:.0f} s), largest memory {found['peak']:.2f} GB"
+    )
+    for _, name, value in how.history:
+        print(f"{name} {value:.4f}")
+    return found
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]), *sys.argv[2:3])

@@ -1,0 +1,1 @@
+"""Speed beside references: each row times a path of the package and a plain reference on the same work."""

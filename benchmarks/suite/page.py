@@ -1,0 +1,164 @@
+"""README.md of the suite, from the content of bench.json alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchmarks.suite.measuring import slope
+
+INTRO = (
+    "Each row does the same work twice in one process and in turns, by the package and by a plain "
+    "reference or a peer. Times are medians of process milliseconds on one thread, for the whole call. "
+    "The ratio is the reference's time over the package's: **above 1 the package is faster, below 1 the "
+    "reference is**; its 95 % interval is a bootstrap over repetitions. Memory is the largest resident "
+    "set of a call beyond that before it. Quality is judged in the same way for both; where the two are "
+    "meant to agree, *equal* means within a tolerance (in bench.json)."
+)
+GROWTH = (
+    "Exponents b of time ~ size^b, by least squares on logarithms, beside that of the leading term. Small "
+    "sizes are ruled by what a call costs whatever its size, which lowers the exponent."
+)
+SHARE = (
+    "Rates of the two factorisations of a `cme fit` (of one for `ridge`), counted as N^3 / 3 operations "
+    "each, over the rate of torch's Cholesky factorisation alone at the same N: the rest of the time goes to "
+    "kernels, triangular solves and copies."
+)
+CARE = (
+    "How far to trust it. Rows with three repetitions (searches, large batches, causal rounds) have an "
+    "interval that is little more than the range of their ratios. Causal rounds are judged by a handful "
+    "of seeds, whose regrets differ more from seed to seed than from side to side: their verdict is no "
+    "finding. The published A* runs on this package's tensors one node at a time, so that the nodes "
+    "expanded say more than its ratio. Losses of the training rows come from different shuffles."
+)
+FOOT = (
+    "Not measured here: the authors' programs, which are on no package index (A* as published is this "
+    "package's own implementation of the printed algorithm){}. causal-learn's d-separation is asked of ten "
+    "nodes only: at fifty it had no answers after two minutes."
+)
+LEFT_OUT = {
+    "stable-baselines3 PPO": "reinforcement learning beside the search for sequences, which has no row yet",
+    "pgmpy": "pgmpy",
+}
+"""What is said to be missing where a peer has no row."""
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """The text of README.md.
+
+    Args:
+        content: That of bench.json.
+    """
+    rows = list(content["rows"].values())
+    groups = list(dict.fromkeys((row["group"], row["peer"], row["axis"]) for row in rows))
+    blocks = ["# Speed beside references and peers", origin(content), INTRO, "\n".join(table(rows, groups))]
+    notes = {row["group"]: row["note"] for row in rows if row["note"]}
+    if notes:
+        told = [f"- `{group}`: {note}." for group, note in notes.items()]
+        blocks += ["What one side does more than the other:", "\n".join(told)]
+    grown = list(growth(rows, groups))
+    if grown:
+        head = [
+            "| hot path | size | exponent, ours | theirs | leading term |",
+            "| --- | --- | ---: | ---: | ---: |",
+        ]
+        blocks += ["## Growth", GROWTH, "\n".join([*head, *grown])]
+    shared = list(shares(rows))
+    if shared:
+        head = [
+            "| fit | N | ours, GFLOP/s | theirs | Cholesky alone | our share |",
+            "| --- " + "| ---: " * 5 + "|",
+        ]
+        limits = content["limits"]
+        rates = (
+            f"At size 1,000 a product of matrices reaches {limits['product_gflops']:.0f} GFLOP/s, a Cholesky "
+            f"factorisation {limits['cholesky_gflops']:.0f}."
+        )
+        blocks += ["## Share of what the processor gives", SHARE, rates, "\n".join([*head, *shared])]
+    nodes = list(expanded(rows))
+    if nodes:
+        head = ["| search | size | nodes expanded, ours | theirs |", "| --- | --- | ---: | ---: |"]
+        blocks += ["## Nodes", "\n".join([*head, *nodes])]
+    peers = {row["peer"] for row in rows}
+    absent = "".join(f"; {told}" for peer, told in LEFT_OUT.items() if peer not in peers)
+    return "\n\n".join([*blocks, "## Limits", CARE, FOOT.format(absent)]) + "\n"
+
+
+def origin(content: Mapping[str, Any]) -> str:
+    """Command, commit, versions, processor and processor time."""
+    versions = ", ".join(f"{name} {each}" for name, each in content["versions"].items() if each)
+    minutes = sum(row["seconds"] for row in content["rows"].values()) / 60
+    loads = [row["load"] for row in content["rows"].values()]
+    busy = f"; load of the machine {min(loads):.1f} to {max(loads):.1f}" if loads else ""
+    return (
+        f"Made by `{content['command']}` at commit {content['commit']}; Python {content['python']}, "
+        f"{versions}; {content['processor']}, {content['cores']} cores, {content['threads']} thread; "
+        f"{minutes:.0f} minutes of one core{busy}."
+    )
+
+
+def table(rows: Sequence[Mapping[str, Any]], groups: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """The main table, the rows of a group together."""
+    yield (
+        "| hot path | size | beside | ours, ms | theirs, ms | ratio | MB, ours / theirs "
+        "| quality | ours | theirs | |"
+    )
+    yield "| --- | --- | --- | ---: | ---: | --- | ---: | --- | ---: | ---: | --- |"
+    for row in (row for group in groups for row in _of(rows, group)):
+        quality = row["quality"]
+        cells = [
+            row["group"],
+            f"{row['axis']} {row['size']:,}",
+            row["peer"],
+            _number(row["ours_ms"]),
+            _number(row["theirs_ms"]),
+            f"{_number(row['ratio'])} [{_number(row['low'])}, {_number(row['high'])}]",
+            f"{_memory(row['ours_mb'])} / {_memory(row['theirs_mb'])}",
+            quality["name"],
+            f"{quality['ours']:.6g}",
+            f"{quality['theirs']:.6g}",
+            quality["verdict"],
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def growth(rows: Sequence[Mapping[str, Any]], groups: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """Exponents of the groups with several sizes and a leading term."""
+    for group in groups:
+        mine = _of(rows, group)
+        if len(mine) < 2 or mine[0]["theory"] is None:
+            continue
+        sizes = [float(row["size"]) for row in mine]
+        ours, theirs = (slope(sizes, [row[name] for row in mine]) for name in ("ours_ms", "theirs_ms"))
+        cells = [f"{group[0]}, beside {group[1]}", f"{group[2]} {sizes[0]:,.0f} to {sizes[-1]:,.0f}"]
+        yield f"| {' | '.join(cells)} | {ours:.2f} | {theirs:.2f} | {mine[0]['theory']:g} |"
+
+
+def shares(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Rates of the fits over that of a factorisation alone."""
+    for row in rows:
+        if "gflop" in row["facts"]:
+            work, limit = row["facts"]["gflop"], row["facts"]["cholesky_gflops"]
+            ours, theirs = 1e3 * work / row["ours_ms"], 1e3 * work / row["theirs_ms"]
+            rates = f"{ours:.1f} | {theirs:.1f} | {limit:.1f} | {ours / limit:.0%}"
+            yield f"| {row['group']} | {row['size']:,} | {rates} |"
+
+
+def expanded(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Nodes of the searches."""
+    for row in rows:
+        if "ours_expanded" in row["facts"]:
+            facts = row["facts"]
+            counts = f"{facts['ours_expanded']:,.1f} | {facts['theirs_expanded']:,.1f}"
+            yield f"| {row['group']} | {row['axis']} {row['size']} | {counts} |"
+
+
+def _of(rows: Sequence[Mapping[str, Any]], group: tuple[str, str, str]) -> list[Mapping[str, Any]]:
+    found = [row for row in rows if (row["group"], row["peer"], row["axis"]) == group]
+    return sorted(found, key=lambda row: row["size"])
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _memory(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
