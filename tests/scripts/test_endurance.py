@@ -1,0 +1,103 @@
+"""The soak on small numbers: what it measures is what is there, and faults are seen."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks.endurance.kills import differences, unclocked
+from benchmarks.endurance.memory import MIB, growth
+from benchmarks.endurance.page import faults, page
+from tests.places import ROOT
+from tests.scripts.typing_in import surroundings
+
+pytestmark = pytest.mark.nightly
+
+
+def part(name, count, folder):
+    typed = [sys.executable, "-m", "benchmarks.endurance", "--part", name, "--count", str(count)]
+    answer = subprocess.run(
+        [*typed, "--work", str(folder)],
+        cwd=ROOT,
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)
+
+
+def test_an_optimiser_that_is_killed_ends_with_the_same_file(tmp_path):
+    found = part("kills optimiser", 2, tmp_path)
+    assert (found["kills"], found["files"], found["equal"], found["faults"]) == (2, 1, 1, [])
+    rounds = [json.loads(line) for line in (tmp_path / "optimiser/rounds.jsonl").read_text().splitlines()]
+    assert sum(len(each["times"]) for each in rounds) == 2
+    whole, again = (tmp_path / f"optimiser/{name}/run/trials.json" for name in ("first", "round"))
+    assert len(json.loads(whole.read_text())["trials"]) == 20
+    assert again.read_bytes() == whole.read_bytes()
+    # Finished rounds are kept.
+    assert part("kills optimiser", 2, tmp_path)["rounds"] == found["rounds"] == len(rounds)
+
+
+def test_decisions_that_repeat_a_case_are_compared(tmp_path):
+    found = part("decisions", 55, tmp_path)
+    assert (found["compared"], found["different"], found["statuses"]) == (5, [], ["recommended"])
+    assert found["memory"]["first"] > 50
+
+
+@pytest.mark.parametrize(("each", "flat"), [(0.0, True), (0.02, True), (0.2, False)])
+def test_memory_is_flat_or_it_grows(each, flat):
+    samples = [int((400 + each * number) * MIB) for number in range(100)]
+    found = growth(samples)
+    # From the middle of the second tenth to that of the last: 80 samples.
+    assert found["last"] - found["first"] == pytest.approx(80 * each, abs=0.02)
+    assert found["flat"] is flat
+    assert growth(samples[:99])["flat"] is None
+
+
+def test_every_difference_is_a_sentence():
+    once = {"run/a": b"1", "run/b": b"2", "run/run.json": b'{"seconds": 1.5, "seed": 0}'}
+    again = once | {"run/run.json": b'{"seconds": 2.5, "seed": 0}'}
+    assert list(differences((once, again), again)) == []
+    found = {"run/a": b"3", "run/.a.7.part": b"", "run/run.json": b'{"seconds": 3e-05, "seed": 1}'}
+    assert list(differences((once, again), found)) == [
+        "run/b is missing",
+        "run/.a.7.part was left behind",
+        "run/a differs",
+        "run/run.json differs in more than times",
+    ]
+    assert unclocked(b"step,name,value\n3,decision/seconds,0.25\n") == b"step,name,value\n3,\n"
+
+
+def test_faults_are_counted_and_shown():
+    memory = {"first": 400.0, "last": 410.0, "most": 411.0, "flat": False}
+    decisions = {"decisions": 100, "cases": 50, "compared": 50, "different": [63], "milliseconds": 4.0}
+    rounds = {"rounds": 9, "read_again": False, "left_over": [".a.part"], "bytes": 7, "bytes_per_round": 1}
+    rounds |= {"seconds_first": 0.1, "seconds_last": 0.2, "true_reward": 0.9}
+    killed = {
+        "command": "train",
+        "kills": 3,
+        "rounds": 1,
+        "undisturbed_seconds": 4.0,
+        "files": 22,
+        "equal": 15,
+    }
+    found = {
+        "decisions": decisions | {"memory": memory},
+        "rounds": rounds | {"memory": memory | {"flat": True}},
+        "kills train": killed | {"faults": ["run/a is missing"]},
+    }
+    told = faults(found)
+    assert told == [
+        "decisions: memory grew from 400.0 to 410.0 MiB",
+        "decisions: 1 differ from the first for their case, the first at 63",
+        "rounds: the file gives other trials than the process that wrote it",
+        "rounds: .a.part was left behind",
+        "train: run/a is missing",
+    ]
+    run = {"command": "x", "commit": "0" * 40, "versions": {"python": "3.11"}, "machine": {"cores": 2}}
+    text = page({"run": run, "parts": found, "faults": told})
+    assert "Faults found: 5." in text
+    assert "| train | 3 | 1 | 4 | 22 | 15 | 1 |" in text
