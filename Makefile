@@ -4,6 +4,8 @@ VENV     ?= .venv
 EXP      ?= sepsis
 ARGS     ?=
 JOBS     ?= 2
+BRANCHES ?= 90
+MODULES  ?= spaces/inequalities.py objectives/guard.py data/problem_file/cases.py graphs/separation.py
 PIP_ARGS ?=
 CONSTRAINTS ?= constraints.txt
 
@@ -12,19 +14,24 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test test-slow fuzz pages test-all lint docs bench bench-calibration reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
+.PHONY: help train test test-slow test-nightly coverage mutation fuzz pages test-all lint docs bench bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
 	@echo "make test                sets up $(VENV) on first use, then runs the fast tests, in under three minutes"
 	@echo "make test-slow           runs the slow tests: whole commands, notebooks, studies, and the claims of the papers"
+	@echo "make coverage            measures which branches of the package the fast tests take; below BRANCHES per cent fails"
+	@echo "make mutation            puts small faults into MODULES and counts those that their own tests notice"
+	@echo "make test-nightly        runs the small benchmarks, endurance, and trainings of two processes, in some three minutes"
 	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in some six minutes"
 	@echo "make pages               runs the command lines of README and docs, shortened, in some five minutes"
-	@echo "make test-all            runs all four: test, test-slow, fuzz and pages"
+	@echo "make test-all            runs all five: test, test-slow, test-nightly, fuzz and pages"
 	@echo "make lint                checks style, formatting and types"
 	@echo "make docs                builds the documentation into site/; a warning or a broken link fails it"
-	@echo "make bench               measures the speed of search and training"
+	@echo "make bench               measures speed beside plain references and peers, under docs/results/bench"
+	@echo "make bench-all           runs the other benchmarks one after the other, each of which prints its own table"
 	@echo "make bench-calibration   compares the claims of a small study with their thresholds, in some two minutes"
+	@echo "make soak                repeats decisions and rounds for long, and kills commands; results under docs/results/endurance"
 	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
 	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
 	@echo "make reproduce-online    makes the tables and figures on structural rehearsal models, under docs/results/online"
@@ -35,6 +42,8 @@ help:
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
 	@echo "ARGS='seed=1'            passed on to the command, as in: make train ARGS='seed=1 trainer.max_epochs=5'"
 	@echo "JOBS=4                   how many processes run the tests and the fuzz lane"
+	@echo "BRANCHES=90              the least per cent of branches for make coverage"
+	@echo "MODULES='FILE ...'       modules below rehearsal_torch for make mutation, as in: spaces/inequalities.py"
 	@echo "CONSTRAINTS=FILE         the versions to install, instead of those in constraints.txt"
 	@echo "PIP_ARGS='...'           passed on to pip, such as an index with CPU wheels of torch"
 
@@ -50,7 +59,22 @@ test: $(READY)
 	$(PYTEST) $(ARGS)
 
 test-slow: $(READY)
-	$(PYTEST) -m "slow or papers" $(ARGS)
+	$(PYTEST) -m "(slow or papers) and not nightly" $(ARGS)
+
+# What every process of the tests has taken is joined. Fails below BRANCHES per cent.
+coverage: $(READY)
+	$(PY) -m coverage erase
+	OMP_NUM_THREADS=1 $(PY) -m coverage run -m pytest -n $(JOBS) --dist worksteal -q tests $(ARGS)
+	$(PY) -m coverage combine --quiet
+	$(PY) -m coverage json --quiet -o .coverage.json
+	$(PY) -c 'import json, sys; t = json.load(open(".coverage.json"))["totals"]; share = 100 * t["covered_branches"] / t["num_branches"]; print("branches taken, per cent:", round(share, 2)); sys.exit(share < $(BRANCHES))'
+
+# Small faults in a module that its own tests notice or not: make mutation MODULES='spaces/inequalities.py'
+mutation: $(READY)
+	OMP_NUM_THREADS=1 $(PY) -m tests.mutation $(MODULES) $(ARGS)
+
+test-nightly: $(READY)
+	$(PYTEST) -m nightly $(ARGS)
 
 # One input alone: make fuzz ARGS='-k "tasks[137]"'
 fuzz: $(READY)
@@ -60,7 +84,7 @@ fuzz: $(READY)
 pages: $(READY)
 	$(PYTEST) -m pages tests/house $(ARGS)
 
-test-all: test test-slow fuzz pages
+test-all: test test-slow test-nightly fuzz pages
 
 lint: $(LINT)
 	$(PY) -m ruff check .
@@ -72,12 +96,20 @@ docs: $(DOCS)
 	$(PY) -m zensical build --clean --strict --config-file build/website/zensical.toml
 	rm -rf site && mv build/website/site site
 
+# From a clean commit; to try it from any other: make bench ARGS='--out runs/bench'
 bench: $(READY)
-	@for file in $(filter-out benchmarks/calibration.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
+	OMP_NUM_THREADS=1 $(PY) benchmarks/beside.py $(ARGS)
+
+bench-all: $(READY)
+	@for file in $(filter-out benchmarks/calibration.py benchmarks/beside.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
 
 # Fails if a claim breaks a threshold of rehearsal_torch/studies/calibration/thresholds.yaml.
 bench-calibration: $(READY)
 	$(PY) benchmarks/calibration.py workers=$(JOBS) $(ARGS)
+
+# Takes up what an interrupted one has left. Fewer of everything: make soak ARGS='--decisions 200 --rounds 40 --kills 3'
+soak: $(READY)
+	OMP_NUM_THREADS=1 $(PY) -m benchmarks.endurance $(ARGS)
 
 reproduce-sepsis: $(READY)
 	$(PY) scripts/reproduce.py study=sepsis $(ARGS)
