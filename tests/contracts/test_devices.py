@@ -58,7 +58,10 @@ LONG = (
     "informative",
     "informative_online",
     "informative_published",
+    "confidence bound, perturbations",
     "knowledge gradient",
+    "optimism",
+    "qLogEI",
     "qLogNEI",
 )
 
@@ -148,7 +151,14 @@ def test_a_moved_model_decides_as_on_the_cpu(objective: str, search: str, surrog
         same(here, answers(other, pair, ROUND), place)
 
 
-@pytest.mark.parametrize("surrogate", [each for each in SURROGATES if JUDGES[each][1] not in LONG])
+@pytest.mark.parametrize(
+    "surrogate",
+    [
+        pytest.param(each, marks=[pytest.mark.slow] * (each in ("nested_ridge_cg", "structural_posterior")))
+        for each in SURROGATES
+        if JUDGES[each][1] not in LONG
+    ],
+)
 def test_a_moved_model_sets_levels_as_on_the_cpu(surrogate: str, place: Place):
     box = Box.of({"a": {"values": [-1, -0.25, 0.5]}, "m": [-1, 1]})
     made = deepcopy(fitted(surrogate))

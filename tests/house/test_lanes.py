@@ -32,7 +32,8 @@ PAIRS = [("slow", "papers"), ("slow", "nightly"), ("papers", "nightly")]
 def test_exactly_one_target_runs_a_test_with_these_markers(carried):
     lines = re.findall(r"^\t\$\(PYTEST\) (-m .*)$", MAKEFILE, re.MULTILINE)
     values = {marker: marker in carried for marker in MARKERS}
-    assert sum(eval(chosen(shlex.split(line)), {}, values) for line in lines) == 1  # the operators of -m are Python's
+    # The operators of -m are those of Python.
+    assert sum(eval(chosen(shlex.split(line)), {}, values) for line in lines) == 1
 
 
 def test_all_lanes_together():

@@ -66,6 +66,7 @@ def test_quantiles_are_those_of_torch(rows, size, monkeypatch):
         assert torch.equal(found, expected) or rows > size or cells < values.numel(), "one block"
 
 
+@pytest.mark.slow
 def test_more_rows_have_quantiles_than_torch_allows():
     """`torch.quantile` refuses more than 2^24 numbers, which was an error for a table of as many."""
     values = torch.arange(2**24 + 2, dtype=torch.float64)[:, None]

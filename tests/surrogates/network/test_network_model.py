@@ -5,6 +5,7 @@ import torch
 from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qUpperConfidenceBound
+from botorch.acquisition.multi_objective import logei
 from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
 from botorch.acquisition.objective import (
     ExpectationPosteriorTransform,
@@ -71,13 +72,13 @@ def acquisitions():
     }
 
 
-# Of 128 draws, which take some twenty seconds; the one beside it has 32.
-LONG = ("qLogNEHVI",)
+@pytest.fixture(autouse=True)
+def no_compiler(monkeypatch):
+    """BoTorch compiles a kernel of qLogNEHVI on first use, in half a minute; here it stays Python."""
+    monkeypatch.setattr(logei, "_load_attempted", True)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in acquisitions()]
-)
+@pytest.mark.parametrize("name", acquisitions())
 def test_acquisition_functions_of_botorch_run_on_it(name):
     torch.manual_seed(0)
     function, q = acquisitions()[name]()
