@@ -43,7 +43,7 @@ def brief(card: Mapping[str, Any]) -> list[str]:
         line
         for key, value in card.items()
         if key not in _LONG and not _caution(key) and _is_short(value)
-        for line in _wrapped(label(key), _value(key, value, card))
+        for line in _wrapped(label(key), in_words(key, value, card))
     ]
 
 
@@ -62,7 +62,7 @@ def whole(card: Mapping[str, Any]) -> list[str]:
                 f"  {line}" for name, each in mapping(value).items() for line in _wrapped(name, _plain(each))
             ]
         else:
-            found += _wrapped(label(key), _value(key, value, card))
+            found += _wrapped(label(key), in_words(key, value, card))
     return found
 
 
@@ -85,8 +85,8 @@ def _nested(value: Any) -> bool:
     return isinstance(value, Mapping | list | tuple)
 
 
-def _value(key: str, value: Any, card: Mapping[str, Any]) -> str:
-    """An entry in words, by what it is."""
+def in_words(key: str, value: Any, card: Mapping[str, Any]) -> str:
+    """An entry of a card in words, by what it is: ``bmi; bp; bmi and bp`` for sets of variables."""
     if value is None:
         return "none"
     if key == "desired" and isinstance(value, float):

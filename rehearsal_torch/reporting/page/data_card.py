@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.reporting.card_lines import label
+from rehearsal_torch.reporting.card_lines import in_words, label
 from rehearsal_torch.reporting.page.assumptions import limits
 from rehearsal_torch.reporting.page.markup import Child, Markup, facts, joined, table, tag
 from rehearsal_torch.reporting.page.material import Material, finite, listed, mapping, shown
@@ -26,7 +26,7 @@ def data_card(of: Material) -> Markup:
         if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
             tables.append(_nested(key, mapping(value)))
         else:
-            simple.append((label(key), _cell(key, value)))
+            simple.append((label(key), _cell(key, in_words(key, value, of.card))))
     return joined(
         [
             facts([*simple, *limits(of)]),
@@ -37,8 +37,7 @@ def data_card(of: Material) -> Markup:
     )
 
 
-def _cell(key: str, value: Any) -> Child:
-    words = shown(value)
+def _cell(key: str, words: str) -> Child:
     cut = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
     return tag("code", cut) if key == "fingerprint" else cut
 

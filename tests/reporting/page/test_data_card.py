@@ -32,11 +32,13 @@ def test_units_and_nested_values(tmp_path):
         features={"GCS": {"min": 3.0, "median": 13.0, "max": 15.0, "unit": "points"}, "odd": 3},
         splits={"train": {"patients": 5}, "test": {"patients": 2}},
         levels={"a": [1, 2], "b": 3},
+        candidates=[["bmi"], ["bp"], ["bmi", "bp"]],
         kept_aside=0,
     ).said
     assert "GCS 3 13 15 points" in said
     assert "splits patients train 5 test 2" in said
-    assert "levels a: 1, 2; b: 3" in said
+    assert "levels a (1, 2), b (3)" in said
+    assert "sets of variables that may be set together bmi; bp; bmi and bp" in said
     assert "rows held out to score the method 0" in said
 
 
