@@ -36,6 +36,8 @@ _REFUSED = {
 # Exceptions of joblib and concurrent.futures for a killed worker; compared by name, as importing them takes
 # time.
 _KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
+# Those of submitit.
+_ENDED = ("FailedJobError", "UncompletedJobError")
 
 
 class UserError(Exception):
@@ -69,8 +71,8 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 def user_error_from(error: BaseException) -> UserError | None:
     """The error as a `UserError` if the user can correct it, else None.
 
-    These are `UserError` itself, an unreadable file, a folder locked by another process, a killed worker, and
-    a disk or folder that cannot be written.
+    These are `UserError` itself, an unreadable file, a folder locked by another process, a killed worker or
+    submission, and a disk or folder that cannot be written.
     """
     if isinstance(error, UserError):
         return error
@@ -83,6 +85,13 @@ def user_error_from(error: BaseException) -> UserError | None:
             "",
             "Earlier results are kept: run the same command with resume=FOLDER, and with fewer processes if "
             "memory ran out",
+        )
+    if type(error).__name__ in _ENDED:
+        return UserError(
+            "what was submitted ended before its jobs did: it was killed, or its time was over",
+            "",
+            "What it printed is in the folder .submitit of the sweep. Results are kept: run the same command "
+            "with resume=FOLDER",
         )
     if isinstance(error, OSError) and error.errno in _REFUSED:
         # Of a copy or a renaming, the place that is written to is named second.

@@ -55,6 +55,8 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     _parallel(config, script)
     _claims(config)
     _choice(config, typed)
+    submitted = "hydra.launcher.jobs_per_submission"
+    _whole(submitted, OmegaConf.select(config, submitted, default=1), 1, optional=False)
     _whole("shards", config.shards, 1, optional=False)
     _whole("shard", config.shard, 0, optional=False)
     shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {

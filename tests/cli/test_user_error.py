@@ -63,3 +63,12 @@ def test_a_worker_that_was_killed_is_told():
             TerminatedWorkerError("A worker process managed by the executor was unexpectedly terminated.")
         )
     )
+
+
+@pytest.mark.parametrize("name", ["FailedJobError", "UncompletedJobError"])
+def test_a_submission_that_ended_is_told(name):
+    from submitit.core import utils
+
+    told = str(user_error_from(getattr(utils, name)("Job (task=0) has no output")))
+    assert told.startswith("what was submitted ended before its jobs did")
+    assert "resume=FOLDER" in told

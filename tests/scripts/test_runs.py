@@ -198,7 +198,14 @@ def test_folders_of_others_are_left_alone(place):
     assert json.loads((place / "trained/status.json").read_text())["state"] == "ok"
 
 
-@pytest.mark.parametrize("launcher", [pytest.param("joblib", marks=pytest.mark.nightly), "submitit_local"])
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        pytest.param("joblib", marks=pytest.mark.nightly),
+        pytest.param("submitit_local", marks=pytest.mark.nightly),
+        "batches_local",
+    ],
+)
 def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
     out = f"shards-{launcher}"
     answer = typed(
@@ -211,8 +218,12 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
         "shards=3",
         f"out={out}",
         f"hydra/launcher={launcher}",
+        *(["hydra.launcher.jobs_per_submission=2"] if launcher == "batches_local" else []),
     )
     assert answer.code == 0, answer.err
+    if "local" in launcher:
+        submissions = len(list((place / out / ".submitit").glob("[0-9]*")))
+        assert submissions == (2 if launcher == "batches_local" else 3)
     assert (place / out / "decisions.jsonl").read_bytes() == cohort
     assert len((place / out / "1/decisions.jsonl").read_bytes().splitlines()) == 7
     # The report and its figures are those of the merged run, and drawn once.
@@ -229,7 +240,7 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
     assert (missing.code, "shard 1 of 3 is missing" in missing.err) == (2, True), missing.err
 
 
-@pytest.mark.parametrize("launcher", ["basic", "joblib"])
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "batches_local"])
 def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     out = f"sweep-{launcher}"
     sweep = (
@@ -241,7 +252,7 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
         f"out={out}",
         f"hydra/launcher={launcher}",
     )
-    answer = (typed if launcher == "joblib" else called)(place, "decide", *sweep)
+    answer = (called if launcher == "basic" else typed)(place, "decide", *sweep)
     assert answer.code == 1, answer.err
     states = [json.loads((place / out / f"{number}/status.json").read_text()) for number in (0, 1)]
     assert [state["state"] for state in states] == ["failed", "ok"]
