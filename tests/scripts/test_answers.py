@@ -18,18 +18,21 @@ from tests.scripts.typing_in import TOY, called, surroundings, typed
     ],
 )
 def test_slips_are_answered_at_once(tmp_path, arguments):
-    # Processor time: what the machine does besides must not decide the test.
-    answer = typed(tmp_path, "train", *arguments)
-    assert (answer.code, len(answer.err.strip().splitlines())) == (2, 1), answer.err
-    assert answer.processor < 2
+    # Processor time, and the least of three: what the machine does besides must not decide the test.
+    answers = [typed(tmp_path, "train", *arguments) for _ in range(3)]
+    for answer in answers:
+        assert (answer.code, len(answer.err.strip().splitlines())) == (2, 1), answer.err
+    assert min(answer.processor for answer in answers) < 2
 
 
 @pytest.mark.parametrize("script", ["train", "decide", "cross_validate", "collect"])
 def test_help_is_quick(tmp_path, script):
-    answer = typed(tmp_path, script, "--help")
-    assert answer.code == 0, answer.err
-    assert f"python scripts/{script}.py" in answer.out
-    assert answer.processor < 2
+    answers = [typed(tmp_path, script, "--help") for _ in range(3)]
+    for answer in answers:
+        assert answer.code == 0, answer.err
+        assert f"python scripts/{script}.py" in answer.out
+    # The least of three: on a busy machine, processes that share its caches also take more processor time.
+    assert min(answer.processor for answer in answers) < 2
 
 
 def test_checking_needs_no_torch(tmp_path):
