@@ -26,6 +26,7 @@ from botorch.acquisition.monte_carlo import (
     qSimpleRegret,
     qUpperConfidenceBound,
 )
+from botorch.acquisition.multi_objective import logei
 from botorch.acquisition.multi_objective.hypervolume_knowledge_gradient import qHypervolumeKnowledgeGradient
 from botorch.acquisition.multi_objective.logei import qLogExpectedHypervolumeImprovement
 from botorch.acquisition.multi_objective.parego import qLogNParEGO
@@ -89,6 +90,12 @@ def test_botorch_runs_on_it():
         LogExpectedImprovement(model, rewards.max()), function.bounds, q=1, num_restarts=2, raw_samples=16
     )
     assert function.evaluate_true(found).shape == (1,)
+
+
+@pytest.fixture(autouse=True)
+def no_compiler(monkeypatch):
+    """BoTorch compiles a kernel of qLogEHVI on first use, in a minute; here it stays Python."""
+    monkeypatch.setattr(logei, "_load_attempted", True)
 
 
 BOUNDS = torch.tensor([[0.0, -1.0], [2.0, 1.0]], dtype=torch.float64)

@@ -152,7 +152,7 @@ def predictions(name, model, problem):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", ["loan", "two_stores", pytest.param("dropwave", marks=pytest.mark.nightly)])
 def test_a_refit_predicts_the_same(name, tmp_path):
     run = run_of(name)
     refit = learnt(run, tmp_path).surrogate.eval()

@@ -14,8 +14,9 @@ TASK = {
 # a + drug <= 1.5 leaves drug = 0, or drug = 1 with a <= .5.
 LIMITS = {"normals": [[1.0, 0.0, 1.0]], "offsets": [1.5]}
 METHODS = "excbo", "excbo_paper", "mcbo", "mcbo_released", "eifn", "eicf", "qlognei", "qlogei", "qucb", "qkg"
-# Some ten seconds each.
-LONG = ("qkg", "mcbo")
+# Some ten seconds each, under either task; with limits, those that ascend by BoTorch's functions, and more.
+LONG = ("qkg", "mcbo", "mcbo_released", "qlogei", "qucb")
+LONG_WITH_LIMITS = ("qlognei", "eifn", "eicf", "excbo_paper")
 BASELINES = "ucb", "random_actions", "sobol_actions"
 NIGHTLY = [pytest.param(each, marks=pytest.mark.nightly) for each in LONG]
 ROUNDS = 15
@@ -46,14 +47,17 @@ def test_every_method_of_trials_stands_under_this_contract():
     assert sorted([*METHODS, *BASELINES]) == sorted(methods_for("optimise"))
 
 
-@pytest.mark.parametrize("task", [TASK, {**TASK, "limits": LIMITS}], ids=["levels", "limits"])
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param(each, marks=pytest.mark.nightly if each in LONG else ())
-        for each in (*METHODS, *BASELINES)
-    ],
-)
+def asked_of_all():
+    for name, task, long in (
+        ("levels", TASK, LONG),
+        ("limits", {**TASK, "limits": LIMITS}, LONG + LONG_WITH_LIMITS),
+    ):
+        for method in (*METHODS, *BASELINES):
+            marks = pytest.mark.nightly if method in long else ()
+            yield pytest.param(method, task, id=f"{method}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("method", "task"), list(asked_of_all()))
 def test_fifteen_rounds_end_near_the_optimum(method, task):
     made = told(method, task)
     asked = made.ask(2, fixed={"drug": 1})
