@@ -22,7 +22,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import pivoted_cholesky
+from rehearsal_torch.surrogates.kernel.landmarks import pivoted_cholesky
 from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import (
     MEDIAN,
