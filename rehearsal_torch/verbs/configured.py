@@ -126,7 +126,7 @@ def configuration(
 
 
 def _chosen(value: object, key: str) -> str:
-    """A value, or the option of a group of the configuration by its name, which Hydra reads without quotes."""
+    """A value; the name of an option of a group without quotes."""
     if isinstance(value, str) and OPTION.fullmatch(value) and (CONF / key / f"{value}.yaml").is_file():
         return value
     return _written(value, key)

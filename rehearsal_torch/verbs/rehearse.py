@@ -72,8 +72,8 @@ def rehearse(
             the trace says under which share of them the decision is better than no action, and under which
             it is worst. The decisions stay those under the task's graph.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
-            ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys. ``surrogate``,
-            ``objective``, ``search`` and ``trainer`` are names of files in these folders of ``conf``.
+            ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
+            ``surrogate``, ``objective``, ``search`` and ``trainer`` name files of these folders of ``conf``.
 
     Returns:
         A decision for each case, in the order of the cases: a list with `to_frame()`, `plot()` and a display
