@@ -1,7 +1,8 @@
 """A row of the suite before it is measured: what it is called, of which size, and how it is made.
 
 Rows of one group differ in a size alone, such as the number of cases; their times give the exponent by which
-the work grows. What both sides need (a fitted model, a graph) is made before anything is measured.
+the work grows, or the factor. What both sides need (a fitted model, a graph) is made before anything is
+measured.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,7 @@ class Job:
         make: Prepares both sides.
         note: What one side does more than the other; empty if they do the same.
         theory: The exponent of the leading term in the size; None where there is none.
+        exponential: Whether the work grows by a factor with each unit of the size.
         needs: A module that the row needs and that may not be installed; empty if there is none.
     """
 
@@ -33,6 +35,7 @@ class Job:
     make: Callable[[], Contest]
     note: str = ""
     theory: float | None = None
+    exponential: bool = False
     needs: str = ""
 
     @property

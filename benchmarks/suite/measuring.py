@@ -175,6 +175,11 @@ def slope(sizes: list[float], times: list[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
 
 
+def factor(sizes: list[float], times: list[float]) -> float:
+    """The factor c of time ~ c^size, by least squares on the logarithms of times."""
+    return float(np.exp(np.polyfit(sizes, np.log(times), 1)[0]))
+
+
 def with_memory(call: Callable[[], Any]) -> tuple[tuple[float, Any], float | None]:
     """Seconds and result of a call, and its peak resident megabytes beyond those before it; None where the
     system does not count them.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.suite.measuring import slope
+from benchmarks.suite.measuring import factor, slope
 
 INTRO = (
     "Each row does the same work twice in one process and in turns, by the package and by a plain "
@@ -16,6 +16,10 @@ INTRO = (
 GROWTH = (
     "Exponents b of time ~ size^b, by least squares on logarithms, beside that of the leading term. Small "
     "sizes are ruled by what a call costs whatever its size, which lowers the exponent."
+)
+FACTORS = (
+    "Factors c of time ~ c^size, by least squares on the logarithms of times: what each further unit of the "
+    "size multiplies the time by."
 )
 SHARE = (
     "Rates of the two factorisations of a `cme fit` (of one for `ridge`), counted as N^3 / 3 operations "
@@ -61,6 +65,10 @@ def page(content: Mapping[str, Any]) -> str:
             "| --- | --- | ---: | ---: | ---: |",
         ]
         blocks += ["## Growth", GROWTH, "\n".join([*head, *grown])]
+    multiplied = list(factors(rows, groups))
+    if multiplied:
+        head = ["| hot path | size | factor, ours | theirs |", "| --- | --- | ---: | ---: |"]
+        blocks += ["## Factors", FACTORS, "\n".join([*head, *multiplied])]
     shared = list(shares(rows))
     if shared:
         head = [
@@ -130,6 +138,19 @@ def growth(rows: Sequence[Mapping[str, Any]], groups: Sequence[tuple[str, str, s
         ours, theirs = (slope(sizes, [row[name] for row in mine]) for name in ("ours_ms", "theirs_ms"))
         cells = [f"{group[0]}, beside {group[1]}", f"{group[2]} {sizes[0]:,.0f} to {sizes[-1]:,.0f}"]
         yield f"| {' | '.join(cells)} | {ours:.2f} | {theirs:.2f} | {mine[0]['theory']:g} |"
+
+
+def factors(rows: Sequence[Mapping[str, Any]], groups: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """Factors of the groups with several sizes whose work grows exponentially."""
+    for group in groups:
+        mine = _of(rows, group)
+        # Rows of earlier records do not say.
+        if len(mine) < 2 or not mine[0].get("exponential", False):
+            continue
+        sizes = [float(row["size"]) for row in mine]
+        ours, theirs = (factor(sizes, [row[name] for row in mine]) for name in ("ours_ms", "theirs_ms"))
+        cells = [f"{group[0]}, beside {group[1]}", f"{group[2]} {sizes[0]:,.0f} to {sizes[-1]:,.0f}"]
+        yield f"| {' | '.join(cells)} | {ours:.2f} | {theirs:.2f} |"
 
 
 def shares(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

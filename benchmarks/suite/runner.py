@@ -120,7 +120,7 @@ def record(out: Path, jobs: Sequence[Job], repeat: int) -> dict[str, Any]:
         began, load = time.process_time(), os.getloadavg()[0]
         found = measured(job.make(), repeat)
         spent = time.process_time() - began
-        names = ("group", "peer", "axis", "size", "note", "theory")
+        names = ("group", "peer", "axis", "size", "note", "theory", "exponential")
         content["rows"][job.key] = (
             {name: getattr(job, name) for name in names}
             | found

@@ -1,12 +1,15 @@
-"""Rows: rounds of causal Bayesian optimisation, beside BoTorch without the graph.
+"""Rows: rounds of causal Bayesian optimisation, beside BoTorch without the graph and with it.
 
 Dropwave from its start design of six experiments on: a round fits, finds the next action and runs it. The
 reference is BoTorch's `SingleTaskGP` of the rewards with qLogNEI and `optimize_acqf` (512 raw samples, 10
-restarts) on actions and rewards alone. A repetition is one seed; both sides have the same start design and
-the same noise. Time is that of a round; quality is the best expected reward tried so far, below the optimum.
+restarts) on actions and rewards alone; in the rows called `nodes`, one `SingleTaskGP` for each node, composed
+by sampling (`suite.plain.node_processes`). A repetition is one seed; both sides have the same start design
+and the same noise. Time is that of a round; quality is the best expected reward tried so far, below the
+optimum.
 
 The package learns intermediate variables, fits one process per node and its noise distribution, and so does
-more in a round; whether that pays is the regret's to say, and few seeds say it roughly.
+more in a round than a process of the rewards; whether that pays is the regret's to say, and few seeds say it
+roughly.
 
 Source: Ren et al. (2025) (the world and decision=excbo); Balandat et al. (2020) and Ament et al. (2023)
 (BoTorch and qLogNEI).
@@ -24,6 +27,7 @@ from hydra.utils import instantiate
 from benchmarks.branin_trap import by_botorch
 from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality, Timed
+from benchmarks.suite.plain.node_processes import by_node_processes
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.problems.causal.dropwave import Dropwave
@@ -34,19 +38,21 @@ from rehearsal_torch.training.fit import fit
 ROUNDS, SEEDS = 6, 3
 PEER = "BoTorch SingleTaskGP, qLogNEI"
 NOTE = "ours learns from the intermediate variable too; theirs sees actions and rewards alone"
+NODES = "BoTorch SingleTaskGP per node, log EI"
+OF_NODES = "both learn from the intermediate variable; theirs takes the noise of each node to be normal"
 
 
 def jobs(small: bool = False) -> Iterator[Job]:
     """The rows; small ones for a test."""
     count, seeds = (1, 1) if small else (ROUNDS, SEEDS)
     for method in ("ucb",) if small else ("excbo", "ucb"):
-        yield Job(
-            f"causal round, {method}", PEER, "rounds", count, partial(played, method, count, seeds), NOTE
-        )
+        alone, nodes = (partial(played, method, way, count, seeds) for way in (by_botorch, by_node_processes))
+        yield Job(f"causal round, {method}", PEER, "rounds", count, alone, NOTE)
+        yield Job(f"causal round, {method}, nodes", NODES, "rounds", count, nodes, OF_NODES)
 
 
-def played(method: str, count: int, seeds: int) -> Contest:
-    """So many rounds for each of several seeds."""
+def played(method: str, other: Callable[[CausalWorld, int], list[float]], count: int, seeds: int) -> Contest:
+    """So many rounds for each of several seeds, beside another way to play them."""
     regrets: tuple[list[float], list[float]] = ([], [])
 
     def side(which: int, play: Callable[[CausalWorld, int], list[float]]) -> Timed:
@@ -71,7 +77,7 @@ def played(method: str, count: int, seeds: int) -> Contest:
 
     return Contest(
         lambda: side(0, partial(by_network, method)),
-        lambda: side(1, by_botorch),
+        lambda: side(1, other),
         quality,
         repeat=seeds,
         facts=lambda *_: {"ours_regrets": regrets[0], "theirs_regrets": regrets[1]},

@@ -217,7 +217,7 @@ def _option(override: Override, read: _Reader) -> None:
             remedy=f"Leave the plus out: {str(override.input_line).lstrip('+')}",
         )
     for text in single_overrides(override):
-        option = text.partition("=")[2]
+        option = str(read_override(text).value())
         if option not in options:
             renamed = RENAMED_CHOICES.get(text)
             raise UserError(

@@ -179,7 +179,7 @@ MOVED = {
     "surrogates.nested_ridge": "surrogates.kernel.nested_ridge",
     "surrogates.network_questions": "surrogates.network.causal_model",
     "surrogates.node_rows": "surrogates.network.training_data",
-    "surrogates.pivoted_cholesky": "surrogates.kernel.low_rank_ridge",
+    "surrogates.pivoted_cholesky": "surrogates.kernel.landmarks",
     "surrogates.posterior_models": "surrogates.structural.graph_posterior",
     "surrogates.predictive_density": "objectives.information",
     "surrogates.product_kernel": "surrogates.kernel.product_kernel",

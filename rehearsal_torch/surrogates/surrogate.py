@@ -24,7 +24,10 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 
-IN_BLOCKS = "decision=cme_nystrom or decision=outcome_regression"
+IN_BLOCKS = (
+    "decision=cme_nystrom or decision=outcome_regression (or decision=cme_published "
+    "surrogate=nested_ridge_cg, which keeps the rows)"
+)
 """The methods for cases that are fitted to rows in blocks, in messages."""
 
 

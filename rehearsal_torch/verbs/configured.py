@@ -57,6 +57,9 @@ __all__ = [
     "undisturbed",
 ]
 
+# The names of the files of conf.
+OPTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 
 @contextmanager
 def in_words() -> Iterator[None]:
@@ -96,11 +99,12 @@ def configuration(
 
     Args:
         overrides: Overrides as on the command line, such as ``decision=cme``.
-        settings: Further overrides, dotted key to plain value.
+        settings: Further overrides, dotted key to plain value, or group to the name of one of its options,
+            such as ``surrogate`` to ``nested_ridge_cg``.
         groups: The configuration groups in which settings are allowed.
 
     Raises:
-        RequestError: if a setting belongs to another group.
+        RequestError: if a setting belongs to another group, or is another data set.
         UserError: if a key does not exist, or a value has another type than the one that it replaces.
     """
     unknown = [key for key in settings if key.partition(".")[0] not in groups]
@@ -109,11 +113,23 @@ def configuration(
             f"{', '.join(map(repr, unknown))} cannot be set here: expected settings of {', '.join(groups)}, "
             f"with dots, such as **{{{groups[0] + '.KEY'!r}: VALUE}}"
         )
-    typed = [*overrides, *(f"{key}={_written(value, key)}" for key, value in settings.items())]
+    if "dataset" in settings:
+        raise RequestError(
+            "'dataset' cannot be chosen here: the rows are an argument; its settings have dots, such as "
+            "**{'dataset.validation': 0.25}"
+        )
+    typed = [*overrides, *(f"{key}={_chosen(value, key)}" for key, value in settings.items())]
     config, _ = composed(CONF, typed, multirun=False)
     with open_dict(config):
         del config["hydra"]
     return config
+
+
+def _chosen(value: object, key: str) -> str:
+    """A value; the name of an option of a group without quotes."""
+    if isinstance(value, str) and OPTION.fullmatch(value) and (CONF / key / f"{value}.yaml").is_file():
+        return value
+    return _written(value, key)
 
 
 def _written(value: object, key: str) -> str:

@@ -73,6 +73,7 @@ def rehearse(
             it is worst. The decisions stay those under the task's graph.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
+            ``surrogate``, ``objective``, ``search`` and ``trainer`` name files of these folders of ``conf``.
 
     Returns:
         A decision for each case, in the order of the cases: a list with `to_frame()`, `plot()` and a display

@@ -96,6 +96,12 @@ def test_weights_that_are_typed_take_the_place_of_the_default():
     assert dict(config.objective.reward.weights) == {"paO2": 1, "GCS": 0.5}
 
 
+def test_options_may_be_typed_in_quotes():
+    config, _ = composed(CONF, ["decision='greedy'", 'trainer="gpu"'], multirun=False)
+    assert config.search._target_.endswith(".GreedyChanges")
+    assert config.trainer.accelerator == "gpu"
+
+
 def test_each_swept_value_is_checked():
     with pytest.raises(UserError, match=r"objective\.changes: expected a whole number, such as 3; got many"):
         composed(CONF, ["objective.changes=1,2,many"], multirun=True)

@@ -1,6 +1,7 @@
 """Workflows and templates of .github: they parse, and what they name exists."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,22 @@ def test_every_target_that_checks_something_is_called():
         "bench-calibration",
         "coverage",
     }
+
+
+def test_the_audit_of_a_release_covers_torch_and_fails_where_it_knows_nothing():
+    """PyPI knows no release with a local label, such as torch 2.13.0+cpu, and skips it without --strict."""
+    (run,) = [
+        step["run"]
+        for _, step in steps(ROOT / ".github/workflows/release.yml")
+        if "pip_audit" in step.get("run", "")
+    ]
+    frozen, audit = (line for line in run.splitlines() if "audited.txt" in line and "grep" not in line)
+    assert {"--strict", "--no-deps", "--disable-pip"} <= set(audit.split())
+    assert "--path" not in audit
+    script = frozen.partition("| ")[2].partition(" >")[0]
+    shown = "torch==2.13.0+cpu\ntorchmetrics==1.9.0\n"
+    done = subprocess.run(["bash", "-c", script], input=shown, capture_output=True, text=True, check=True)
+    assert done.stdout == "torch==2.13.0\ntorchmetrics==1.9.0\n"
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)

@@ -22,6 +22,7 @@ TASK = {
 }
 FEW = {
     "cme_nystrom": ["surrogate.estimator.rank=40"],
+    "cme_published": ["surrogate=nested_ridge_cg", "surrogate.estimator.rank=40"],
     "outcome_regression": ["surrogate.frequencies=20", "surrogate.evidence_rows=60"],
 }
 

@@ -147,7 +147,9 @@ def test_a_checkpoint_holds_no_factor_and_loading_has_them_all(fitted, tmp_path)
     made, config = fitted
     folder = save(made, config, tmp_path)
     state, names = made.state_dict(), derived_names(made)
-    assert {name.rpartition(".")[2] for name in names} == {"factor", "rows", "weights", "centred"}
+    assert {name.rpartition(".")[2] for name in names} == {
+        "factor", "rows", "weights", "centred", "inputs",
+    }  # fmt: skip
     assert not set(tensors_of((folder / "weights.safetensors").read_bytes())) & set(names)
     again = load(folder).state_dict()
     assert all(torch.equal(again[name], value) for name, value in state.items())

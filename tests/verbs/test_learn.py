@@ -20,6 +20,12 @@ def test_a_learnt_method_decides_as_rehearse_does(frame, method, settings):  # n
     assert model.card == {**whole.model.card}
 
 
+def test_surrogate_and_search_are_chosen_by_name(frame):  # noqa: F811
+    typed = {"surrogate": "nested_ridge_cg", "search": "projected_ascent", "trainer": "cpu"}
+    model = rt.learn(frame, TASK, method="cme_published", **typed)
+    assert {type(each).__name__ for each in model.surrogate.values()} == {"IterativeRidge"}
+
+
 def test_held_out_rows_are_scored_on_the_card(frame):  # noqa: F811
     model = rt.learn(frame, TASK, method="care", **{"dataset.validation": 0.25})
     score = rt.rehearse(frame, TASK, CASES, method="care", **{"dataset.validation": 0.25}).untouched

@@ -13,12 +13,13 @@ so that the features factorise as the kernel does. With ridge coefficients p_r a
 where the expectation is estimated by ridge regression on landmarks in x. Fitting costs O(N R^2), in blocks of
 rows; an ascent step costs O(R), independent of N. The error of a kernel value decreases as 1/sqrt(R). Ascent
 starts at some of the rows, weighted as in the exact estimator by their dual coefficients (w_i - psi(h_i)) /
-(N lambda_h).
+(N lambda_h). Where all rows are fewer numbers than the factor of stage 1 and the coefficients of stage 2,
+they are kept, and files leave these out.
 
 Source: Rahimi and Recht (2007), Alg. 1; Du et al. (2026), Tab. 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -27,11 +28,14 @@ from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.tables.blocks import in_blocks
 from rehearsal_torch.seeding import generator
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import (
+from rehearsal_torch.surrogates.kernel.landmarks import (
     PIVOTED,
     SEEN,
+    Landmarks,
+    Regression,
     kernel_errors,
     landmarks,
+    landmarks_at,
     regressed,
     reported_errors,
 )
@@ -39,7 +43,7 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prep
 from rehearsal_torch.surrogates.kernel.product_kernel import MEDIAN, Choice, gaussian, joined, lay_out
 from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
 
-# A Cholesky factor of this size is stored.
+# A Cholesky factor of this size is held.
 MAX_FEATURES = 4096
 
 
@@ -82,12 +86,11 @@ class FourierRidge(AlterationValue):
         bounded("rank", rank)
         self.pairs, self.rank, self.lambda_x, self.seed = features // 2, rank, lambda_x, seed
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, max_models=1, seed=seed)
-        self.register_fitted(
-            "widths", "ridge", "frequencies", "coefficients", "factor", "amplitudes", "total"
-        )
-        self.register_fitted(
-            "context_centres", "embedding", "kept", "kept_contexts", "kept_covariates", "dual"
-        )
+        self.register_fitted("widths", "ridge", "frequencies", "coefficients", "amplitudes", "total")
+        self.register_fitted("context_centres", "kept", "kept_contexts", "kept_covariates", "dual")
+        # h of every row, and the places of the landmarks of stage 2 among them.
+        self.register_fitted("inputs", "context_places", source=True)
+        self.register_fitted("factor", "embedding", derived=True)
         # Errors that are not computed are nan.
         self.register_fitted("errors", finite=False)
         self.widths: Tensor
@@ -104,10 +107,12 @@ class FourierRidge(AlterationValue):
         self.kept_contexts: Tensor
         self.kept_covariates: Tensor
         self.dual: Tensor
+        self.inputs: Tensor
+        self.context_places: Tensor
 
     def sizes(self) -> Sizes:
         """R pairs of features over d columns; n stored rows of contexts (x), covariates (u) and actions (k);
-        c landmarks of stage 2.
+        c landmarks of stage 2; all r rows, where they are kept.
         """
         waves = 2 * self.pairs
         fit: Sizes = {
@@ -127,7 +132,10 @@ class FourierRidge(AlterationValue):
         second: Sizes = (
             {"context_centres": ("c", "x"), "embedding": ("c", waves + covariates)} if covariates else {}
         )
-        return {**fit, "amplitudes": (2,), "total": (waves,), "errors": ("s", 2), **kept, **second}
+        whole: Sizes = {"inputs": ("r", sum(self.widths_of_rows))} if self.inputs.shape != (0,) else {}
+        places: Sizes = {"context_places": ("c",)} if whole and covariates else {}
+        numbers: Sizes = {"amplitudes": (2,), "total": (waves,), "errors": ("s", 2)}
+        return {**fit, **numbers, **kept, **second, **whole, **places}
 
     def faults(self) -> list[str]:
         """Sizes, and frequencies over other columns."""
@@ -159,40 +167,67 @@ class FourierRidge(AlterationValue):
         self.frequencies = torch.randn(self.pairs, rows.shape[1], generator=stream, dtype=torch.float64).to(
             rows
         )
-        found = regressed(
-            in_blocks((rows, targets)),
-            lambda each: self._waves(each[0]),
-            lambda each: each[1],
-            float(self.ridge),
-        )
+        found = self._first(rows, targets)
         self.coefficients, self.factor, self.total = found.theta, found.factor, found.total
         self.amplitudes = (targets.square().sum(0) - found.explained) / (count * self.ridge)
         some = torch.randperm(count, generator=stream)[:SEEN].to(rows.device)
         self.kept_contexts, self.kept_covariates, self.kept = (block[some] for block in blocks)
         self.dual = (targets[some, 0] - self._waves(rows[some]) @ self.coefficients[:, 0]) / self.ridge
         errors = [kernel_errors(rows, self._waves, self.seed)]
+        self.context_centres = self.embedding = self.context_places = rows.new_empty(0)
         if before.shape[1]:
-            scaled, phases = (
-                context / self.widths[0],
-                (before / self.widths[1]) @ self._block(context.shape[1], before.shape[1]).T,
-            )
+            scaled = context / self.widths[0]
             outer = landmarks(scaled, self.rank, PIVOTED, self.seed)
-            found = regressed(
-                in_blocks((scaled, phases, before)),
-                lambda each: outer.features(each[0]),
-                lambda each: torch.cat([each[1].cos(), each[1].sin(), each[2]], -1),
-                count * self.lambda_x,
-            )
-            self.context_centres, self.embedding = (
-                outer.centres,
-                torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True),
-            )
+            self.context_centres, self.context_places = outer.centres, outer.chosen.to(rows)
+            self.embedding = self._second(scaled, before, outer)
             errors += [
                 errors[0].new_full((2,), float("nan")),
                 kernel_errors(scaled, outer.features, self.seed),
             ]
         self.errors = torch.stack(errors)
+        self.inputs = torch.cat(blocks, -1)
+        if self.inputs.numel() >= self.factor.numel() + self.embedding.numel():
+            self.inputs = self.context_places = rows.new_empty(0)
         lay_out(self)
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The factor of stage 1 and the coefficients of stage 2; only with all rows."""
+        if self.inputs.ndim != 2 or not len(self.inputs):
+            return {}
+        waves, covariates = 2 * self.pairs, self.kept_covariates.shape[-1]
+        second = {"embedding": (len(self.context_places), waves + covariates)}
+        return {"factor": (waves, waves), **(second if covariates else {})}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        parts = self.inputs.split(list(self.widths_of_rows), -1)
+        context, before, actions = (each.contiguous() for each in parts)
+        if name == "factor":
+            rows = joined((context, before, actions), self.widths)
+            return self._first(rows, rows.new_zeros(len(rows), 2)).factor
+        scaled = context / self.widths[0]
+        outer = landmarks_at(scaled, self.context_places, self.rank, PIVOTED, self.seed)
+        return self._second(scaled, before, outer)
+
+    def _first(self, rows: Tensor, targets: Tensor) -> Regression:
+        """Stage 1, of scaled rows (n, d) and targets (n, 2)."""
+        return regressed(
+            in_blocks((rows, targets)),
+            lambda each: self._waves(each[0]),
+            lambda each: each[1],
+            float(self.ridge),
+        )
+
+    def _second(self, scaled: Tensor, before: Tensor, outer: Landmarks) -> Tensor:
+        """The coefficients of stage 2, of scaled contexts and covariates (n, |U|)."""
+        phases = (before / self.widths[1]) @ self._block(scaled.shape[1], before.shape[1]).T
+        found = regressed(
+            in_blocks((scaled, phases, before)),
+            lambda each: outer.features(each[0]),
+            lambda each: torch.cat([each[1].cos(), each[1].sin(), each[2]], -1),
+            len(scaled) * self.lambda_x,
+        )
+        return torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True)
 
     def approximation(self) -> dict[str, float]:
         """Errors of the approximate kernels (of h, and of x) against the exact ones on a subsample: relative

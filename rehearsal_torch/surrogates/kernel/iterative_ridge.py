@@ -8,21 +8,27 @@ requested. Each system is solved by preconditioned conjugate gradients without f
 
 L being a pivoted Cholesky factor of K of low rank; P^-1 v = [v - L (r I + L^T L)^-1 L^T v] / r. The
 preconditioner captures the large eigenvalues, so that few iterations remain. Memory is N times the rank; an
-iteration costs N^2 kernel values.
+iteration costs N^2 kernel values, which are never kept. Rows may come in blocks, as from a file: the columns
+that are used are collected in memory, 8 bytes a number, so that the fit has the bits of a table in memory.
+
+Files leave the preconditioners out: they follow from the rows (their ranks are kept), and decide how long a
+system takes rather than what solves it.
 
 Source: Du et al. (2026), Eq. (5)-(9); Gardner et al. (2018), Sec. 4 and Alg. 2, whose solver
 (linear_operator's `linear_cg`) is used.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes
+from rehearsal_torch.data.part import Examples, Sizes
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import pivoted_cholesky
+from rehearsal_torch.data.tables.block_statistics import columns_of
+from rehearsal_torch.data.tables.blocks import ROWS, Blocks, in_blocks
+from rehearsal_torch.surrogates.kernel.landmarks import pivoted_cholesky
 from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import (
     MEDIAN,
@@ -92,7 +98,8 @@ def solved(
 
 
 class IterativeRidge(GaussianBumps):
-    """The paper's estimator, solved by conjugate gradients.
+    """The paper's estimator, solved by conjugate gradients. Of rows in blocks, it takes as many as one block
+    of the usual size holds.
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
@@ -108,6 +115,9 @@ class IterativeRidge(GaussianBumps):
     Raises:
         ValueError: if a setting is out of range.
     """
+
+    by_parts: bool = True
+    most_rows: int | None = ROWS
 
     def __init__(
         self,
@@ -129,16 +139,10 @@ class IterativeRidge(GaussianBumps):
         bounded("rank", rank)
         self.rank, self.lambda_x, self.tolerance = rank, lambda_x, tolerance
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, max_models=1, seed=seed)
-        self.register_fitted(
-            "contexts",
-            "covariates",
-            "widths",
-            "ridge",
-            "coefficients",
-            "amplitudes",
-            "factor",
-            "context_factor",
-        )
+        self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients", "amplitudes")
+        # The ranks of the preconditioners.
+        self.register_fitted("ranks", source=True)
+        self.register_fitted("factor", "context_factor", derived=True)
         self.contexts: Tensor
         self.covariates: Tensor
         self.widths: Tensor
@@ -147,6 +151,7 @@ class IterativeRidge(GaussianBumps):
         self.amplitudes: Tensor
         self.factor: Tensor
         self.context_factor: Tensor
+        self.ranks: Tensor
 
     def sizes(self) -> Sizes:
         """n rows; contexts (x) and covariates (u); preconditioners of rank r and s."""
@@ -155,7 +160,8 @@ class IterativeRidge(GaussianBumps):
         second: Sizes = (
             {"context_factor": ("n", "s")} if self.covariates.ndim == 2 and self.covariates.shape[1] else {}
         )
-        return {**super().sizes(), **rows, **fit, **second}
+        ranks: Sizes = {"ranks": (2,)} if self.ranks.shape != (0,) else {}
+        return {**super().sizes(), **rows, **fit, **second, **ranks}
 
     def solve(self, *examples: Tensor) -> None:
         """Fits stage 1, and computes the preconditioner of stage 2.
@@ -163,20 +169,40 @@ class IterativeRidge(GaussianBumps):
         Raises:
             ValueError: if there are variables between the alterations.
         """
-        context, before, between, actions, targets = (each.detach() for each in examples[:5])
+        self.solve_blocks(in_blocks(examples))
+
+    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
+        """As `solve`; all rows are collected in memory."""
+        context, before, between, actions, targets = (each.detach() for each in blocks[0][:5])
         refuse_between(between)
+        if blocks.count > 1:
+            parts = [context.shape[1], before.shape[1], actions.shape[1], targets.shape[1]]
+            joint = blocks.map(lambda _, each: torch.cat([each[0], each[1], each[3], each[4]], -1))
+            collected = columns_of(joint, range(sum(parts))).split(parts, -1)
+            context, before, actions, targets = (each.contiguous() for each in collected)
         models = self.choice.models((context, before, actions), targets[:, 0])
         self.contexts, self.covariates, self.centres = context.clone(), before.clone(), actions.clone()
         self.widths, self.ridge = models.widths[0], len(targets) * models.ridges
         self.bump_widths = self.widths[2:].clone()
-        rows = self._rows()
-        self.factor = preconditioner(rows, self.rank)
-        self.coefficients = solved(rows, float(self.ridge), targets, self.factor, self.tolerance)
+        self.factor = self.derive("factor")
+        self.coefficients = solved(self._rows(), float(self.ridge), targets, self.factor, self.tolerance)
         self.amplitudes = (targets * self.coefficients).sum(0) / len(targets)
-        self.context_factor = (
-            preconditioner(context / self.widths[0], self.rank) if before.shape[1] else targets.new_empty(0)
-        )
+        self.context_factor = self.derive("context_factor") if before.shape[1] else targets.new_empty(0)
+        second = self.context_factor.shape[1] if before.shape[1] else 0
+        self.ranks = targets.new_tensor([self.factor.shape[1], second])
         lay_out(self)
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The preconditioners, from the rows."""
+        if self.ranks.shape != (2,):
+            return {}
+        count, (first, second) = len(self.centres), self.ranks.int().tolist()
+        return {"factor": (count, first), **({"context_factor": (count, second)} if second else {})}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        rows = self._rows() if name == "factor" else self.contexts / self.widths[0]
+        return preconditioner(rows, self.rank)
 
     def prepare(self, contexts: Tensor) -> Prepared:
         """Pieces: weights of both targets (B, 1, N), stage-2 weights of the rows (B, N), prior variance over

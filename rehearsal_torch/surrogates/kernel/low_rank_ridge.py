@@ -10,26 +10,15 @@ costs O(N m^2), in blocks of rows and without an N x N matrix; with all rows as 
 estimator. The variance of J adds to the posterior in the span of the landmarks the part of the prior variance
 outside the span, so that it does not vanish far from all landmarks.
 
-Ridge regression on landmarks Z uses K_mm = L L^T and the features phi(h) = L^-1 k_m(h), whose inner product
-phi(h)^T phi(h') is the Nystroem kernel:
-
-    theta = (sum_i phi_i phi_i^T + r I)^-1 sum_i phi_i t_i^T,
-    prediction = theta^T phi(h) = (L^-T theta)^T k_m(h).
-
-Landmarks are the pivots of a pivoted Cholesky factorisation of the kernel, K ~ L L^T with L of rank m; the
-next pivot depends on the residual variances d_i = K_ii - sum_j L_ij^2. Greedy pivots (the largest d_i) cover
-the edge of the data first and keep the largest error small; pivots sampled with probabilities d_i keep the
-sum of errors near that of the best rank-m approximation. Memory is O(n m), time O(n m^2) for n candidate
-rows: all, or 65,536 drawn by the seed if there are more. All sums over rows are accumulated in blocks, which
-need not be in memory.
+Landmarks are chosen (`landmarks`) among all rows, or 65,536 drawn by the seed if there are more. All sums
+over rows are accumulated in blocks, which need not be in memory. Where the rows are fewer numbers than the
+m x m factors of the landmarks, they are kept, and files leave the factors out.
 
 Source: Williams and Seeger (2000); Rudi, Camoriano and Rosasco (2015), Eq. (9); Quinonero-Candela and
-Rasmussen (2005), Sec. 6 (the variance); Du et al. (2026), Tab. 2; pivots: Fine and Scheinberg (2001);
-Harbrecht, Peters and Schneider (2012), Alg. 1 (greedy); Chen et al. (2025), Alg. 1 (sampled).
+Rasmussen (2005), Sec. 6 (the variance); Du et al. (2026), Tab. 2.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -39,12 +28,21 @@ from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.tables.block_statistics import drawn, rows_at
 from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.seeding import generator
+from rehearsal_torch.surrogates.kernel.landmarks import (
+    SAMPLED,
+    Landmarks,
+    Regression,
+    kernel_errors,
+    landmarks,
+    landmarks_at,
+    regressed,
+    reported_errors,
+)
 from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import (
     MEDIAN,
     Choice,
     GaussianBumps,
-    accumulated,
     gaussian,
     joined,
     kernel_rows,
@@ -52,154 +50,8 @@ from rehearsal_torch.surrogates.kernel.product_kernel import (
 )
 from rehearsal_torch.surrogates.kernel.product_ridge import LAMBDA, refuse_between
 
-SPENT = 1e-10
-
-
-def pivoted_cholesky(rows: Tensor, rank: int, stream: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Pivots (m,) in order and L (N, m), m <= rank; stops early once all residual variances are at most
-    1e-10.
-
-    Args:
-        rows: (N, d), scaled.
-        rank: The largest m.
-        stream: Generator that samples pivots; None selects them greedily.
-    """
-    rest, factor, pivots = rows.new_ones(len(rows)), rows.new_empty(min(rank, len(rows)), len(rows)), []
-    for j in range(len(factor)):
-        if rest.max() <= SPENT:
-            break
-        pivot = int(rest.argmax() if stream is None else _drawn(rest, stream))
-        column = gaussian(rows, rows[pivot : pivot + 1])[:, 0] - factor[:j, pivot] @ factor[:j]
-        factor[j] = column / rest[pivot].sqrt()
-        rest = (rest - factor[j].square()).clamp_(min=0)
-        rest[pivot] = 0.0
-        pivots.append(pivot)
-    return torch.tensor(pivots, device=rows.device), factor[: len(pivots)].T
-
-
-def _drawn(rest: Tensor, stream: torch.Generator) -> Tensor:
-    """Samples a row with probability proportional to its residual variance; rows at zero are never
-    sampled.
-    """
-    cumulative = rest.masked_fill(rest <= SPENT, 0.0).cumsum(0)
-    return torch.searchsorted(
-        cumulative, cumulative[-1] * (1 - torch.rand(1, generator=stream, dtype=torch.float64).to(cumulative))
-    ).clamp(max=len(rest) - 1)
-
-
-PIVOTED, SAMPLED, UNIFORM = "pivoted", "sampled", "uniform"
-SEEN = 500
 CANDIDATES = 65_536
 """Rows among which landmarks are chosen; of more, so many are drawn."""
-
-
-@dataclass(frozen=True)
-class Landmarks:
-    """Landmarks and the features that they define.
-
-    Attributes:
-        chosen: (m,), indices of the rows.
-        centres: (m, d), scaled.
-        root: (m, m), L.
-    """
-
-    chosen: Tensor
-    centres: Tensor
-    root: Tensor
-
-    def features(self, rows: Tensor) -> Tensor:
-        """phi, (n, d) -> (n, m)."""
-        return torch.linalg.solve_triangular(self.root, gaussian(self.centres, rows), upper=False).T
-
-
-@dataclass(frozen=True)
-class Regression:
-    """The result of a ridge regression on features.
-
-    Attributes:
-        factor: (m, m), Cholesky factor of sum_i phi_i phi_i^T + r I.
-        theta: (m, t).
-        explained: (t,), sum_i t_i' theta' phi_i: the part of the targets' sum of squares that the fit
-            explains.
-        total: (m,), sum_i phi_i.
-    """
-
-    factor: Tensor
-    theta: Tensor
-    explained: Tensor
-    total: Tensor
-
-
-def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Landmarks:
-    """Selects at most `rank` rows (N, d) as landmarks, without near-duplicates.
-
-    Args:
-        rows: (N, d), scaled.
-        rank: m.
-        how: "pivoted": greedy pivots; "sampled": pivots sampled by their residual variance; "uniform":
-            sampled uniformly.
-        seed: Seed of the sampling.
-
-    Raises:
-        ValueError: if `how` is unknown.
-    """
-    if how not in (PIVOTED, SAMPLED, UNIFORM):
-        raise ValueError(f"expected `landmarks` to be {PIVOTED!r}, {SAMPLED!r} or {UNIFORM!r}; got {how!r}")
-    stream = generator(seed)
-    among = (
-        torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))
-    ).to(rows.device)
-    pivots, factor = pivoted_cholesky(rows[among], rank, stream if how == SAMPLED else None)
-    return Landmarks(among[pivots], rows[among[pivots]], factor[pivots].tril())
-
-
-def regressed(
-    blocks: Blocks[Examples],
-    features: Callable[[Examples], Tensor],
-    targets: Callable[[Examples], Tensor],
-    ridge: float,
-) -> Regression:
-    """Ridge regression of targets on features of rows in blocks, both given as functions of some rows; the
-    blocks are made once.
-    """
-    sums: tuple[Tensor, ...] | None = None
-    for block in blocks:
-
-        def part(span: slice, block: Examples = block) -> tuple[Tensor, ...]:
-            rows = tuple(each[span] for each in block)
-            phi, projected = features(rows), targets(rows)
-            return phi.T @ phi, phi.T @ projected, phi.sum(0)
-
-        first = tuple(each[:1] for each in block)
-        columns = features(first).shape[1] + targets(first).shape[1]
-        more = accumulated(len(block[0]), columns, part)
-        sums = more if sums is None else tuple(one.add_(other) for one, other in zip(sums, more, strict=True))
-    assert sums is not None
-    moments, cross, total = sums
-    moments.diagonal().add_(ridge)
-    factor = torch.linalg.cholesky(moments)
-    theta = torch.cholesky_solve(cross, factor)
-    return Regression(factor, theta, (cross * theta).sum(0), total)
-
-
-def kernel_errors(rows: Tensor, features: Callable[[Tensor], Tensor], seed: int) -> Tensor:
-    """Relative Frobenius error and mean absolute error of phi phi^T against the exact kernel, on at most 500
-    rows, (2,).
-    """
-    some = rows[torch.randperm(len(rows), generator=generator(seed))[:SEEN].to(rows.device)]
-    exact, phi = gaussian(some, some), features(some)
-    error = phi @ phi.T - exact
-    return torch.stack([error.norm() / exact.norm(), error.abs().mean()])
-
-
-def reported_errors(errors: Tensor) -> dict[str, float]:
-    """Errors (stages, 2) by name."""
-    kinds, stages = ("frobenius", "mean"), ("outcome", "covariates", "context")
-    return {
-        f"{stage}_{kind}": float(value)
-        for stage, row in zip(stages, errors, strict=False)
-        for kind, value in zip(kinds, row, strict=True)
-    }
 
 
 def _used(examples: Examples) -> Examples:
@@ -246,8 +98,10 @@ class LowRankRidge(GaussianBumps):
         self.rank, self.landmarks, self.lambda_x, self.seed = rank, landmarks, lambda_x, seed
         self.choice = Choice(fixed if fixed is not None else widths, lambda_h, max_models=1, seed=seed)
         self.register_fitted("contexts", "covariates", "widths", "ridge", "coefficients")
-        self.register_fitted("root", "factor", "amplitudes", "profile")
-        self.register_fitted("context_centres", "embedding", "cover", "errors")
+        self.register_fitted("amplitudes", "profile", "context_centres", "errors")
+        # h of every row, and the places of the landmarks of h, x and u among them.
+        self.register_fitted("inputs", "places", "context_places", "covariate_places", source=True)
+        self.register_fitted("root", "factor", "embedding", "cover", derived=True)
         self.contexts: Tensor
         self.covariates: Tensor
         self.widths: Tensor
@@ -261,9 +115,15 @@ class LowRankRidge(GaussianBumps):
         self.embedding: Tensor
         self.cover: Tensor
         self.errors: Tensor
+        self.inputs: Tensor
+        self.places: Tensor
+        self.context_places: Tensor
+        self.covariate_places: Tensor
 
     def sizes(self) -> Sizes:
-        """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, with e features."""
+        """n landmarks; contexts (x) and covariates (u); c landmarks of stage 2, with e features; all r
+        rows, where they are kept.
+        """
         rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u")}
         chosen: Sizes = {"widths": (3,), "ridge": (1,), "errors": ("s", 2)}
         fit: Sizes = {
@@ -274,12 +134,18 @@ class LowRankRidge(GaussianBumps):
             "profile": ("n",),
         }
         second: Sizes = {"context_centres": ("c", "x"), "embedding": ("c", "e"), "cover": ("n", "v")}
+        kept: Sizes = {"inputs": ("r", sum(self.widths_of_rows)), "places": ("n",)}
+        places: Sizes = {"context_places": ("c",), "covariate_places": ("v",)}
+        covariates = self.covariates.ndim == 2 and self.covariates.shape[1]
+        whole = self.inputs.shape != (0,)
         return {
             **super().sizes(),
             **rows,
             **chosen,
             **fit,
-            **(second if self.covariates.ndim == 2 and self.covariates.shape[1] else {}),
+            **(second if covariates else {}),
+            **(kept if whole else {}),
+            **(places if whole and covariates else {}),
         }
 
     def faults(self) -> list[str]:
@@ -313,22 +179,72 @@ class LowRankRidge(GaussianBumps):
             *(block[marks.chosen] for block in some),
             self.widths[2:].clone(),
         )
-        found = regressed(
-            rows.map(lambda _, each: (joined(each[:3], self.widths), each[3])),
-            lambda each: marks.features(each[0]),
-            lambda each: each[1],
-            float(self.ridge),
-        )
+        found = self._first(rows.map(lambda _, each: (joined(each[:3], self.widths), each[3])), marks)
         squares = torch.stack([each[3].square().sum(0) for each in rows]).sum(0)
         self.root, self.factor = marks.root, found.factor
         self.coefficients = torch.linalg.solve_triangular(marks.root.T, found.theta, upper=True)
         self.profile = torch.linalg.solve_triangular(marks.root.T, found.total[:, None], upper=True)[:, 0]
         self.amplitudes = (squares - found.explained) / (count * self.ridge)
         errors = [kernel_errors(scaled, marks.features, self.seed)]
+        self.embedding = self.cover = self.context_centres = scaled.new_empty(0)
+        self.places, self.context_places, self.covariate_places = (
+            marks.chosen.to(scaled),
+            *(scaled.new_empty(0) for _ in range(2)),
+        )
         if some[1].shape[1]:
             errors += self._embed(rows.map(lambda _, each: each[:2]), some[0] / self.widths[0], some[1])
         self.errors = torch.stack(errors)
+        self.inputs = torch.cat(some, -1)
+        derived = sum(each.numel() for each in (self.root, self.factor, self.embedding, self.cover))
+        if blocks.count > 1 or count > len(self.inputs) or self.inputs.numel() >= derived:
+            self.inputs, self.places = scaled.new_empty(0), scaled.new_empty(0)
+            self.context_places, self.covariate_places = scaled.new_empty(0), scaled.new_empty(0)
         lay_out(self)
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The factors of both stages and what rests on them; only with all rows."""
+        if self.inputs.ndim != 2 or not len(self.inputs):
+            return {}
+        marks, covariates = len(self.centres), self.covariates.shape[-1]
+        found = {"root": (marks, marks), "factor": (marks, marks)}
+        if not covariates:
+            return found
+        waves = len(self.covariate_places)
+        second = {"embedding": (len(self.context_places), waves + covariates), "cover": (marks, waves)}
+        return {**found, **second}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        parts = self.inputs.split(list(self.widths_of_rows), -1)
+        blocks = tuple(each.contiguous() for each in parts)
+        if name in ("root", "factor"):
+            scaled = joined(blocks, self.widths)
+            marks = self._at(scaled, self.places)
+            if name == "root":
+                return marks.root
+            return self._first(in_blocks((scaled, scaled.new_zeros(len(scaled), 2))), marks).factor
+        inner = self._at(blocks[1] / self.widths[1], self.covariate_places)
+        if name == "cover":
+            return inner.features(self.covariates / self.widths[1])
+        outer = self._at(blocks[0] / self.widths[0], self.context_places)
+        return self._second(in_blocks(blocks[:2]), inner, outer)
+
+    def _at(self, scaled: Tensor, places: Tensor) -> Landmarks:
+        return landmarks_at(scaled, places, self.rank, self.landmarks, self.seed)
+
+    def _first(self, rows: Blocks[Examples], marks: Landmarks) -> Regression:
+        """Stage 1, of scaled rows and their targets."""
+        return regressed(rows, lambda each: marks.features(each[0]), lambda each: each[1], float(self.ridge))
+
+    def _second(self, rows: Blocks[Examples], inner: Landmarks, outer: Landmarks) -> Tensor:
+        """The embedding of stage 2, of contexts and covariates."""
+        found = regressed(
+            rows,
+            lambda each: outer.features(each[0] / self.widths[0]),
+            lambda each: torch.cat([inner.features(each[1] / self.widths[1]), each[1]], -1),
+            len(rows) * self.lambda_x,
+        )
+        return torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True)
 
     def _embed(self, rows: Blocks[Examples], scaled: Tensor, before: Tensor) -> list[Tensor]:
         """Fits stage 2 to contexts and covariates, with landmarks among some of them; the errors of its
@@ -337,16 +253,8 @@ class LowRankRidge(GaussianBumps):
         covariates = before / self.widths[1]
         inner = landmarks(covariates, self.rank, self.landmarks, self.seed)
         outer = landmarks(scaled, self.rank, self.landmarks, self.seed)
-        found = regressed(
-            rows,
-            lambda each: outer.features(each[0] / self.widths[0]),
-            lambda each: torch.cat([inner.features(each[1] / self.widths[1]), each[1]], -1),
-            len(rows) * self.lambda_x,
-        )
-        self.context_centres, self.embedding = (
-            outer.centres,
-            torch.linalg.solve_triangular(outer.root.T, found.theta, upper=True),
-        )
+        self.context_centres, self.embedding = outer.centres, self._second(rows, inner, outer)
+        self.context_places, self.covariate_places = outer.chosen.to(scaled), inner.chosen.to(scaled)
         self.cover = inner.features(self.covariates / self.widths[1])
         return [
             kernel_errors(covariates, inner.features, self.seed),

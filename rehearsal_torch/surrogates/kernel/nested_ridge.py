@@ -153,10 +153,12 @@ class AlterationValue(Solved, ABC):
             such covariates.
 
     Attributes:
-        by_parts: Whether it is fitted to rows in blocks (`solve_blocks`), and keeps only some of them.
+        by_parts: Whether it is fitted to rows in blocks (`solve_blocks`).
+        most_rows: How many rows in blocks it takes, where it keeps all of them; None for any number.
     """
 
     by_parts: bool = False
+    most_rows: int | None = None
 
     def __init__(self, first: Sequence[int] = ()) -> None:
         super().__init__()
@@ -311,13 +313,20 @@ class NestedRidge(RehearsalSurrogate):
         the scores, which rank all rows.
 
         Raises:
-            ValueError: if an estimator is fitted to tables in memory only.
+            ValueError: if an estimator is fitted to tables in memory only, or to fewer rows.
         """
         whole = sorted({type(each).__name__ for each in self.values() if not each.by_parts})
         if whole:
             raise ValueError(
                 f"{type(self).__name__} is fitted to a table in memory by {', '.join(whole)}; got one that "
                 f"is read in blocks: choose {IN_BLOCKS}, or read the table at once (dataset=table)"
+            )
+        most = min((each.most_rows for each in self.values() if each.most_rows is not None), default=None)
+        if most is not None and len(blocks) > most:
+            kinds = sorted({type(each).__name__ for each in self.values()})
+            raise ValueError(
+                f"{', '.join(kinds)} keeps every row: expected at most {most:,} rows in a file that is read "
+                f"in blocks; got {len(blocks):,}: choose decision=cme_nystrom, or draw fewer rows"
             )
         self.task.check(blocks)
         yield self.overlap, blocks.map(lambda _, table: self.overlap.examples(table))

@@ -13,7 +13,7 @@ is itself uncertain.
 Source: ours; bagging after Breiman (1996), the law of total variance.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -75,6 +75,17 @@ class SpectralEnsemble(AlterationValue):
         """See `AlterationValue.solve`."""
         for member in self._each():
             member.solve(*examples)
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The rows of every member but the first: they are fitted to the same."""
+        first, *others = self._each()
+        if first.inputs.ndim != 2 or not len(first.inputs):
+            return {}
+        return {f"members.{place}.inputs": tuple(first.inputs.shape) for place in range(1, len(others) + 1)}
+
+    def derive(self, name: str) -> Tensor:  # noqa: ARG002
+        """See `Part.derive`."""
+        return self._each()[0].inputs.clone()
 
     def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
         """The mean of `SpectralRidge.left_out` over members, (n,)."""

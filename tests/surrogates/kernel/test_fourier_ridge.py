@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.surrogates.kernel.fourier_ridge import MAX_FEATURES, FourierRidge
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import SEEN
+from rehearsal_torch.surrogates.kernel.landmarks import SEEN
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from tests.toys.confounded import fitted, points, rows
 
@@ -142,6 +142,36 @@ def test_frequencies_over_other_columns_are_a_fault():
     assert estimator.faults() == []
     estimator.frequencies = estimator.frequencies[:, :3]
     assert estimator.faults() == ["frequencies: expected the size (20, 4); got (20, 3)"]
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
+def test_what_files_leave_out_follows_from_the_rows_to_the_last_bit(covariates):
+    estimator, _ = made(covariates=covariates)
+    assert list(estimator.derivable()) == ["factor", *(["embedding"] if covariates else [])]
+    for name, size in estimator.derivable().items():
+        assert estimator.derive(name).shape == size
+        assert torch.equal(estimator.derive(name), estimator.get_buffer(name)), name
+
+
+def test_rows_are_kept_only_where_they_are_fewer_numbers_than_what_follows_from_them():
+    assert made(covariates=0, count=500)[0].inputs.shape == (500, 3)
+    many, _ = made(covariates=0, count=600)
+    assert not many.inputs.numel()
+    assert many.derivable() == {}
+    assert many.faults() == []
+
+
+def test_a_fit_without_covariates_keeps_nothing_of_one_with():
+    estimator, again = fitted(made()[0], *rows(60, covariates=0)), made(covariates=0)[0]
+    assert estimator.faults() == []
+    for name, value in again.state_dict().items():
+        assert (
+            torch.equal(
+                estimator.state_dict()[name],
+                value,
+            )
+            or name == "errors"
+        ), name
 
 
 @pytest.mark.parametrize(

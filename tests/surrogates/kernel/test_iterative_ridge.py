@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_operator.utils.warnings import NumericalWarning
 
-from rehearsal_torch.surrogates.kernel import iterative_ridge
+from rehearsal_torch.data.tables.blocks import in_blocks
+from rehearsal_torch.surrogates.kernel import iterative_ridge, product_kernel
 from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge, preconditioner, solved
+from rehearsal_torch.surrogates.kernel.product_kernel import gaussian
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from tests.toys.confounded import fitted, points, rows
 
@@ -96,6 +98,42 @@ def test_conjugate_gradients_are_cholesky(covariates):
         found.support(other, actions[0]), exact.support(one, actions[0]), atol=1e-6, rtol=0
     )
     torch.testing.assert_close(found.weights(other), exact.weights(one), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
+@pytest.mark.parametrize("count", [100, 300, 37])
+def test_rows_in_blocks_give_the_bits_of_rows_in_memory(covariates, count):
+    examples = rows(300, covariates=covariates)
+    whole, found = fitted(IterativeRidge(rank=50), *examples), IterativeRidge(rank=50)
+    found.solve_blocks(in_blocks(examples[:5], count))
+    for name, value in whole.state_dict().items():
+        assert torch.equal(found.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize("covariates", [0, 1])
+def test_preconditioners_follow_from_the_rows_to_the_last_bit(covariates):
+    estimator = fitted(IterativeRidge(rank=50), *rows(120, covariates=covariates))
+    names = ["factor", *(["context_factor"] if covariates else [])]
+    assert list(estimator.derivable()) == names
+    for name, size in estimator.derivable().items():
+        assert estimator.derive(name).shape == size
+        assert torch.equal(estimator.derive(name), estimator.get_buffer(name)), name
+
+
+def test_no_matrix_of_all_pairs_of_rows_is_formed(monkeypatch):
+    sizes, made = [], gaussian
+
+    def watched(one, other):
+        sizes.append(len(one) * len(other))
+        return made(one, other)
+
+    monkeypatch.setattr(product_kernel, "gaussian", watched)
+    monkeypatch.setattr(product_kernel, "CELLS", 2000)
+    estimator = fitted(IterativeRidge(rank=20), *rows(400))
+    contexts, actions = points()
+    estimator.std(estimator.prepare(contexts), actions)
+    assert sizes
+    assert max(sizes) <= 2000
 
 
 @pytest.mark.parametrize(

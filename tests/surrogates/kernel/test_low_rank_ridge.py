@@ -3,8 +3,7 @@ import torch
 
 from rehearsal_torch.data.tables.blocks import in_blocks
 from rehearsal_torch.surrogates.kernel import low_rank_ridge
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge, pivoted_cholesky, regressed
-from rehearsal_torch.surrogates.kernel.product_kernel import gaussian
+from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from tests.toys.confounded import fitted, points, rows
 
@@ -45,22 +44,6 @@ def test_more_landmarks_are_nearer(how):
     assert said[0] > said[1] > said[2]
 
 
-def test_pivots_leave_less_than_a_uniform_draw():
-    """Greedy pivots at most anywhere, drawn ones in sum."""
-    values = torch.cat(rows(500)[:2], -1)
-    exact, stream = gaussian(values, values), torch.Generator().manual_seed(1)
-    (greedy, factor), (drawn, sampled) = pivoted_cholesky(values, 40), pivoted_cholesky(values, 40, stream)
-    for pivots, each in ((greedy, factor), (drawn, sampled)):
-        assert len(set(pivots.tolist())) == 40
-        assert torch.allclose(each[pivots], each[pivots].tril(), atol=1e-9)
-        assert torch.allclose(each @ each[pivots].T, exact[:, pivots], atol=1e-8)
-    some = torch.randperm(500, generator=stream)[:40]
-    uniform = exact[:, some] @ torch.linalg.pinv(exact[some][:, some], hermitian=True) @ exact[some]
-    left = [(exact - each).diagonal() for each in (uniform, factor @ factor.T, sampled @ sampled.T)]
-    assert float(left[1].max()) < float(left[0].max())
-    assert float(left[2].sum()) < float(left[0].sum())
-
-
 def test_landmarks_do_not_repeat_rows():
     once = rows(40)
     twice = tuple(torch.cat([each, each]) for each in once)
@@ -95,15 +78,37 @@ def test_rows_in_blocks_give_the_estimator_of_all_rows(how, widths, covariates, 
         assert torch.equal(made[1].centres, made[0].centres)
 
 
-def test_a_regression_makes_each_block_once():
-    made = []
-    blocks = in_blocks(rows(50), 7).map(lambda place, each: made.append(place) or each)
-    found = regressed(blocks, lambda each: each[0], lambda each: each[4], 2.0)
-    assert made == list(range(8))
-    phi, targets = rows(50)[0], rows(50)[4]
-    moment = phi.T @ phi + 2.0 * torch.eye(2).double()
-    expected = torch.linalg.solve(moment, phi.T @ targets)
-    torch.testing.assert_close(found.theta, expected)
-    torch.testing.assert_close(found.factor @ found.factor.T, moment)
-    torch.testing.assert_close(found.total, phi.sum(0))
-    torch.testing.assert_close(found.explained, (targets * (phi @ expected)).sum(0))
+@pytest.mark.parametrize("covariates", [0, 1])
+@pytest.mark.parametrize("how", ["pivoted", "sampled", "uniform"])
+def test_what_files_leave_out_follows_from_the_rows_to_the_last_bit(how, covariates):
+    estimator = fitted(LowRankRidge(rank=60, landmarks=how), *rows(200, covariates=covariates))
+    names = ["root", "factor", "embedding", "cover"] if covariates else ["root", "factor"]
+    assert list(estimator.derivable()) == names
+    for name, size in estimator.derivable().items():
+        assert estimator.derive(name).shape == size
+        assert torch.equal(estimator.derive(name), estimator.get_buffer(name)), name
+
+
+def test_rows_are_kept_only_where_they_are_fewer_numbers_than_the_factors():
+    examples = rows(300)
+    assert fitted(LowRankRidge(rank=40), *examples).inputs.shape == (300, 4)
+    for estimator in (fitted(LowRankRidge(rank=15), *examples), LowRankRidge(rank=40)):
+        if not estimator.fitted:
+            estimator.solve_blocks(in_blocks(examples, 100))
+        assert estimator.derivable() == {}
+        assert not any(estimator.get_buffer(name).numel() for name in estimator._sources)
+        assert estimator.faults() == []
+
+
+def test_a_fit_without_covariates_keeps_nothing_of_one_with():
+    estimator = fitted(fitted(LowRankRidge(rank=40), *rows(100)), *rows(100, covariates=0))
+    again = fitted(LowRankRidge(rank=40), *rows(100, covariates=0))
+    assert estimator.faults() == []
+    for name, value in again.state_dict().items():
+        assert torch.equal(estimator.state_dict()[name], value), name
+
+
+def test_rows_of_other_columns_are_a_fault():
+    estimator = fitted(LowRankRidge(rank=40), *rows(100))
+    estimator.inputs = estimator.inputs[:, :-1]
+    assert estimator.faults() == ["inputs: expected the size (r, 4); got (100, 3)"]
