@@ -52,7 +52,13 @@ from rehearsal_torch.files.schema import (
     read,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, ParentsForm, WrittenGraph
+from rehearsal_torch.graphs.written_graph import (
+    EXPECTED,
+    CliquesForm,
+    OrderForm,
+    ParentsForm,
+    WrittenGraph,
+)
 
 Made = TypeVar("Made")
 WEIGHTS, TARGETS = form("weights"), form("targets", "mean")
@@ -303,6 +309,10 @@ def _expanded(
     return list(dict.fromkeys(coded_names(named, codings))), graph
 
 
+# Where each form of a graph states hidden common causes.
+_HIDDEN = {ParentsForm: "bidirected", CliquesForm: "cliques", OrderForm: "order"}
+
+
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:
     """The parts of a task of causal Bayesian optimisation: graph, box, reward and limits, each built.
 
@@ -318,7 +328,7 @@ def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str
     if graph is not None and graph.bidirected:
         pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
         faults.append(
-            f"graph.{'bidirected' if isinstance(found['graph'], ParentsForm) else 'cliques'}: expected none, "
+            f"graph.{_HIDDEN[type(found['graph'])]}: expected none, "
             f"because the noise of the nodes is independent; got {pairs}: leave it out, or measure the "
             "hidden cause and add it as a node"
         )
@@ -360,13 +370,7 @@ def _graph(found: Mapping[str, Any], faults: list[str]) -> tuple[list[str], Rehe
     written = found.get("graph")
     if written is None:
         return [], None
-    if isinstance(written, CliquesForm):
-        named = [name for clique in written.cliques for name in clique]
-    else:
-        named = [name for child, causes in written.parents.items() for name in (*causes, child)] + [
-            name for each in written.bidirected for name in each
-        ]
-    return list(dict.fromkeys(named)), _made("graph", faults, written.graph)
+    return list(dict.fromkeys(written.named())), _made("graph", faults, written.graph)
 
 
 def _made(part: str, faults: list[str], make: Callable[[], Made]) -> Made | None:

@@ -86,7 +86,8 @@ def shown(value: Any) -> str:
 def meant(word: str, choices: Iterable[str]) -> str:
     """The choice that was probably meant, or the list of choices."""
     known = list(choices)
-    near = get_close_matches(word, known, 1, 0.6)
+    alike = [each for each in known if each.casefold() == word.casefold()]
+    near = alike or get_close_matches(word, known, 1, 0.6)
     return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:30])}"
 
 

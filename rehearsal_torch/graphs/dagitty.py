@@ -12,8 +12,9 @@
 `a -> b -> c`, `a <- b` and groups in braces are read as well; semicolons may separate statements, and
 positions and comments are ignored. A variable may have a role: context is written as adjusted, actionable
 variables as exposure, outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins members
-of a clique, so that the graph must satisfy Def. 3, or accompanies a directed edge (a bow). An undirected edge
-`--` is refused: its direction is unknown.
+of a clique, so that the graph must satisfy Def. 3, or accompanies a directed edge (a bow). Variables that are
+marked as latent are projected out (`latent_projection`): of a latent cause of two variables a hidden common
+cause remains. An undirected edge `--` is refused: its direction is unknown.
 
 Source: Textor et al. (2016) (dagitty); Qin et al. (2023), Def. 1-3.
 """
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rehearsal_torch.graphs.graph_size import check_size
+from rehearsal_torch.graphs.latent_projection import projected
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 _TOKEN = re.compile(
@@ -152,6 +154,9 @@ def _statements(body: Sequence[tuple[str, str]]) -> Statements:
                     f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no "
                     f"others{undirected or ''}"
                 )
+            if line:
+                hint = "; <-> is written without a blank" if (line, value) == ("<-", "->") else ""
+                raise ValueError(f"{line} {value}: expected a variable between two arrows{hint}")
             line = value
         elif value == "{" or kind == "word":
             group, at = _group(body, at)
@@ -164,12 +169,12 @@ def _statements(body: Sequence[tuple[str, str]]) -> Statements:
             before, line = group, ""
         elif kind == "list":
             for mark in _PART.findall(_QUOTED.sub("", value)):
-                if mark in ("latent", "unobserved", "selected"):
+                if mark == "selected":
                     raise ValueError(
-                        f"{before} is {mark}: a rehearsal graph has observed variables only; join the "
-                        "variables that it moves with <->"
+                        f"{', '.join(before)} is selected: rows that were chosen by a variable cannot be "
+                        "corrected for; leave the mark out if they were not"
                     )
-                parts.setdefault(mark, []).extend(before)
+                parts.setdefault("latent" if mark == "unobserved" else mark, []).extend(before)
         if value == ";":
             if line:
                 raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
@@ -177,7 +182,13 @@ def _statements(body: Sequence[tuple[str, str]]) -> Statements:
         at += 1
     if line:
         raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
-    return Statements(tuple(names), tuple(directed), tuple(bidirected), parts)
+    latent = set(parts.pop("latent", ()))
+    if not latent:
+        return Statements(tuple(names), tuple(directed), tuple(bidirected), parts)
+    if marked := [mark for mark, some in parts.items() if not latent.isdisjoint(some)]:
+        both = next(name for mark in marked for name in parts[mark] if name in latent)
+        raise ValueError(f"{both} is latent and {marked[0]}: a variable with a role is observed")
+    return Statements(*projected(tuple(names), directed, bidirected, latent), parts)
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

@@ -102,8 +102,8 @@ def adjustment(
         if some and len(some) < len(clique):
             rest = [name for name in clique if name not in altered]
             reasons.append(
-                f"{some} and {rest} influence each other: observations do not show how {rest} respond to an "
-                f"alteration of {some}"
+                f"{', '.join(some)} and {', '.join(rest)} influence each other: observations do not show how "
+                f"{', '.join(rest)} respond to an alteration of {', '.join(some)}"
             )
     bows = "".join(
         f" ({one} -> {other} accompanies {one} <-> {other})"
@@ -117,15 +117,12 @@ def adjustment(
     ]
     if bridges and not sequential:
         reasons.append(
-            f"{bridges} lie between alterations and influence a later one and the outcome: use the "
-            "sequential formula"
+            f"{', '.join(bridges)} lie between alterations and influence a later one and the outcome: use "
+            "the sequential formula"
         )
     if not bridges or not sequential:
         if not bridges and not _separated(graph, altered, altered, outcomes, known | set(before)):
-            reasons.append(
-                f"{list(altered)} and {list(outcomes)} have a common cause that {[*context, *before]} do not "
-                f"block{bows}"
-            )
+            reasons.append(_common(altered, outcomes, [*context, *before]) + bows)
         return Adjustment(before, (), (), tuple(reasons))
     earliest = [
         name for name in altered if any(bridge in graph.descendants([name]) - {name} for bridge in bridges)
@@ -144,19 +141,20 @@ def adjustment(
     )
     if not first or any(bridge in cut.descendants(later) for bridge in bridges):
         reasons.append(
-            f"{bridges} lie in more than one place between alterations: alter fewer variables at once"
+            f"{', '.join(bridges)} lie in more than one place between alterations: alter fewer variables at "
+            "once"
         )
     elif not _separated(graph, first, altered, outcomes, known | set(before)):
-        reasons.append(
-            f"{list(first)} and {list(outcomes)} have a common cause that {[*context, *before]} do not "
-            f"block{bows}"
-        )
+        reasons.append(_common(first, outcomes, [*context, *before]) + bows)
     elif not _separated(graph, later, later, outcomes, known | set(before) | set(first) | set(between)):
-        reasons.append(
-            f"{later} and {list(outcomes)} have a common cause that {[*context, *before, *between]} do not "
-            f"block{bows}"
-        )
+        reasons.append(_common(later, outcomes, [*context, *before, *between]) + bows)
     return Adjustment(before, between, first, tuple(reasons))
+
+
+def _common(altered: Sequence[str], outcomes: Sequence[str], known: Sequence[str]) -> str:
+    """That a common cause of two sets of variables remains."""
+    blocked = f"is not blocked by {', '.join(known)}" if known else "nothing known blocks"
+    return f"{', '.join(altered)} and {', '.join(outcomes)} have a common cause that {blocked}"
 
 
 def _spoils(

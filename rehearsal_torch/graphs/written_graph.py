@@ -13,8 +13,9 @@ that a directed edge joins as well is a bow: a direct effect and a hidden common
 bounded before any graph is built.
 
 In an order, everything may influence whatever comes later, except what is `forbidden`; variables of one
-place (a tier) move together because of hidden causes, and none of them influences another. It is the
-largest graph that agrees with what was said: adjustment then uses all that comes before an action.
+place (a tier; `tiers` is read as `order`) move together because of hidden causes, and none of them influences
+another. It is the largest graph that agrees with what was said: adjustment then uses all that comes before an
+action.
 
 Source: Qin et al. (2023), Def. 1-3 (rehearsal graphs).
 """
@@ -101,6 +102,11 @@ class ParentsForm(Schema):
     # Refused with a reason: only a class of graphs has such edges (`graphs.graph_class`).
     undirected: Annotated[Any, BeforeValidator(_directed)] = None
 
+    def named(self) -> list[str]:
+        """The variables, some of them several times."""
+        pairs = [(*causes, child) for child, causes in self.parents.items()]
+        return [name for each in (*pairs, *self.bidirected) for name in each]
+
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph.
 
@@ -128,6 +134,10 @@ class CliquesForm(Schema):
     ]
     edges: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
     bows: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
+
+    def named(self) -> list[str]:
+        """The variables."""
+        return [name for clique in self.cliques for name in clique]
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph.
@@ -161,6 +171,10 @@ class OrderForm(Schema):
     forbidden: Annotated[list[str], list_of("a list of edges, [cause -> effect, ...]")] = Field(
         default_factory=list
     )
+
+    def named(self) -> list[str]:
+        """The variables."""
+        return [name for names in self.order for name in names]
 
     def graph(self) -> RehearsalGraph:
         """The largest rehearsal graph that agrees with the order.
@@ -215,7 +229,9 @@ _LINE = re.compile(r"->|<-|--")
 
 
 def _edges(plain: Any) -> Any:
-    """Edges in dagitty's notation as {parents, bidirected}."""
+    """Edges in dagitty's notation as {parents, bidirected}; tiers, as other tools call them, as an order."""
+    if isinstance(plain, dict) and "tiers" in plain and "order" not in plain:
+        return {"order" if key == "tiers" else key: each for key, each in plain.items()}
     if not isinstance(plain, str | list) or not plain:
         return plain
     lines = [plain] if isinstance(plain, str) else plain

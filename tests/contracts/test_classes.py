@@ -363,7 +363,7 @@ def test_what_is_wrong_with_the_graph_is_told_of_the_variable(method):
     (decision,) = asked.decide(CASES[0])
     (told,) = [text for text in decision.warnings if text.startswith("adjustment: ")]
     assert told == (
-        "adjustment: ['treatment'] and ['status'] have a common cause that ['severe'] do not block "
+        "adjustment: treatment and status have a common cause that is not blocked by severe "
         "(treatment -> status accompanies treatment <-> status)"
     )
     assert "treatment=" not in asked.explain(CASES[0], refits=0).adjusted[0].sentence()

@@ -63,7 +63,8 @@ def test_dagitty_text_by_hand_is_read():
         ("dag { a -> ; b }", "leads nowhere"),
         ("dag { {a b }", "a brace is opened and not closed"),
         ("dag { {a -> b} -> c }", "expected variables within braces; got '->'"),
-        ("dag { u [latent] u -> a }", "is latent: a rehearsal graph has observed variables only"),
+        ("dag { u [selected] u -> a }", "u is selected: rows that were chosen by a variable cannot be"),
+        ("dag { u [latent,outcome] u -> a }", "u is latent and outcome: a variable with a role is observed"),
         ("dag { a -> b b -> a }", "join the same two variables"),
         ("dag { a <-> b b <-> c }", "a and c are not joined"),
         ("dag {\n a -> b\n c > d }", "cannot read '> d .*line 3"),
@@ -81,3 +82,15 @@ def test_statements_alone_give_edges_in_their_order():
     assert found.bidirected == (("e", "b"),)
     with pytest.raises(ValueError, match="leads nowhere"):
         edges_of("a ->")
+
+
+def test_latent_variables_are_projected_out():
+    found = from_dagitty("dag { U [latent] U -> a U -> y a [exposure] y [outcome] x -> a -> y }")
+    assert found.graph == RehearsalGraph.mixed(("a", "y", "x"), [("a", "y"), ("x", "a")], [("a", "y")])
+    assert found.parts == {"exposure": ("a",), "outcome": ("y",)}
+
+
+@pytest.mark.parametrize("text", ["a <- -> b", "a -> -> b", "a <-> -> b"])
+def test_arrows_that_follow_each_other_are_refused(text):
+    with pytest.raises(ValueError, match="expected a variable between two arrows"):
+        edges_of(text)

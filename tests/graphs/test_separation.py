@@ -276,7 +276,7 @@ def test_an_arrow_beside_a_hidden_common_cause_is_blamed_by_name_where_it_cannot
     parents = {"u": ("x",), "a": ("u",), "y": ("a", "u")}
     found = adjustment(RehearsalGraph.of(parents, [("a", "y")]), ("x",), ("a",), ("y",))
     assert found.reasons == (
-        "['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y accompanies a <-> y)",
+        "a and y have a common cause that is not blocked by x, u (a -> y accompanies a <-> y)",
     )
     assert adjustment(RehearsalGraph.of(parents), ("x",), ("a",), ("y",)).reasons == ()
     # A hidden cause of the covariate and the action opens nothing once the covariate is known.
@@ -328,7 +328,7 @@ def test_a_covariate_between_two_alterations_calls_for_the_sequential_formula():
     )
     single = adjustment(graph, ("X",), ("A1", "A2"), ("Y",), sequential=False)
     assert (single.between, single.first) == ((), ())
-    assert "['U'] lie between alterations" in single.reasons[0]
+    assert "U lie between alterations" in single.reasons[0]
     assert not np.allclose(
         adjusted(world, single, ("X",), ("A1", "A2"), ("Y",)),
         truth(world, ("X",), ("A1", "A2"), ("Y",)),
@@ -364,7 +364,7 @@ def test_a_hidden_common_cause_is_named(pair):
     graph = RehearsalGraph.of(parents, [pair])
     found = adjustment(graph, ("x",), ("a",), ("y",))
     assert found.reasons
-    assert all("'a'" in reason for reason in found.reasons)
+    assert all(reason.startswith("a and ") for reason in found.reasons)
 
 
 def test_a_hidden_common_cause_of_an_action_and_a_covariate_is_blocked_by_the_covariate():
@@ -378,7 +378,7 @@ def test_a_hidden_common_cause_of_an_action_and_a_covariate_is_blocked_by_the_co
 def test_part_of_a_clique_cannot_be_altered_without_saying_so():
     graph = RehearsalGraph.of({"p": ("x",), "y": ("p", "q")}, [("p", "q")])
     (reason, *_) = adjustment(graph, ("x",), ("p",), ("y",)).reasons
-    assert "['p'] and ['q'] influence each other" in reason
+    assert "p and q influence each other" in reason
     assert adjustment(graph, ("x",), ("p", "q"), ("y",)).reasons == (), (
         "altered together, nothing within the clique matters"
     )

@@ -124,7 +124,7 @@ def test_an_adjustment_that_does_not_hold_bears_a_warning():
     for decision in ProjectedAscent(starts=2, steps=5).batch_search(
         KernelValue.for_cases(model, some_cases(sequential(), 2))
     ):
-        assert any(text.startswith("adjustment: ['v'] lie between alterations") for text in decision.warnings)
+        assert any(text.startswith("adjustment: v lie between alterations") for text in decision.warnings)
 
 
 def test_what_may_not_be_set_is_refused(model):

@@ -7,11 +7,12 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.choice.asked import YAML, asks_for
 from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
-from rehearsal_torch.cli.spelling import quoted_file, spoken, weighed
+from rehearsal_torch.cli.spelling import spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rehearsal_torch.problems.written.own_problem import OwnProblem
 
 _HELP = ("-h", "--help", "help")
+# Variables whose direct causes are listed; of larger graphs the arrows are counted.
+MOST_EFFECTS = 15
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,7 +92,11 @@ def _cases(path: str) -> tuple[list[str], list[str]]:
         fits(problem, named)
     warnings = warned(problem)
     words = weighed(problem.costs()) if problem.task.worth is None else []
-    return [*_summary(path, problem), _following(path, words)], warnings
+    lines = _summary(path, problem)
+    # It weighs costs without worth, and cannot be fitted to imputed tables.
+    if words and named in (None, "micns") and not problem.imputations():
+        lines += ["", f"The cheapest alteration that suffices: {_typed(path, words)}"]
+    return [*lines, _following(path)], warnings
 
 
 def _sequence(path: str) -> tuple[list[str], list[str]]:
@@ -150,7 +157,33 @@ def _summary(path: str, problem: "OwnProblem") -> list[str]:
     lines += _columns(rows)
     told = [f"  {name}: {coding.words}" for name, coding in codings.items()]
     lines = [*lines, "", "Texts as numbers:", *told] if told else lines
-    return [*lines, *_costs(problem)]
+    return [*lines, *_influences(problem), *_costs(problem)]
+
+
+def _influences(problem: "OwnProblem") -> list[str]:
+    """The graph as it was read: a line for each variable with its causes, and one for hidden causes."""
+    from rehearsal_torch.data.codings.texts import sentence_in_words
+
+    graph, words = problem.task.graph, problem.problem.codings
+    causes: dict[str, list[str]] = {}
+    for cause, effect in graph.edges:
+        one, other = (sentence_in_words(name, words) for name in (cause, effect))
+        if one != other and one not in causes.setdefault(other, []):
+            causes[other].append(one)
+    arcs = dict.fromkeys(
+        " <-> ".join(pair)
+        for one, other in graph.bidirected
+        if len(pair := {sentence_in_words(one, words): 0, sentence_in_words(other, words): 0}) == 2
+    )
+    count = sum(map(len, causes.values()))
+    if len(causes) > MOST_EFFECTS:
+        told = f"{count} arrows into {len(causes)} variables"
+        return ["", f"Graph: {told}{f', {len(arcs)} hidden common causes' if arcs else ''}"]
+    lines = [f"  {', '.join(some)} -> {effect}" for effect, some in causes.items()]
+    if arcs:
+        more = f" and {len(arcs) - MOST_EFFECTS} more" if len(arcs) > MOST_EFFECTS else ""
+        lines.append(f"  hidden common causes: {', '.join([*arcs][:MOST_EFFECTS])}{more}")
+    return ["", "Graph, as it was read:", *lines] if lines else ["", "Graph: no arrows"]
 
 
 def _costs(problem: "OwnProblem") -> list[str]:
@@ -200,9 +233,13 @@ def _listed(warnings: Sequence[str]) -> list[str]:
     return ["", count, *(f"- {each}" for each in warnings)] if warnings else []
 
 
-def _following(path: str, words: Sequence[str] = ()) -> str:
-    """The command that decides."""
-    return f"To decide: {' '.join([spoken('decide'), f'path={quoted_file(path)}', *words])}"
+def _typed(path: str, words: Sequence[str] = ()) -> str:
+    """A command that decides by the file."""
+    return " ".join([spoken("decide"), quote(path), *words])
+
+
+def _following(path: str) -> str:
+    return f"To decide: {_typed(path)}"
 
 
 _READ = {"cases": _cases, "sequence": _sequence, "trials": _trials}

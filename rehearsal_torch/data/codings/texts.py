@@ -63,13 +63,13 @@ def sentence_in_words(sentence: str, codings: Codings) -> str:
     """A sentence about the graph with variables of classes in place of their indicators, each said once.
 
     Args:
-        sentence: Names, some in lists of quoted names.
+        sentence: Names, some in lists with commas.
         codings: Column to its coding.
     """
     for each in codings.values():
         if each.reference is None:
             continue
-        sentence = sentence.replace(", ".join(map(repr, each.columns)), repr(each.name))
+        sentence = sentence.replace(", ".join(each.columns), each.name)
         for column in sorted(each.columns, key=len, reverse=True):
             sentence = sentence.replace(column, each.name)
     return _REPEATED.sub(r"\1", sentence)

@@ -27,6 +27,7 @@ from rehearsal_torch.data.problem_file.actions import (
     settable,
     setting_faults,
 )
+from rehearsal_torch.data.problem_file.case_columns import impossible_values, unused_columns
 from rehearsal_torch.data.problem_file.cases import CURRENT, case_rows, identity_faults, ranges_of
 from rehearsal_torch.data.problem_file.costs import cost_faults, cost_parts, untold_worth
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
@@ -199,6 +200,10 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
         uncoded = [name for name in variables if name not in codings and name not in broken] if listed else []
         frame, context = cases_in_labels(cases, codings, of_role(variables, "context"), found, uncoded)
         case_faults(replace(cases, frame=frame), context, found)
+        unused_columns(cases, form, found)
+        if labels is not None:
+            plainly = {name: each for name, each in variables.items() if name not in codings}
+            impossible_values(cases, labels.frame, plainly, found)
     ranges: dict[str, list[tuple[float, float]]] = {}
     bounded = cases
     if form.get("cases") is None and rows is not None and gaps is not None:

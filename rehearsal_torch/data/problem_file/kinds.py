@@ -11,6 +11,7 @@ Numbers of a categorical variable are classes as texts are.
 Source: `data.codings` (what the codes are).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,8 @@ from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.files.schema import is_number
 
 CODED = ("binary", "ordinal", "categorical")
+_PERCENT = re.compile(r"\s*[-+]?\d+(?:[.,]\d+)?\s*%\s*")
+_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b")
 
 
 def only_texts(frame: pd.DataFrame, name: str) -> bool:
@@ -93,10 +96,18 @@ def _unkind(name: str, about: VariableForm, texts: Sequence[str], found: Finding
             f"levels are texts, and the kind is {about.kind}: write kind: binary, ordinal or categorical",
         )
     elif len(texts) > 2 and not any(map(is_number, texts)) and about.role != "other":
+        remedy = (
+            "write kind: ordinal with levels: [...] in their order, or kind: categorical if they have none"
+        )
+        if all(map(_PERCENT.fullmatch, texts)):
+            remedy = "write the numbers without the percent sign"
+        elif all(map(_DATE.match, texts)):
+            remedy = (
+                "write dates as numbers, such as days since the first, or give the variable the role other"
+            )
         found.fault(
             key("variables", name),
-            f"the column has texts ({_shown(texts)}), and the kind is {about.kind}: write kind: ordinal with "
-            "levels: [...] in their order, or kind: categorical if they have none",
+            f"the column has texts ({_shown(texts)}), and the kind is {about.kind}: {remedy}",
         )
 
 

@@ -24,6 +24,7 @@ QUESTIONS = ("cases", "sequence", "trials")
 _TELLING = {"time": "sequence", "words": "sequence", "reward": "trials", "limits": "trials"}
 _CALLS = {"cases": "rt.rehearse", "sequence": "rt.learn_episodes", "trials": "rt.CausalOptimiser"}
 _BRACES = re.compile(r"->\s*\{|\}\s*<?->")
+_LINES = re.compile(r"\bline (\d+)")
 _TABS = re.compile(r"^ *\t", re.MULTILINE)
 
 
@@ -62,7 +63,10 @@ def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
         plain = yaml_of(text, str(file))
     except PlainFileError as error:
         # Braces and commas have a meaning of their own in YAML's lists in brackets.
-        hint = ': put arrows with braces in quotes, such as "{a b} -> c"' if _BRACES.search(text) else ""
+        rows = text.splitlines()
+        told = [rows[int(line) - 1] for line in _LINES.findall(str(error)) if 0 < int(line) <= len(rows)]
+        braces = any(map(_BRACES.search, told))
+        hint = ': put arrows with braces in quotes, such as "{a b} -> c"' if braces else ""
         hint = ": indent lines with blanks, not with tabs" if _TABS.search(text) else hint
         raise ProblemError(f"{error}{hint}", ()) from error
     if plain is None:

@@ -263,8 +263,11 @@ def _case(context: Sequence[_Column], action: _Column) -> str:
 
 
 def _usual(column: _Column) -> str:
-    """The median of numbers, and the most frequent text."""
+    """The median of numbers, and the most frequent text, or value of a variable of two."""
     if not column.levels:
+        if column.kind == "binary":
+            values, counts = np.unique(column.numbers, return_counts=True)
+            return f"{values[counts.argmax()]:g}"
         return f"{np.median(column.numbers):.4g}"
     counts = [int((column.numbers == place).sum()) for place in range(len(column.levels))]
     return scalar(column.levels[counts.index(max(counts))])

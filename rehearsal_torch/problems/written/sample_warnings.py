@@ -1,10 +1,14 @@
 """Warnings about a problem that can be decided by, and may not mean what its author means.
 
     few rows                 fewer than 10 for each variable, or fewer than 50
+    no context               every case gets the same answer
+    stand-ins                a value at one end, in many rows, far from all others, such as -999
+    case outside the rows    a context that no row is near
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
     rare classes             fewer than 5 rows have a class
     like an identifier       by its name or its values (`data.tables.identifiers`); and the names of cases
     no path                  an action without a directed path to an outcome
+    not identified           an action and the outcomes have a common cause that nothing known blocks
     contradicted graph       an action that is said not to matter, and does in the rows
     desired already          more than 80% of the rows lie in the desired region
     desired region unseen    no row, or every row, lies in it
@@ -21,14 +25,18 @@ import torch
 from rehearsal_torch.data.codings.class_actions import offered, offered_words, whole
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.columns import rare_classes
+from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.problem_file.findings import key
 from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.graphs.influence_paths import reaches
+from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 
 FEW, FEW_EACH = 50, 10
 HARDLY, MOSTLY = 0.95, 0.8
+# The fewest rows, and the least share of them, that have a value which stands for a missing cell.
+MANY, SEVERAL = 3, 0.005
 
 
 def warned(problem: OwnProblem) -> list[str]:
@@ -41,6 +49,10 @@ def warned(problem: OwnProblem) -> list[str]:
             "data",
             f"{rows} rows for {len(names)} variables: estimates will be rough; {usual} rows are usual",
         )
+    if not task.context:
+        found.warn("variables", "no variable has the role context: every case gets the same answer")
+    _stand_ins(problem)
+    _outside(problem)
     for name in names:
         column = table.columns((name,))[:, 0]
         values, counts = column.unique(return_counts=True)
@@ -62,6 +74,7 @@ def warned(problem: OwnProblem) -> list[str]:
                 key("variables", name),
                 f"no directed path leads from {name} to {' or '.join(task.outcomes)}: it will never be set",
             )
+    _identified(problem)
     for sentence in untrue_graph(table, task):
         found.warn("", sentence)
     inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
@@ -75,6 +88,62 @@ def warned(problem: OwnProblem) -> list[str]:
     _beyond(problem)
     _present(problem)
     return found.warnings
+
+
+def _stand_ins(problem: OwnProblem) -> None:
+    """Warnings of values at one end of a column, in many rows, further from all others than these are from
+    each other.
+    """
+    found, table = problem.problem.findings, problem.every
+    for name in (each for each in problem.task.graph.names if each not in problem.problem.codings):
+        values, counts = table.columns((name,))[:, 0].unique(return_counts=True)
+        for at, inner in ((0, slice(1, None)), (-1, slice(None, -1))):
+            rest, many = values[inner], int(counts[at])
+            if len(rest) < 3 or many < max(MANY, SEVERAL * len(table)):
+                continue
+            low, high = float(rest[0]), float(rest[-1])
+            if abs((low if at == 0 else high) - float(values[at])) > high - low:
+                found.warn(
+                    key("variables", name),
+                    f"{many} of {len(table)} rows have {float(values[at]):g}, far from all others, which go "
+                    f"from {low:g} to {high:g}: if it stands for a missing cell, leave the cell empty",
+                )
+
+
+def _outside(problem: OwnProblem) -> None:
+    """A warning of each context variable that lies outside of the rows in some case."""
+    if problem.recorded:
+        return
+    found, table, codings = problem.problem.findings, problem.every, problem.problem.codings
+    cases = [problem.case(place) for place in range(problem.count())]
+    for name in (each for each in problem.task.context if each in table.names and each not in codings):
+        low, high = (float(each) for each in torch.aminmax(table.columns((name,))[:, 0]))
+        out = [
+            f"case {case.identity} has {float(case.given[name]):g}"
+            for case in cases
+            if name in case.given and not low <= float(case.given[name]) <= high
+        ]
+        if out:
+            more = f" and {len(out) - 1} more" if len(out) > 1 else ""
+            found.warn(
+                "cases",
+                f"{name} goes from {low:g} to {high:g} in the rows, and {out[0]}{more}: what is estimated "
+                "there is a guess",
+            )
+
+
+def _identified(problem: OwnProblem) -> None:
+    """Warnings of sets of actions whose effect the graph does not let anybody tell from observations."""
+    task, told = problem.task, dict[str, str]()
+    for altered in task.candidates:
+        for reason in adjustment(task.graph, task.context, altered, task.outcomes).reasons:
+            told.setdefault(sentence_in_words(reason, task.coded), ", ".join(task.variables(altered)))
+    for reason, names in told.items():
+        problem.problem.findings.warn(
+            "graph",
+            f"{reason}: what setting {names} does cannot be told from these rows, and estimates of it are "
+            "biased; measure the common cause, or run an experiment",
+        )
 
 
 def _said(problem: OwnProblem, name: str, value: float) -> str:

@@ -32,13 +32,114 @@ def test_a_sound_file_ends_with_the_command_that_decides(file, capsys):
     line = next(line.split() for line in out.splitlines() if line.startswith("z "))
     assert line[:4] == ["z", "outcome", "continuous", "kg"]
     assert "1 warning\n- line" in out
-    assert out.splitlines()[-1] == "To decide: python scripts/decide.py path=problem.yaml"
+    assert out.splitlines()[-1] == "To decide: python scripts/decide.py problem.yaml"
 
 
 def test_costs_name_the_method_that_weighs_them(file, capsys):
     about = SOUND["variables"] | {"a": {"role": "action", "range": [-1, 1], "cost": 2}}
     assert main([f"problem={file(variables=about)}"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith('decision=micns "+objective.weights={a:2}"')
+    lines = capsys.readouterr().out.splitlines()
+    (remark,), last = [each for each in lines if each.startswith("The cheapest")], lines[-1]
+    assert remark.startswith("The cheapest alteration that suffices: ")
+    assert remark.endswith('problem.yaml decision=micns "+objective.weights={a:2}"')
+    assert last == "To decide: python scripts/decide.py problem.yaml", "which is what the file asks for"
+    rows = table()
+    rows.loc[3, "y"] = None
+    for more in ({"method": "care"}, {"missing": {"impute": 5}}):
+        name = file(variables=about, **more)
+        rows.to_csv("table.csv", index=False)
+        assert main([name]) == 0
+        assert "micns" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("key", ["order", "tiers"])
+def test_an_order_alone_is_enough(file, capsys, key):
+    """It ended in a traceback, and `tiers` was unknown."""
+    assert main([file(graph={key: ["x", ["a", "d"], "y", "z"], "forbidden": ["x -> z"]})]) == 0
+    out = capsys.readouterr().out
+    read = out.partition("Graph, as it was read:\n")[2].partition("\n\n")[0].splitlines()
+    assert read == [
+        "  x -> a",
+        "  x -> d",
+        "  x, a, d -> y",
+        "  a, d, y -> z",
+        "  hidden common causes: a <-> d",
+    ]
+
+
+def test_a_hidden_cause_that_nothing_blocks_is_warned_of(file, capsys):
+    assert main([file(graph=[*SOUND["graph"], "a <-> y"])]) == 0
+    out = capsys.readouterr().out
+    assert "  hidden common causes: a <-> y" in out
+    assert (
+        "graph: a and y, z have a common cause that is not blocked by x, d (a -> y accompanies a <-> y): "
+        "what setting a does cannot be told from these rows" in out
+    )
+
+
+def test_arrows_that_follow_each_other_are_no_arrow(file, capsys):
+    """`<- ->` was read as `->`, and the hidden cause was lost."""
+    assert main([file(graph=[*SOUND["graph"], "a <- -> y"])]) == 2
+    words = "<- ->: expected a variable between two arrows; <-> is written without a blank"
+    assert words in capsys.readouterr().err
+
+
+def test_keys_of_cases_that_are_slips_are_faults(file, capsys):
+    """A present value was left unread without a word."""
+    variables = SOUND["variables"] | {"dose": {"role": "action", "kind": "integer", "range": [0, 3]}}
+    del variables["d"]
+    rows = table().rename(columns={"d": "dose"})
+    name = file(
+        variables=variables,
+        graph=["x -> {a dose y z}", "{a dose} -> {y z}"],
+        cases=[{"x": 0.1, "dosse": 1}, {"x": 0.2, "remark": 3}],
+    )
+    rows.to_csv("table.csv", index=False)
+    assert main([name]) == 2
+    assert "cases: 'dosse' is no variable; did you mean 'dose'?" in capsys.readouterr().err
+
+
+def test_values_of_cases_that_cannot_occur_are_told(file, capsys):
+    rows = table()
+    rows["x"] = (rows["x"] > 0).astype(int) + 1
+    variables = SOUND["variables"] | {"x": {"role": "context", "kind": "binary"}}
+    name = file(variables=variables, cases=[{"x": 1}, {"x": 7}])
+    rows.to_csv("table.csv", index=False)
+    assert main([name]) == 2
+    words = (
+        "cases: line 2 of the list of cases in problem.yaml: x is 7; expected one of its two values, 1 and 2"
+    )
+    assert words in capsys.readouterr().err
+    name = file(cases=[{"x": 0.1}, {"x": 500}])
+    table().to_csv("table.csv", index=False)
+    assert main([name]) == 0
+    assert "in the rows, and case 2 has 500: what is estimated there is a guess" in capsys.readouterr().out
+
+
+def test_values_that_stand_for_missing_cells_are_warned_of(file, capsys):
+    name = file()
+    rows = table()
+    rows.loc[rows.index % 6 == 0, "x"] = -999
+    rows.to_csv("table.csv", index=False)
+    assert main([name]) == 0
+    assert "variables.x: 20 of 120 rows have -999, far from all others" in capsys.readouterr().out
+
+
+def test_what_cannot_be_read_is_told_with_its_own_remedy(file, capsys, tmp_path):
+    name = file(graph=["x -> {a d y z}", "{a d} -> {y z}"])
+    text = (tmp_path / name).read_text()
+    (tmp_path / name).write_text(text.replace("data:", "data: &a [*a]\nother:"))
+    assert main([name]) == 2
+    assert "put arrows with braces" not in capsys.readouterr().err
+    name = file()
+    rows = table()
+    for values, words in (
+        ([f"{place}%" for place in range(120)], "write the numbers without the percent sign"),
+        ([f"2024-01-{1 + place % 28:02d}" for place in range(120)], "write dates as numbers, such as days"),
+    ):
+        rows.assign(x=values).to_csv("table.csv", index=False)
+        assert main([name]) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):

@@ -69,12 +69,12 @@ def test_recorded_codings_that_cannot_be_read_are_left_out():
 def test_a_sentence_about_the_graph_names_the_variable_once():
     coding = {"ward": Coding("ward", ("A", "B", "BB", "C"), "C"), "smoker": CODINGS["smoker"]}
     said = (
-        "['ward=A', 'ward=B', 'ward=BB'] and ['y'] have a common cause that ['smoker'] do not block "
+        "ward=A, ward=B, ward=BB and y have a common cause that is not blocked by smoker "
         "(ward=A -> y accompanies ward=A <-> y) (ward=BB -> y accompanies ward=BB <-> y) "
         "(smoker -> y accompanies smoker)"
     )
     assert sentence_in_words(said, coding) == (
-        "['ward'] and ['y'] have a common cause that ['smoker'] do not block "
+        "ward and y have a common cause that is not blocked by smoker "
         "(ward -> y accompanies ward <-> y) (smoker -> y accompanies smoker)"
     )
     assert sentence_in_words("smoker=A and x", coding) == "smoker=A and x"

@@ -97,7 +97,7 @@ def test_an_arrow_beside_a_hidden_common_cause_is_adjusted_for_or_named():
     }
     (found,) = NestedRidge({**plain, "graph": bowed}, small).adjustments
     assert found.reasons == (
-        "['a'] and ['y'] have a common cause that ['x', 'u'] do not block (a -> y accompanies a <-> y)",
+        "a and y have a common cause that is not blocked by x, u (a -> y accompanies a <-> y)",
     )
     (found,) = NestedRidge({**plain, "graph": {**bowed, "bidirected": [["u", "a"]]}}, small).adjustments
     assert (found.before, found.reasons) == (("u",), ())

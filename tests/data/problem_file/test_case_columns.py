@@ -1,0 +1,57 @@
+"""What the columns of cases are for."""
+
+import pandas as pd
+import pytest
+
+from rehearsal_torch.data.problem_file.case_columns import impossible_values, unused_columns
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.form import DataForm, VariableForm
+from rehearsal_torch.data.reading import ReadTable
+
+VARIABLES = {name: VariableForm(role="action") for name in ("bmi", "bp", "x")}
+
+
+def told(columns, cases=(), **parts):
+    found = Findings("problem.yaml", {})
+    rows = ReadTable(pd.DataFrame([dict.fromkeys(columns, 1.0)]), "the cases")
+    unused_columns(rows, {"variables": VARIABLES, "cases": list(cases), **parts}, found)
+    return found.faults, found.warnings
+
+
+def test_what_has_a_purpose_is_not_told():
+    parts = {
+        "identity": "who",
+        "costs": {"bmi": "price"},
+        "bounds": {"bp": ["current - most", "`upper limit`"]},
+    }
+    assert told(["bmi", "who", "price", "most", "upper limit"], **parts) == ([], [])
+
+
+@pytest.mark.parametrize(("name", "meant"), [("bmii", "bmi"), ("BMI", "bmi"), ("Bp", "bp")])
+def test_slips_are_faults_of_a_list_and_warnings_of_a_file(name, meant):
+    faults, warnings = told([name])
+    assert (len(faults), warnings) == (1, [])
+    assert f"{name!r} is no variable; did you mean {meant!r}?" in faults[0]
+    found = Findings("problem.yaml", {})
+    rows = ReadTable(pd.DataFrame({name: [1.0]}), "cases.csv")
+    unused_columns(rows, {"variables": VARIABLES, "cases": DataForm(file="cases.csv")}, found)
+    assert found.faults == []
+    assert f"did you mean {meant!r}?" in found.warnings[0]
+
+
+def test_other_keys_of_a_list_are_warned_of_and_other_columns_of_a_file_are_not():
+    faults, (warning,) = told(["remark", "bmi"])
+    assert faults == []
+    assert "'remark' is no variable, and not used" in warning
+    assert told(["bmi", "y"])[0] == [], "one letter is no slip of another"
+
+
+def test_a_binary_variable_has_the_values_of_the_rows():
+    found = Findings("problem.yaml", {})
+    cases = ReadTable(pd.DataFrame({"x": [1.0, 7.0, 8.0]}, index=[-1, 0, 1]), "the list of cases")
+    rows = pd.DataFrame({"x": [1.0, 2.0, 1.0]})
+    impossible_values(cases, rows, {"x": VariableForm(role="context", kind="binary")}, found)
+    (fault,) = found.faults
+    assert "line 2 of the list of cases: x is 7; expected one of its two values, 1 and 2" in fault
+    impossible_values(cases, rows, {"x": VariableForm(role="context", kind="integer")}, found)
+    assert len(found.faults) == 1
