@@ -71,6 +71,7 @@ def finish(
     command: Sequence[str],
     after: Callable[[Path], None] | None = None,
     again: Sequence[str] = (),
+    trusted: Sequence[str] | None = None,
 ) -> int:
     """Merges shards if all are done, and prints the table of jobs; then, if a world scored the decisions, the
     table of worlds by methods.
@@ -81,6 +82,8 @@ def finish(
         command: The words of the sweep's command, without overrides.
         after: A function of the folder that is called before the table is printed.
         again: The arguments that must be repeated to resume, besides the folder.
+        trusted: Modules and classes outside this package that a resumed sweep may build; None if it was typed
+            on this command line.
 
     Returns:
         0 if every job succeeded, else 1.
@@ -88,7 +91,8 @@ def finish(
     rows = statuses(out, jobs)
     damaged = False
     try:
-        _merge(out, all(row["state"] == "ok" for row in rows), join([*command, f"resume={out}", *again]))
+        following = join([*command, f"resume={out}", *again])
+        _merge(out, all(row["state"] == "ok" for row in rows), following, trusted)
         if after is not None:
             after(out)
     except (PlainFileError, UserError) as error:
@@ -105,14 +109,14 @@ def finish(
     return 0 if all(row["state"] == "ok" for row in rows) and not damaged else 1
 
 
-def _merge(out: Path, good: bool, following: str) -> None:
+def _merge(out: Path, good: bool, following: str, trusted: Sequence[str] | None) -> None:
     """Merges shards if all are done, or prints how to continue."""
     if not cohorts(out):
         return
     if not good:
         print(f"Not merged, as not all jobs are done. Continue with: {following}", flush=True)
         return
-    for merged in conclude(out):
+    for merged in conclude(out, trusted):
         print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
 
 
