@@ -2,7 +2,9 @@
 
     tcp://HOST:PORT    the scheduler of a cluster of one's own (``tls://`` with the certificates of Dask's own
                        configuration)
-    null               worker processes of this machine, each with one thread, that end with the connection
+    null               worker processes of this machine, each with one thread, that end with the connection; they
+                       take part by a certificate that is made for them, so that no other user or process of
+                       the machine can reach them
 
 Within the connection, joblib's context names the cluster (``joblib.parallel_config(backend="dask")``), so
 that the loop finds it in the same way as one that a caller named.
@@ -86,6 +88,7 @@ def _scheduler(address: str | None, workers: int) -> Iterator[object]:
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
+        security=True,
         dashboard_address="127.0.0.1:0",
         memory_limit=None,
         silence_logs=logging.CRITICAL,

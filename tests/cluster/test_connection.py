@@ -34,7 +34,7 @@ def test_workers_of_this_machine_are_there_as_long_as_the_connection():
         assert named_cluster() is client
         workers = client.run(os.getpid)
         assert len({*workers.values(), os.getpid()}) == 3
-        assert all(address.startswith("tcp://127.0.0.1:") for address in workers)
+        assert all(address.startswith("tls://127.0.0.1:") for address in workers)
         assert set(client.nthreads().values()) == {1}
     assert named_cluster() is None
     assert client.status == "closed"
@@ -43,6 +43,20 @@ def test_workers_of_this_machine_are_there_as_long_as_the_connection():
     while any(running(number) for number in workers.values()):
         assert time.monotonic() < ends, "a worker outlived the connection"
         time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_no_other_process_of_this_machine_can_reach_the_workers():
+    """They unpickle what they are sent: by plain tcp, any user of the machine could run code in them."""
+    from distributed import Client
+    from distributed.security import Security
+
+    with connected(None, 1) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        for place, how in ((address.replace("tls", "tcp"), None), (address, Security.temporary())):
+            with pytest.raises(OSError):
+                Client(place, timeout=2, security=how, set_as_default=False)
 
 
 def running(number):
