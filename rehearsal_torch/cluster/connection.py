@@ -2,9 +2,9 @@
 
     tcp://HOST:PORT    the scheduler of a cluster of one's own (``tls://`` with the certificates of Dask's own
                        configuration)
-    null               worker processes of this machine, each with one thread, that end with the connection; they
-                       take part by a certificate that is made for them, so that no other user or process of
-                       the machine can reach them
+    null               worker processes of this machine, each with one thread, that end with the connection;
+                       they take part by a certificate that is made for them, so that no other user or
+                       process of the machine can reach them
 
 Within the connection, joblib's context names the cluster (``joblib.parallel_config(backend="dask")``), so
 that the loop finds it in the same way as one that a caller named.

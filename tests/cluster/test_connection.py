@@ -55,7 +55,7 @@ def test_no_other_process_of_this_machine_can_reach_the_workers():
         address = client.scheduler.address
         assert address.startswith("tls://127.0.0.1:")
         for place, how in ((address.replace("tls", "tcp"), None), (address, Security.temporary())):
-            with pytest.raises(OSError):
+            with pytest.raises(OSError, match=r"Timed out|[Cc]onnect|TLS"):
                 Client(place, timeout=2, security=how, set_as_default=False)
 
 
