@@ -113,7 +113,7 @@ def _run(
             passed,
             conf,
             out,
-            [recordable(job) for job in jobs],
+            [[text for text in recordable(job) if not of_hydra(text)] for job in jobs],
             script,
             after,
             [text for text in kept if of_hydra(text)],

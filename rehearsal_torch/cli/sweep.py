@@ -121,16 +121,23 @@ def _merge(out: Path, good: bool, following: str, trusted: Sequence[str] | None)
 
 
 def _print(out: Path, rows: list[dict[str, Any]]) -> None:
-    common = set.intersection(*(set(row["overrides"]) for row in rows)) if len(rows) > 1 else set[str]()
+    told = [[_as_typed(text) for text in row["overrides"]] for row in rows]
+    common = set.intersection(*map(set, told)) if len(told) > 1 else set[str]()
     table = Table(title=f"{len(rows)} jobs in {out}", title_justify="left")
     for heading in ("job", "state", "overrides", "seconds", "message"):
         table.add_column(
             heading, justify="right" if heading in ("job", "seconds") else "left", overflow="fold"
         )
-    for row in rows:
-        own = " ".join(text for text in row["overrides"] if text not in common)
+    for row, overrides in zip(rows, told, strict=True):
+        own = " ".join(text for text in overrides if text not in common)
         table.add_row(str(row["job"]), row["state"], own, f"{row['seconds']:.1f}", row["message"])
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
     console.print(table, markup=False)
+
+
+def _as_typed(override: str) -> str:
+    """An override whose truth value is spelt as on a command line: Hydra hands jobs of a sweep `True`."""
+    name, equals, value = override.partition("=")
+    return name + equals + (value.lower() if value in ("True", "False") else value)
