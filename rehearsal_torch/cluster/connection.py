@@ -36,7 +36,8 @@ def connected(
     Args:
         address: The scheduler's address; None starts workers on this machine.
         workers: How many workers are started.
-        told: Receives one line with the cluster's dashboard, if it has one; None says nothing.
+        told: Receives one line with the cluster's dashboard, if it has one, or with what that of workers of
+            this machine needs; None says nothing.
         seconds: The time after which an address is given up.
 
     Yields:
@@ -58,7 +59,8 @@ def connected(
             raise unreachable(str(address), "it does not answer as a Dask scheduler does") from error
         try:
             # Without bokeh, the page of workers that are started here would say no more than that.
-            link = dashboard(client) if address is not None or find_spec("bokeh") is not None else None
+            bare = address is None and find_spec("bokeh") is None
+            link = "needs bokeh, which is not installed: pip install bokeh" if bare else dashboard(client)
             if told is not None and link is not None:
                 told(f"Dask dashboard: {link}")
             with parallel_config(backend="dask", client=client):

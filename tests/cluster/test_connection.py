@@ -80,15 +80,36 @@ def test_a_cluster_of_ones_own_goes_on_and_its_dashboard_is_told():
 
 
 @pytest.mark.slow
-def test_the_page_of_workers_that_are_started_here_is_told_where_it_can_be_drawn(monkeypatch):
-    for there, count in ((None, 0), (True, 1)):
-        found = {"bokeh": there, "distributed": True}
-        told = []
-        with monkeypatch.context() as patched:
-            patched.setattr(connection, "find_spec", found.get)
-            with connected(None, 1, told.append):
-                pass
-        assert len(told) == count
+@pytest.mark.parametrize(
+    ("bokeh", "line"),
+    [
+        (None, "Dask dashboard: needs bokeh, which is not installed: pip install bokeh"),
+        (True, "Dask dashboard: http://127.0.0.1:"),
+    ],
+)
+def test_the_page_of_workers_that_are_started_here_is_told_or_what_it_needs(monkeypatch, bokeh, line):
+    told = []
+    monkeypatch.setattr(connection, "find_spec", {"bokeh": bokeh, "distributed": True}.get)
+    with connected(None, 1, told.append):
+        pass
+    assert len(told) == 1
+    assert told[0].startswith(line)
+
+
+@pytest.mark.slow
+def test_nothing_of_workers_of_this_machine_listens_to_other_machines():
+    import psutil
+
+    with connected(None, 1) as client:
+        found = [
+            each.laddr.ip
+            for number in (os.getpid(), *client.run(os.getpid).values())
+            for each in psutil.Process(number).net_connections("inet")
+            if each.status == psutil.CONN_LISTEN
+        ]
+    # Scheduler, worker and nanny, and their pages.
+    assert len(found) >= 4
+    assert set(found) == {"127.0.0.1"}
 
 
 @pytest.mark.slow

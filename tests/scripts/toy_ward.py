@@ -15,8 +15,8 @@ COLUMNS = ("SOFA", "lactate", "age", "mechvent", "dose")
 
 
 class ToyWard(Problem):
-    """Patients under a linear law, five steps each; thirds for training, validation and test. With `fatal`, the
-    process is killed, as by a system without memory.
+    """Patients under a linear law, five steps each; thirds for training, validation and test. With `fatal`,
+    the process is killed, as by a system without memory.
     """
 
     def __init__(self, patients=60, seed=0, split="test", pause=0.0, broken=False, fatal=False):
