@@ -25,7 +25,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.row_faults import set_faults
-from rehearsal_torch.data.tables.row_groups import ROWS, columns_and_rows, read_parts
+from rehearsal_torch.data.tables.row_groups import ROWS, columns_and_rows, parquet_files, read_parts
 from rehearsal_torch.data.tables.row_spool import RowSpool
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
@@ -89,7 +89,7 @@ class TableFile(RehearsalTable):
         drawn = world_generator(seed, 0).permutation(total)[: held + MOST]
         self._aside, some = np.sort(drawn[:held]), np.sort(drawn[held:])
         del drawn
-        self._path, self._names, self._rows = path, names, rows
+        self._path, self._names, self._rows, self._state = path, names, rows, _state(path)
         self._spool: RowSpool | None = None
         kept, desired, self.count_of_rows = _Kept(names), 0, 0
         for values, places, out in self._parts():
@@ -131,10 +131,10 @@ class TableFile(RehearsalTable):
             spool = RowSpool(self._names)
             for values, _, out in self._parts():
                 spool.append(values[torch.from_numpy(~out)])
-            if spool.count != self.count_of_rows:
+            if spool.count != self.count_of_rows or _state(self._path) != self._state:
                 raise TableError(
-                    f"{self._path}: had {self.count_of_rows:,} rows to learn from when it was checked, and "
-                    f"has {spool.count:,} now: leave it unchanged while a command runs"
+                    f"{self._path}: was written to since it was checked, with {self.count_of_rows:,} rows to "
+                    f"learn from (now {spool.count:,}): leave it unchanged while a command runs"
                 )
             self._spool = spool
         return self._spool.blocks()
@@ -203,6 +203,12 @@ class _Kept:
         past = past[~past.index.duplicated()].sort_index()
         aside = pd.concat(self._aside) if self._aside else self._ends[:0]
         return pd.concat([past, aside]) if len(aside) else past, len(aside)
+
+
+def _state(path: str | Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of change (in ns) of each file of a table."""
+    found = [(file.name, file.stat()) for file in parquet_files(path)]
+    return [(name, each.st_size, each.st_mtime_ns) for name, each in found]
 
 
 def _among(places: np.ndarray, chosen: np.ndarray) -> np.ndarray:
