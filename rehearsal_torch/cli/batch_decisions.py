@@ -246,7 +246,8 @@ def sharing(run: Run, sweep: bool, told: Told) -> Iterator[int]:
     from rehearsal_torch.cluster.connection import connected
 
     address = run.config["dask"]["address"]
-    # One worker of a cluster is not this process, which a loop with one worker would take.
+    # One worker of a cluster is not this process, which a loop with one worker would take: two groups are
+    # with the cluster at least, one of which waits where it has one worker.
     most = sys.maxsize if address is not None and asked_for is None else max(2, processes(asked_for, sweep))
     try:
         with connected(address, processes(asked_for, sweep), told):
