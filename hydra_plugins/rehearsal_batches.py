@@ -4,9 +4,11 @@
     hydra/launcher=batches_local                                          detached, on this machine
 
 A job of a few seconds takes as long again to queue, and to start Python and import its packages; here that
-is paid once for each submission. All else is hydra-submitit-launcher's: its settings, its folder of what jobs
-print, a folder for each job. A job that fails does not stop those behind it; one that ends its process does.
-Submissions run side by side, on one machine all at once; a time limit is that of a submission.
+is paid once for each submission. Settings, the folder of what jobs print, and a folder for each job are those
+of hydra-submitit-launcher. A job that fails does not stop those behind it; one that ends its process does.
+Submissions run side by side, on one machine all at once; a time limit is that of a submission. One that is
+killed stops no other: all are waited for, and the error at the end names those that ended before their jobs.
+(hydra-submitit-launcher's own launchers end the sweep with the first of them.)
 
 Hydra finds this module because it lies in `hydra_plugins`, for every program in the environment: it imports
 nothing of the package. Without hydra-submitit-launcher (extra ``cluster``) it offers nothing.
@@ -21,12 +23,19 @@ from importlib.util import find_spec
 
 from hydra.core.utils import JobReturn
 
+
+class SubmissionsEndedError(RuntimeError):
+    """Submissions that ended before their jobs did; the message names them."""
+
+
 if find_spec("hydra_plugins.hydra_submitit_launcher") is not None:
     from dataclasses import dataclass
+    from pathlib import Path
+    from typing import Any
 
     from hydra.core.config_store import ConfigStore
     from hydra.core.singleton import Singleton
-    from hydra_plugins.hydra_submitit_launcher.config import LocalQueueConf, SlurmQueueConf
+    from hydra_plugins.hydra_submitit_launcher.config import BaseQueueConf, LocalQueueConf, SlurmQueueConf
     from hydra_plugins.hydra_submitit_launcher.submitit_launcher import LocalLauncher, SlurmLauncher
 
     class _Batches:
@@ -36,13 +45,17 @@ if find_spec("hydra_plugins.hydra_submitit_launcher") is not None:
 
         jobs_per_submission: int
         first: int
+        params: dict[str, Any]
+        config: Any
+        _EXECUTOR: str
 
         def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
             """Submits all jobs, and waits for them; what they returned, in their order.
 
             Raises:
                 ValueError: if jobs_per_submission is below 1.
-                submitit.core.utils.FailedJobError: if the process of a submission ended before its jobs.
+                SubmissionsEndedError: when all submissions have ended, if the process of one ended before its
+                    jobs did.
             """
             size = self.jobs_per_submission
             if size < 1:
@@ -50,7 +63,52 @@ if find_spec("hydra_plugins.hydra_submitit_launcher") is not None:
             self.first = initial_job_idx
             written = [json.dumps(list(overrides)) for overrides in job_overrides]
             groups = [written[start : start + size] for start in range(0, len(written), size)]
-            return [each for group in super().launch(groups, initial_job_idx) for each in group]  # type: ignore[misc]
+            found: list[JobReturn] = []
+            ended: list[str] = []
+            for place, job in enumerate(self._submitted(groups)):
+                try:
+                    found += job.results()[0]
+                except Exception as error:
+                    first = initial_job_idx + place * size
+                    last = first + len(groups[place]) - 1
+                    jobs = f"job {first}" if first == last else f"jobs {first} to {last}"
+                    ended.append(f"{job.job_id} ({jobs}: {_reason(error)})")
+            if ended:
+                many = f"{len(ended)} of {len(groups)} submissions"
+                raise SubmissionsEndedError(f"{many} ended before their jobs did: {', '.join(ended)}")
+            return found
+
+        def _submitted(self, groups: Sequence[Sequence[str]]) -> Sequence[Any]:
+            """The submissions of the groups, as hydra-submitit-launcher makes them of jobs."""
+            import submitit
+
+            own = {"max_num_timeout"}
+            base = {str(name) for name in BaseQueueConf.__dataclass_fields__}
+            made = {f"{self._EXECUTOR}_{name}": self.params[name] for name in own & self.params.keys()}
+            executor = submitit.AutoExecutor(
+                folder=self.params["submitit_folder"], cluster=self._EXECUTOR, **made
+            )
+            left = {
+                name: value
+                for name, value in self.params.items()
+                if name not in own and name != "submitit_folder"
+            }
+            executor.update_parameters(
+                **{
+                    name if name in base else f"{self._EXECUTOR}_{name}": value
+                    for name, value in left.items()
+                }
+            )
+            Path(str(self.config.hydra.sweep.dir)).mkdir(parents=True, exist_ok=True)
+            numbers = range(self.first, self.first + len(groups))
+            return executor.map_array(
+                self,
+                [list(group) for group in groups],
+                ["hydra.sweep.dir" for _ in groups],
+                numbers,
+                [f"job_id_for_{number}" for number in numbers],
+                [Singleton.get_state() for _ in groups],
+            )
 
         def __call__(
             self,
@@ -67,6 +125,13 @@ if find_spec("hydra_plugins.hydra_submitit_launcher") is not None:
                 run(json.loads(text), job_dir_key, number, f"job_id_for_{number}", singleton_state)
                 for number, text in enumerate(sweep_overrides, start)
             ]
+
+    def _reason(error: Exception) -> str:
+        """Why a submission ended: the last line of an error of its process, where there was one."""
+        lines = [line.strip() for line in str(error).splitlines() if line.strip(" -=")]
+        if type(error).__name__ == "UncompletedJobError" or not lines:
+            return "killed, or out of time or memory"
+        return lines[-1][:200]
 
     class SlurmBatches(_Batches, SlurmLauncher):
         """Submissions to SLURM."""

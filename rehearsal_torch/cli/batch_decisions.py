@@ -1,10 +1,12 @@
 """Decisions for all cases of a run: shards, processes, resumption and progress lines.
 
-The processes are those of this machine, or the workers of a Dask cluster. Case i belongs to shard i mod N. An
-interrupted run is resumed after its last complete line. The lines depend neither on the processes, nor on
-shards, nor on interruptions. An online run (learn=true) uses one process and one shard; when it is resumed,
-the surrogate is first refitted to the recorded responses. The progress is one line, for trials with what came
-of the last one.
+The processes are those of this machine, or the workers of a Dask cluster. Batch b of the cases belongs to
+shard b mod N: what a search finds in a case may depend, in the last digits, on the cases that are searched
+together with it, so that shards hold the batches of the whole run. Most searches take one case at a time;
+then case i belongs to shard i mod N. An interrupted run is resumed after its last complete line. The lines
+depend neither on the processes, nor on shards, nor on interruptions. An online run (learn=true) uses one
+process and one shard; when it is resumed, the surrogate is first refitted to the recorded responses. The
+progress is one line, for trials with what came of the last one.
 """
 
 import sys
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.loop import Claims
     from rehearsal_torch.method_choice.noted import Noted
+    from rehearsal_torch.search.search import Search
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
@@ -160,10 +163,10 @@ def decide(
     """
     total = run.problem.count()
     count = total if limit is None else min(int(limit), total)
-    planned = range(int(run.config["shard"]), count, int(run.config["shards"]))
+    planned = of_shard(count, run.search, int(run.config["shard"]), int(run.config["shards"]))
     before = folder.mend()
     done = [decision["index"] for decision in before]
-    if done != list(planned[: len(done)]):
+    if done != planned[: len(done)]:
         raise UserError(
             "decisions.jsonl holds other cases than those of this run",
             str(folder.path),
@@ -200,6 +203,22 @@ def decide(
     return len(planned)
 
 
+def of_shard(count: int, search: "Search[Any]", shard: int, shards: int) -> list[int]:
+    """The cases of a shard, in order: every N-th batch of the search, from the shard's own on.
+
+    Args:
+        count: The number of cases of all shards.
+        search: The search, with the size of its batches.
+        shard: The number of the shard, 0 ... N - 1.
+        shards: N.
+    """
+    from rehearsal_torch.search.search import BatchSearch
+
+    size = search.batch_size if isinstance(search, BatchSearch) else 1
+    firsts = range(shard * size, count, shards * size)
+    return [index for first in firsts for index in range(first, min(first + size, count))]
+
+
 @contextmanager
 def sharing(run: Run, sweep: bool, told: Told) -> Iterator[int]:
     """The number of processes that share the rounds, which are there as long as the context: those of this
@@ -227,7 +246,8 @@ def sharing(run: Run, sweep: bool, told: Told) -> Iterator[int]:
     from rehearsal_torch.cluster.connection import connected
 
     address = run.config["dask"]["address"]
-    # One worker of a cluster is not this process, which a loop with one worker would take.
+    # One worker of a cluster is not this process, which a loop with one worker would take: two groups are
+    # with the cluster at least, one of which waits where it has one worker.
     most = sys.maxsize if address is not None and asked_for is None else max(2, processes(asked_for, sweep))
     try:
         with connected(address, processes(asked_for, sweep), told):

@@ -36,8 +36,8 @@ _REFUSED = {
 # Exceptions of joblib and concurrent.futures for a killed worker; compared by name, as importing them takes
 # time.
 _KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
-# Those of submitit.
-_ENDED = ("FailedJobError", "UncompletedJobError")
+# Those of submitit, and of the launchers of several jobs, which name the submissions.
+_ENDED = ("FailedJobError", "UncompletedJobError", "SubmissionsEndedError")
 
 
 class UserError(Exception):
@@ -87,8 +87,10 @@ def user_error_from(error: BaseException) -> UserError | None:
             "memory ran out",
         )
     if type(error).__name__ in _ENDED:
+        named = type(error).__name__ == _ENDED[-1]
+        unnamed = "what was submitted ended before its jobs did: it was killed, or its time was over"
         return UserError(
-            "what was submitted ended before its jobs did: it was killed, or its time was over",
+            str(error) if named else unnamed,
             "",
             "What it printed is in the folder .submitit of the sweep. Results are kept: run the same command "
             "with resume=FOLDER",

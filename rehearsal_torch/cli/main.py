@@ -84,7 +84,7 @@ def _run(
         typed = with_asked(typed)
     config, jobs = composed(conf, [*typed, *trust], multirun, parsed.config_dir)
     trusted = OmegaConf.select(config, "trusted")
-    trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted)
+    named = trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted)
     check(config, script, jobs, typed)
     out = (
         Path(resume[0])
@@ -113,10 +113,11 @@ def _run(
             passed,
             conf,
             out,
-            [recordable(job) for job in jobs],
+            [[text for text in recordable(job) if not of_hydra(text)] for job in jobs],
             script,
             after,
             [text for text in kept if of_hydra(text)],
+            None if trusted is None else named,
         )
 
 
@@ -129,6 +130,7 @@ def _swept(
     script: str,
     after: Callable[[Path], None] | None,
     again: list[str],
+    trusted: list[str] | None,
 ) -> int:
     """Runs a sweep, and writes its tables."""
     failure: Exception | None = None
@@ -137,7 +139,7 @@ def _swept(
     except Exception as error:  # an error outside a job's own folder: the table is printed nevertheless
         failure = error
     finally:
-        code = finish(out, jobs, typed_as(script), after, again)
+        code = finish(out, jobs, typed_as(script), after, again, trusted)
     if failure is not None:
         raise failure
     return code

@@ -71,6 +71,7 @@ def finish(
     command: Sequence[str],
     after: Callable[[Path], None] | None = None,
     again: Sequence[str] = (),
+    trusted: Sequence[str] | None = None,
 ) -> int:
     """Merges shards if all are done, and prints the table of jobs; then, if a world scored the decisions, the
     table of worlds by methods.
@@ -81,6 +82,8 @@ def finish(
         command: The words of the sweep's command, without overrides.
         after: A function of the folder that is called before the table is printed.
         again: The arguments that must be repeated to resume, besides the folder.
+        trusted: Modules and classes outside this package that a resumed sweep may build; None if it was typed
+            on this command line.
 
     Returns:
         0 if every job succeeded, else 1.
@@ -88,7 +91,8 @@ def finish(
     rows = statuses(out, jobs)
     damaged = False
     try:
-        _merge(out, all(row["state"] == "ok" for row in rows), join([*command, f"resume={out}", *again]))
+        following = join([*command, f"resume={out}", *again])
+        _merge(out, all(row["state"] == "ok" for row in rows), following, trusted)
         if after is not None:
             after(out)
     except (PlainFileError, UserError) as error:
@@ -105,28 +109,35 @@ def finish(
     return 0 if all(row["state"] == "ok" for row in rows) and not damaged else 1
 
 
-def _merge(out: Path, good: bool, following: str) -> None:
+def _merge(out: Path, good: bool, following: str, trusted: Sequence[str] | None) -> None:
     """Merges shards if all are done, or prints how to continue."""
     if not cohorts(out):
         return
     if not good:
         print(f"Not merged, as not all jobs are done. Continue with: {following}", flush=True)
         return
-    for merged in conclude(out):
+    for merged in conclude(out, trusted):
         print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
 
 
 def _print(out: Path, rows: list[dict[str, Any]]) -> None:
-    common = set.intersection(*(set(row["overrides"]) for row in rows)) if len(rows) > 1 else set[str]()
+    told = [[_as_typed(text) for text in row["overrides"]] for row in rows]
+    common = set.intersection(*map(set, told)) if len(told) > 1 else set[str]()
     table = Table(title=f"{len(rows)} jobs in {out}", title_justify="left")
     for heading in ("job", "state", "overrides", "seconds", "message"):
         table.add_column(
             heading, justify="right" if heading in ("job", "seconds") else "left", overflow="fold"
         )
-    for row in rows:
-        own = " ".join(text for text in row["overrides"] if text not in common)
+    for row, overrides in zip(rows, told, strict=True):
+        own = " ".join(text for text in overrides if text not in common)
         table.add_row(str(row["job"]), row["state"], own, f"{row['seconds']:.1f}", row["message"])
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
     console.print(table, markup=False)
+
+
+def _as_typed(override: str) -> str:
+    """An override whose truth value is spelt as on a command line: Hydra hands jobs of a sweep `True`."""
+    name, equals, value = override.partition("=")
+    return name + equals + (value.lower() if value in ("True", "False") else value)

@@ -2,7 +2,9 @@
 
     tcp://HOST:PORT    the scheduler of a cluster of one's own (``tls://`` with the certificates of Dask's own
                        configuration)
-    null               worker processes of this machine, each with one thread, that end with the connection
+    null               worker processes of this machine, each with one thread, that end with the connection;
+                       they take part by a certificate that is made for them, so that no other user or
+                       process of the machine can reach them
 
 Within the connection, joblib's context names the cluster (``joblib.parallel_config(backend="dask")``), so
 that the loop finds it in the same way as one that a caller named.
@@ -34,7 +36,8 @@ def connected(
     Args:
         address: The scheduler's address; None starts workers on this machine.
         workers: How many workers are started.
-        told: Receives one line with the cluster's dashboard, if it has one; None says nothing.
+        told: Receives one line with the cluster's dashboard, if it has one, or with what that of workers of
+            this machine needs; None says nothing.
         seconds: The time after which an address is given up.
 
     Yields:
@@ -56,7 +59,8 @@ def connected(
             raise unreachable(str(address), "it does not answer as a Dask scheduler does") from error
         try:
             # Without bokeh, the page of workers that are started here would say no more than that.
-            link = dashboard(client) if address is not None or find_spec("bokeh") is not None else None
+            bare = address is None and find_spec("bokeh") is None
+            link = "needs bokeh, which is not installed: pip install bokeh" if bare else dashboard(client)
             if told is not None and link is not None:
                 told(f"Dask dashboard: {link}")
             with parallel_config(backend="dask", client=client):
@@ -86,6 +90,7 @@ def _scheduler(address: str | None, workers: int) -> Iterator[object]:
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
+        security=True,
         dashboard_address="127.0.0.1:0",
         memory_limit=None,
         silence_logs=logging.CRITICAL,

@@ -13,6 +13,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.run_folder import RunFolder
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.training.fit import fit
 from tests.toys.foresight import GridTogether, LinearResponse, Market, NearOneTogether
@@ -40,9 +41,10 @@ def made(monkeypatch):
     return asked
 
 
-def run(count=10, learn=False, **config):
+def run(count=10, learn=False, search=None, **config):
     config = {"shard": 0, "shards": 1, "workers": 1} | config
-    return SimpleNamespace(problem=SimpleNamespace(count=lambda: count), learn=learn, config=config)
+    problem = SimpleNamespace(count=lambda: count)
+    return SimpleNamespace(problem=problem, learn=learn, search=search, config=config)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +66,24 @@ def test_a_shard_decides_every_nth_situation_below_the_limit_of_all(
     assert decide(run(shard=shard, shards=shards), folder, None, limit=limit) == len(planned)
     assert [line["index"] for line in folder.decisions()] == planned
     assert made[0]["indices"] == planned
+
+
+@pytest.mark.parametrize(
+    ("count", "limit", "shards"), [(11, None, 3), (11, 7, 2), (3, None, 2), (16, None, 4)]
+)
+def test_shards_hold_the_batches_of_the_whole_run(tmp_path, made, count, limit, shards):
+    # What a batch search finds in a case depends on its batch, in the last digits.
+    search = ProjectedAscent(batch_size=4)
+    whole = cut(list(range(count if limit is None else limit)), search)
+    for shard in range(shards):
+        folder = RunFolder(tmp_path / str(shard))
+        decide(run(count, search=search, shard=shard, shards=shards), folder, None, limit=limit)
+        assert cut(made[shard]["indices"], search) == whole[shard::shards]
+        assert (folder.path / "decisions.jsonl").is_file(), "also of a shard without cases"
+
+
+def cut(indices, search):
+    return [indices[start : start + search.batch_size] for start in range(0, len(indices), search.batch_size)]
 
 
 def test_what_is_done_is_left_out_and_a_torn_line_is_done_again(tmp_path, made):

@@ -34,7 +34,7 @@ def test_workers_of_this_machine_are_there_as_long_as_the_connection():
         assert named_cluster() is client
         workers = client.run(os.getpid)
         assert len({*workers.values(), os.getpid()}) == 3
-        assert all(address.startswith("tcp://127.0.0.1:") for address in workers)
+        assert all(address.startswith("tls://127.0.0.1:") for address in workers)
         assert set(client.nthreads().values()) == {1}
     assert named_cluster() is None
     assert client.status == "closed"
@@ -43,6 +43,20 @@ def test_workers_of_this_machine_are_there_as_long_as_the_connection():
     while any(running(number) for number in workers.values()):
         assert time.monotonic() < ends, "a worker outlived the connection"
         time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_no_other_process_of_this_machine_can_reach_the_workers():
+    """They unpickle what they are sent: by plain tcp, any user of the machine could run code in them."""
+    from distributed import Client
+    from distributed.security import Security
+
+    with connected(None, 1) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:")
+        for place, how in ((address.replace("tls", "tcp"), None), (address, Security.temporary())):
+            with pytest.raises(OSError, match=r"Timed out|[Cc]onnect|TLS"):
+                Client(place, timeout=2, security=how, set_as_default=False)
 
 
 def running(number):
@@ -66,15 +80,36 @@ def test_a_cluster_of_ones_own_goes_on_and_its_dashboard_is_told():
 
 
 @pytest.mark.slow
-def test_the_page_of_workers_that_are_started_here_is_told_where_it_can_be_drawn(monkeypatch):
-    for there, count in ((None, 0), (True, 1)):
-        found = {"bokeh": there, "distributed": True}
-        told = []
-        with monkeypatch.context() as patched:
-            patched.setattr(connection, "find_spec", found.get)
-            with connected(None, 1, told.append):
-                pass
-        assert len(told) == count
+@pytest.mark.parametrize(
+    ("bokeh", "line"),
+    [
+        (None, "Dask dashboard: needs bokeh, which is not installed: pip install bokeh"),
+        (True, "Dask dashboard: http://127.0.0.1:"),
+    ],
+)
+def test_the_page_of_workers_that_are_started_here_is_told_or_what_it_needs(monkeypatch, bokeh, line):
+    told = []
+    monkeypatch.setattr(connection, "find_spec", {"bokeh": bokeh, "distributed": True}.get)
+    with connected(None, 1, told.append):
+        pass
+    assert len(told) == 1
+    assert told[0].startswith(line)
+
+
+@pytest.mark.slow
+def test_nothing_of_workers_of_this_machine_listens_to_other_machines():
+    import psutil
+
+    with connected(None, 1) as client:
+        found = [
+            each.laddr.ip
+            for number in (os.getpid(), *client.run(os.getpid).values())
+            for each in psutil.Process(number).net_connections("inet")
+            if each.status == psutil.CONN_LISTEN
+        ]
+    # Scheduler, worker and nanny, and their pages.
+    assert len(found) >= 4
+    assert set(found) == {"127.0.0.1"}
 
 
 @pytest.mark.slow

@@ -2,40 +2,78 @@
 
 import importlib.util
 import json
+import re
+from typing import ClassVar
 
 import pytest
 from hydra_plugins.hydra_submitit_launcher.submitit_launcher import BaseSubmititLauncher
+from omegaconf import OmegaConf
+from submitit.core.utils import FailedJobError, UncompletedJobError
 
 from hydra_plugins import rehearsal_batches
 from hydra_plugins.rehearsal_batches import LocalBatches, SlurmBatches
+from rehearsal_torch.cli.errors import user_error_from
 
 JOBS = [[f"seed={seed}", 'path="a, b.csv"'] for seed in range(7)]
 
 
+class Executor:
+    """Runs what is submitted at once, where submitit would start processes; or lets a submission end."""
+
+    ends: ClassVar = {}
+
+    def __init__(self, folder, cluster, **more):
+        self.groups, self.settings = made[-1], {"folder": folder, "cluster": cluster, **more}
+        settings.append(self.settings)
+
+    def update_parameters(self, **parameters):
+        self.settings.update(parameters)
+
+    def map_array(self, launcher, groups, *rest):
+        self.groups.extend(groups)
+        return [Job(launcher, number, each) for number, each in enumerate(zip(groups, *rest, strict=True))]
+
+
+class Job:
+    def __init__(self, launcher, number, arguments):
+        self.job_id = f"id-{number}"
+        self.launcher, self.number, self.arguments = launcher, number, arguments
+
+    def results(self):
+        asked_for.append(self.number)
+        if self.number in Executor.ends:
+            raise Executor.ends[self.number]
+        return [self.launcher(*self.arguments)]
+
+
+made, settings, asked_for = [], [], []
+
+
 @pytest.fixture
 def submitted(monkeypatch):
-    """The groups that reach submitit, run at once, as submitit would in processes of their own."""
-    groups = []
-
-    def launch(launcher, job_overrides, initial_job_idx):
-        groups.extend(job_overrides)
-        return [
-            launcher(list(group), "hydra.sweep.dir", number, f"job_id_for_{number}", {})
-            for number, group in enumerate(job_overrides, initial_job_idx)
-        ]
-
-    monkeypatch.setattr(BaseSubmititLauncher, "launch", launch)
+    """The groups that reach submitit."""
+    for each in (made, settings, asked_for):
+        each.clear()
+    made.append([])
+    monkeypatch.setattr(Executor, "ends", {})
+    monkeypatch.setattr("submitit.AutoExecutor", Executor)
     monkeypatch.setattr(
         BaseSubmititLauncher, "__call__", lambda _, overrides, *rest: (overrides, rest[1], rest[2])
     )
-    return groups
+    return made[-1]
+
+
+def launcher(kind, folder, size=10, **more):
+    made = kind(jobs_per_submission=size, submitit_folder=str(folder / "%j"), **more)
+    made.config = OmegaConf.create({"hydra": {"sweep": {"dir": str(folder / "sweep")}}})
+    return made
 
 
 @pytest.mark.parametrize("kind", [LocalBatches, SlurmBatches])
 @pytest.mark.parametrize(("size", "sizes"), [(1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (10, [7])])
 @pytest.mark.parametrize("first", [0, 5])
-def test_each_job_runs_once_with_its_overrides_and_its_number(submitted, kind, size, sizes, first):
-    found = kind(jobs_per_submission=size).launch(JOBS, first)
+def test_each_job_runs_once_with_its_overrides_and_its_number(submitted, tmp_path, kind, size, sizes, first):
+    found = launcher(kind, tmp_path, size).launch(JOBS, first)
     assert [len(group) for group in submitted] == sizes
     assert list(found) == [
         (job, number, f"job_id_for_{number}") for number, job in enumerate(JOBS, start=first)
@@ -43,9 +81,42 @@ def test_each_job_runs_once_with_its_overrides_and_its_number(submitted, kind, s
     assert [json.loads(text) for group in submitted for text in group] == JOBS
 
 
-def test_ten_jobs_a_submission_unless_said(submitted):
-    LocalBatches().launch(JOBS * 2, 0)
+def test_ten_jobs_a_submission_unless_said(submitted, tmp_path):
+    made = LocalBatches(submitit_folder=str(tmp_path))
+    made.config = OmegaConf.create({"hydra": {"sweep": {"dir": str(tmp_path)}}})
+    made.launch(JOBS * 2, 0)
     assert [len(group) for group in submitted] == [10, 4]
+
+
+def test_a_submission_that_ended_stops_no_other_and_is_named(submitted, tmp_path):
+    killed = UncompletedJobError("Job id-0 (task: 0) with path x\nhas not produced any output")
+    broken = FailedJobError("Job (task=0) failed during processing\n------\nImportError: no module named lab")
+    Executor.ends = {0: killed, 2: broken}
+    told = (
+        "2 of 4 submissions ended before their jobs did: id-0 (jobs 5 to 6: killed, or out of time or "
+        "memory), id-2 (jobs 9 to 10: ImportError: no module named lab)"
+    )
+    # Hydra runs the module again whenever it looks for plugins.
+    with pytest.raises(rehearsal_batches.SubmissionsEndedError, match=f"^{re.escape(told)}$") as raised:
+        launcher(LocalBatches, tmp_path, 2).launch(JOBS, 5)
+    assert asked_for == [0, 1, 2, 3], "all were waited for"
+    line = str(user_error_from(raised.value))
+    assert line.startswith(told)
+    assert "resume=FOLDER" in line
+
+
+def test_settings_reach_the_executor(submitted, tmp_path):
+    more = {"max_num_timeout": 3, "partition": "cpu", "timeout_min": 5}
+    launcher(SlurmBatches, tmp_path, 7, **more).launch(JOBS, 0)
+    assert settings == [
+        {
+            "folder": str(tmp_path / "%j"),
+            "cluster": "slurm",
+            "slurm_max_num_timeout": 3,
+            "slurm_partition": "cpu",
+            "timeout_min": 5,
+        }
+    ]
 
 
 @pytest.mark.parametrize("size", [0, -3])

@@ -264,6 +264,36 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     assert "ok" in table
 
 
+def test_a_killed_submission_stops_no_other(place):
+    # Jobs 0 and 1 are one submission, whose process the first of them ends; 2 and 3 take longer.
+    answer = typed(
+        place,
+        "decide",
+        "-m",
+        *TOY,
+        "checkpoint=trained",
+        "dataset.fatal=true,false",
+        "dataset.pause=0.2,0.3",
+        "limit=3",
+        "out=killed",
+        "hydra/launcher=batches_local",
+        "hydra.launcher.jobs_per_submission=2",
+    )
+    assert answer.code == 2, answer.err
+    assert "Traceback" not in answer.err
+    assert "1 of 2 submissions ended before their jobs did: " in answer.err
+    assert " (jobs 0 to 1: killed, or out of time or memory)" in answer.err
+    states = [json.loads((place / f"killed/{number}/status.json").read_text()) for number in range(4)]
+    assert [state["state"] for state in states] == ["failed", "skipped", "ok", "ok"]
+    assert [state["message"] for state in states[:2]] == [
+        "ended without a status: killed, or out of memory",
+        "never started",
+    ]
+    table = answer.out[answer.out.index("4 jobs in") :]
+    assert "hydra" not in table, "the launcher is common to all jobs"
+    assert "limit" not in table
+
+
 def test_a_newcomers_command_on_a_small_cohort(tmp_path):
     answer = called(
         tmp_path,

@@ -1,6 +1,8 @@
 """A data set of somebody else, in a folder of theirs: what `--config-dir` is for. Small, so that commands
 take seconds."""
 
+import os
+import signal
 import time
 
 import torch
@@ -13,9 +15,13 @@ COLUMNS = ("SOFA", "lactate", "age", "mechvent", "dose")
 
 
 class ToyWard(Problem):
-    """Patients under a linear law, five steps each; thirds for training, validation and test."""
+    """Patients under a linear law, five steps each; thirds for training, validation and test. With `fatal`,
+    the process is killed, as by a system without memory.
+    """
 
-    def __init__(self, patients=60, seed=0, split="test", pause=0.0, broken=False):
+    def __init__(self, patients=60, seed=0, split="test", pause=0.0, broken=False, fatal=False):
+        if fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
         if broken:
             raise ValueError("expected a ward that is not broken; got broken=true: repair it")
         generator = torch.Generator().manual_seed(seed)

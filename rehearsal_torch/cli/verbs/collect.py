@@ -1,7 +1,8 @@
 """The verb collect: merges the shards of a sweep into one run.
 
 The lines of all shards are sorted by index and otherwise unchanged, so that the merged decisions.jsonl is the
-one of an unsharded run, byte for byte.
+one of an unsharded run, byte for byte. What every shard writes alike (data card, choice of a method, claims
+of the folds) is taken from the first; curves, which need all decisions, are made by `merged_curves`.
 """
 
 import json
@@ -10,8 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.cli.allowed import trusted_names
 from rehearsal_torch.cli.errors import UserError, exit_code
 from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.cli.verbs.merged_curves import with_curves, without_curves
 from rehearsal_torch.files.forms import WHOLE, checked
 from rehearsal_torch.run_folder import RunFolder
 
@@ -24,6 +27,8 @@ _WRITTEN = (
     "truth.csv",
     "status.json",
 )
+# What a run may hold besides, the same in each shard.
+_ALIKE = ("data.yaml", "method_choice.csv", "method_choice.json", "claims.json", "untouched.csv")
 APART = ("shard", "shards", "out", "resume", "workers")
 
 
@@ -127,10 +132,15 @@ def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
     )
     merged.write_json("run.json", runs[0] | {"overrides": apart, "seconds": seconds, "merged_from": wanted})
     merged.write_yaml("config.yaml", configs[0] | {"shard": 0, "shards": 1, "out": str(path)})
-    merged.write("decisions.jsonl", "".join(f"{lines[index]}\n" for index in sorted(lines)))
+    decided = "".join(f"{lines[index]}\n" for index in sorted(lines))
+    written = path / "decisions.jsonl"
+    if not written.is_file() or written.read_bytes() != decided.encode():
+        without_curves(merged)
+    merged.write("decisions.jsonl", decided)
     merged.write_metrics(metrics)
-    if (place[0].path / "data.yaml").is_file():
-        merged.write_yaml("data.yaml", place[0].read_yaml("data.yaml"))
+    for name in _ALIKE:
+        if (place[0].path / name).is_file():
+            merged.write(name, (place[0].path / name).read_text(encoding="utf-8"))
     if any((shard.path / "truth.csv").is_file() for shard in parts):
         merged.write(
             "truth.csv", _truths([place[number].path / "truth.csv" for number in range(wanted)], identities)
@@ -159,8 +169,13 @@ def _truths(paths: list[Path], order: dict[str, int]) -> str:
     return "\n".join([texts[0][0], *rows, ""])
 
 
-def conclude(sweep: Path) -> list[dict[str, Any]]:
-    """Merges the shards, and prints the report of each merged run.
+def conclude(sweep: Path, trusted: Sequence[str] | None = ()) -> list[dict[str, Any]]:
+    """Merges the shards, makes the curves of each merged run, and prints its report.
+
+    Args:
+        sweep: A sweep's folder.
+        trusted: Modules and classes outside this package that may be built for the curves; None if the
+            sweep's configuration was typed on this command line.
 
     Returns:
         The paths of the merged folders and their numbers of decisions.
@@ -169,6 +184,7 @@ def conclude(sweep: Path) -> list[dict[str, Any]]:
 
     found = []
     for merged in collect(sweep):
+        with_curves(merged, trusted)
         print(report(merged.path), flush=True)
         found.append({"folder": str(merged.path), "decisions": len(merged.decisions())})
     return found
@@ -178,7 +194,8 @@ def main(arguments: Sequence[str]) -> int:
     """Runs the command.
 
     Args:
-        arguments: The sweeps' folders, each as FOLDER or run=FOLDER.
+        arguments: The sweeps' folders, each as FOLDER or run=FOLDER; and ``trusted=[...]``, the modules of
+            classes of one's own that the curves need.
 
     Returns:
         The exit code: 0, or 2 for an error in the arguments.
@@ -186,17 +203,20 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or any(text in ("-h", "--help") for text in arguments):
         print(
             f"Merges the shards of a sweep over shard=range(N).\n\nUsage: {spoken('collect')} FOLDER [FOLDER "
-            "...]"
+            "...]\n\nThe curves of claims.csv need the checkpoint and the data; trusted=[my_lab] allows "
+            "classes of your own."
         )
         return 0 if arguments else 2
     return exit_code(lambda: _run(arguments), "Interrupted; run the same command again.")
 
 
 def _run(arguments: Sequence[str]) -> int:
-    for text in arguments:
+    trust = [text.partition("=")[2].strip("[]") for text in arguments if text.startswith("trusted=")]
+    trusted = trusted_names([name.strip() for text in trust for name in text.split(",") if name.strip()])
+    for text in (text for text in arguments if not text.startswith("trusted=")):
         sweep = Path(text.removeprefix("run="))
         shards(sweep)
         with RunFolder(sweep).lock():
-            for merged in conclude(sweep):
+            for merged in conclude(sweep, trusted):
                 print(f"Merged {merged['decisions']} decisions into {merged['folder']}", flush=True)
     return 0

@@ -1,6 +1,6 @@
 """Episodes on disk: their numbers one after the other in a file, read again in blocks of transitions.
 
-    values.f64      the steps of all episodes, row by row, d numbers of 8 bytes each (`row_spool`)
+    the steps of all episodes, row by row, d numbers of 8 bytes each (`row_spool`)
 
 A block holds the transitions of successive whole episodes, about `ROWS` of them.
 
@@ -22,19 +22,18 @@ from rehearsal_torch.data.tables.row_spool import RowSpool
 class EpisodeSpool:
     """Episodes of the same columns on disk.
 
-    The file is deleted with this object and its blocks.
+    The file is gone with this object and its blocks, or with the process.
 
     Args:
         names: The d columns.
-        scratch: The folder for the file, which lies in a new folder there; None for the system's own folder
-            of temporary files.
+        scratch: The folder for the file; None for the system's own folder of temporary files.
 
     Raises:
         OSError: if the file cannot be written.
     """
 
     def __init__(self, names: tuple[str, ...], scratch: str | Path | None = None) -> None:
-        self._steps = RowSpool(names, scratch, "episodes-")
+        self._steps = RowSpool(names, scratch)
         self.close = self._steps.close
         self.names, self.file = names, self._steps.file
         self.horizons = array("q")

@@ -1,14 +1,15 @@
 """Rows of numbers on disk: one after the other in a file, read again from any row on.
 
-    values.f64      d numbers of 8 bytes for each row
+    d numbers of 8 bytes for each row
 
-The file is read, not mapped, so that what is in memory is what was asked for alone. It lies in a folder of
-its own, and is deleted with its object and with the blocks that are read from it.
+The file is read, not mapped, so that what is in memory is what was asked for alone. It is a temporary file
+without a name (`tempfile.TemporaryFile`): where the system knows such files, it is gone with the process,
+however that ends, and no other user can open it. It is closed with its object and with the blocks that are
+read from it.
 
 Source: ours.
 """
 
-import shutil
 import tempfile
 import weakref
 from pathlib import Path
@@ -28,23 +29,21 @@ class RowSpool:
 
     Args:
         names: The d columns.
-        scratch: The folder for the file, which lies in a new folder there; None for the system's own folder
-            of temporary files.
-        prefix: The beginning of the new folder's name.
+        scratch: The folder for the file; None for the system's own folder of temporary files.
 
     Attributes:
         count: The number of rows.
+        file: The open file.
 
     Raises:
-        OSError: if the file cannot be written.
+        OSError: if the file cannot be made.
     """
 
-    def __init__(
-        self, names: tuple[str, ...], scratch: str | Path | None = None, prefix: str = "rows-"
-    ) -> None:
-        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=scratch))
-        self.close = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self.names, self.file, self.count = names, folder / "values.f64", 0
+    def __init__(self, names: tuple[str, ...], scratch: str | Path | None = None) -> None:
+        self._folder = str(scratch or tempfile.gettempdir())
+        self.file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 (open as long as the object)
+        self.close = weakref.finalize(self, self.file.close)
+        self.names, self.count = names, 0
 
     def append(self, values: Tensor) -> None:
         """Adds rows (n, d) to the end.
@@ -52,8 +51,12 @@ class RowSpool:
         Raises:
             OSError: if they cannot be written, as on a full disk.
         """
-        with self.file.open("ab") as out:
-            out.write(values.numpy().astype("<f8").tobytes())
+        self.file.seek(self.count * len(self.names) * BYTES)
+        try:
+            self.file.write(values.numpy().astype("<f8").tobytes())
+            self.file.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._folder) from error
         self.count += len(values)
 
     def read(self, begin: int, rows: int) -> Tensor:
@@ -63,10 +66,13 @@ class RowSpool:
             OSError: if the file has fewer.
         """
         width = len(self.names)
-        flat = np.fromfile(self.file, dtype="<f8", count=rows * width, offset=begin * width * BYTES)
-        if len(flat) != rows * width:
-            raise OSError(f"{self.file} is shorter than it was written: was it changed?")
-        return torch.from_numpy(flat.astype(np.float64, copy=False).reshape(rows, width))
+        values = np.empty((rows, width), dtype="<f8")
+        self.file.seek(begin * width * BYTES)
+        if self.file.readinto(memoryview(values).cast("B")) != values.nbytes:  # type: ignore[attr-defined]
+            raise OSError(
+                f"a temporary file in {self._folder} is shorter than it was written: was it changed?"
+            )
+        return torch.from_numpy(values.astype(np.float64, copy=False))
 
     def blocks(self, rows: int = ROWS) -> Blocks[Table]:
         """All rows in blocks, as observations.

@@ -1,9 +1,9 @@
 """Rows of a Parquet file, or of a folder of them, that need not fit in memory, and cases to decide on.
 
-The table is that of `problems.rehearsal.own_table`, with the same task, checks and cases. It is read once,
-part by part (`data.tables.row_groups`). The numbers of the task's variables are written to the system's
-folder of temporary files, 8 bytes each (`data.tables.row_spool`), and a model reads blocks of rows from there
-as often as it needs to; they are deleted with the object.
+The table is that of `problems.rehearsal.own_table`, with the same task, checks and cases. It is read part by
+part (`data.tables.row_groups`): once to check it, and once more if a model is fitted. Then the numbers of the
+task's variables are written to a temporary file, 8 bytes each (`data.tables.row_spool`), and the model reads
+blocks of rows from there as often as it needs to. A job that has a checkpoint, such as a shard, writes none.
 
 Rows drawn by the seed are in memory: those held out to decide on, if no other cases are given, and a sample
 of those to learn from. The card, the fingerprint and every check beyond that of the cells rest on the sample,
@@ -12,7 +12,7 @@ together with the rows in which a variable has its least or largest value: range
 Source: ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.row_faults import set_faults
-from rehearsal_torch.data.tables.row_groups import ROWS, columns_and_rows, read_parts
+from rehearsal_torch.data.tables.row_groups import ROWS, columns_and_rows, parquet_files, read_parts
 from rehearsal_torch.data.tables.row_spool import RowSpool
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
@@ -81,36 +81,62 @@ class TableFile(RehearsalTable):
         for source, columns, _ in files:
             if faults := number_faults(pd.DataFrame(columns=columns), names, 0):
                 raise TableError(listed(source, faults))
+        self._begins = dict(
+            zip([file for file, *_ in files], np.cumsum([0, *(n for *_, n in files)]), strict=False)
+        )
         total = sum(count for *_, count in files)
         held = 0 if contexts is not None else min(cases, total // SHARE)
         drawn = world_generator(seed, 0).permutation(total)[: held + MOST]
-        aside, some = np.sort(drawn[:held]), np.sort(drawn[held:])
+        self._aside, some = np.sort(drawn[:held]), np.sort(drawn[held:])
         del drawn
-        self._spool, kept = RowSpool(names), _Kept(names)
-        begins = dict(
-            zip([file for file, *_ in files], np.cumsum([0, *(n for *_, n in files)]), strict=False)
-        )
-        desired = 0
-        for source, frame in read_parts(path, (*names, *(f"{SET}{name}" for name in names)), rows):
-            if faults := [*set_faults(frame, names), *number_faults(frame, names, 0)]:
-                raise TableError(listed(source, faults))
-            values = number_columns(frame, names, source, 0)
-            places = frame.index.to_numpy() + begins[source]
-            out = np.isin(places, aside)
-            kept.take(values, places, np.isin(places, some), out)
+        self._path, self._names, self._rows, self._state = path, names, rows, _state(path)
+        self._spool: RowSpool | None = None
+        kept, desired, self.count_of_rows = _Kept(names), 0, 0
+        for values, places, out in self._parts():
+            kept.take(values, places, _among(places, some), out)
             values = values[torch.from_numpy(~out)]
-            self._spool.append(values)
+            self.count_of_rows += len(values)
             inside = read.region.contains(values[:, [names.index(name) for name in read.outcomes]])
             desired += int(inside.sum())
-        self.count_of_rows = self._spool.count
         found, last = kept.frame()
         validation = (last + 0.5) / max(len(found), 1) if last else 0.0
         super().__init__(ReadTable(found, str(path)), task, contexts, identity, validation, "last", seed)
         self.source = Path(path).name
         self.share = desired / self.count_of_rows
 
+    def _parts(self) -> Iterator[tuple[torch.Tensor, np.ndarray, np.ndarray]]:
+        """The checked numbers (n, d) of each part, the places (n,) of its rows in the whole, and which of
+        them are held out (n,).
+
+        Raises:
+            TableError: if a part has faults; they are listed.
+        """
+        names = self._names
+        for source, frame in read_parts(
+            self._path, (*names, *(f"{SET}{name}" for name in names)), self._rows
+        ):
+            if faults := [*set_faults(frame, names), *number_faults(frame, names, 0)]:
+                raise TableError(listed(source, faults))
+            places = frame.index.to_numpy() + self._begins[source]
+            yield number_columns(frame, names, source, 0), places, _among(places, self._aside)
+
     def training_rows(self) -> Blocks[Table]:
-        """The rows to learn from, in the file's units, in blocks."""
+        """The rows to learn from, in the file's units, in blocks; the first call reads the table again.
+
+        Raises:
+            TableError: if the table has changed meanwhile.
+            OSError: if the folder of temporary files is full or cannot be written.
+        """
+        if self._spool is None:
+            spool = RowSpool(self._names)
+            for values, _, out in self._parts():
+                spool.append(values[torch.from_numpy(~out)])
+            if spool.count != self.count_of_rows or _state(self._path) != self._state:
+                raise TableError(
+                    f"{self._path}: was written to since it was checked, with {self.count_of_rows:,} rows to "
+                    f"learn from (now {spool.count:,}): leave it unchanged while a command runs"
+                )
+            self._spool = spool
         return self._spool.blocks()
 
     def notes(self) -> Sequence[str]:
@@ -136,11 +162,13 @@ class TableFile(RehearsalTable):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the numbers on disk, which stay with the process that wrote them."""
-        return {name: value for name, value in self.__dict__.items() if name != "_spool"}
+        return {**self.__dict__, "_spool": None}
 
     def close(self) -> None:
-        """Deletes the numbers on disk; the rows to learn from cannot be read any more."""
-        self._spool.close()
+        """Deletes the numbers on disk; `training_rows` writes them again."""
+        if self._spool is not None:
+            self._spool.close()
+        self._spool = None
 
 
 class _Kept:
@@ -175,6 +203,20 @@ class _Kept:
         past = past[~past.index.duplicated()].sort_index()
         aside = pd.concat(self._aside) if self._aside else self._ends[:0]
         return pd.concat([past, aside]) if len(aside) else past, len(aside)
+
+
+def _state(path: str | Path) -> list[tuple[str, int, int]]:
+    """Name, size and time of change (in ns) of each file of a table."""
+    found = [(file.name, file.stat()) for file in parquet_files(path)]
+    return [(name, each.st_size, each.st_mtime_ns) for name, each in found]
+
+
+def _among(places: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Which of the places (n,) are among those chosen (m,), in rising order."""
+    found = np.searchsorted(chosen, places)
+    inside = found < len(chosen)
+    inside[inside] = chosen[found[inside]] == places[inside]
+    return inside
 
 
 def _in_parts(unit: str | None, coded: bool) -> None:

@@ -1,3 +1,7 @@
+import errno
+import signal
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -32,7 +36,7 @@ def test_no_row_is_no_block():
 def test_a_file_that_was_cut_is_noticed(tmp_path):
     spool = RowSpool(("a", "b"), tmp_path)
     spool.append(rows(3))
-    spool.file.write_bytes(b"\0" * 40)
+    spool.file.truncate(40)
     with pytest.raises(OSError, match="is shorter than it was written"):
         spool.blocks()[0]
 
@@ -41,11 +45,43 @@ def test_the_file_goes_with_the_object_and_its_blocks(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     spool = RowSpool(("a", "b"))
     spool.append(rows(3))
-    blocks = spool.blocks()
+    file, blocks = spool.file, spool.blocks()
     del spool
     assert len(blocks[0]) == 3, "the blocks can still be read"
     del blocks
-    assert list(tmp_path.iterdir()) == []
+    assert file.closed
     spool = RowSpool(("a", "b"))
     spool.close()
+    assert spool.file.closed
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files without a name are those of POSIX")
+@pytest.mark.slow
+def test_a_killed_process_leaves_nothing(tmp_path):
+    code = (
+        "import os, signal, sys, torch\n"
+        "from rehearsal_torch.data.tables.row_spool import RowSpool\n"
+        "spool = RowSpool(('a',), sys.argv[1])\n"
+        "spool.append(torch.zeros(1000, 1, dtype=torch.float64))\n"
+        "assert os.listdir(sys.argv[1]) == [], 'it has no name even while it is used'\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told_with_the_folder(tmp_path, monkeypatch):
+    spool = RowSpool(("a", "b"), tmp_path)
+
+    class Full:
+        def seek(self, place):
+            assert place == 0
+
+        def write(self, content):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(spool, "file", Full())
+    with pytest.raises(OSError, match=f"No space left on device: '{tmp_path}'"):
+        spool.append(rows(3))

@@ -96,17 +96,21 @@ def test_few_cases_are_kept(folder, pumps):
 
 
 def test_the_numbers_on_disk_go_with_the_object(folder, tmp_path, monkeypatch):
+    made = []
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    temporary = tempfile.TemporaryFile
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **how: made.append(temporary(**how)) or made[-1])
     found = EpisodeFile(folder, TASK)
-    assert len(list(tmp_path.rglob("*.f64"))) == 2
+    assert [file.closed for file in made] == [False, False]
     rows = found.training_rows()
     del found
-    assert len(list(tmp_path.rglob("*.f64"))) == 1, "observations can still be read"
+    assert [file.closed for file in made] == [False, True], "observations can still be read"
     assert len(rows[0]) == len(rows)
     del rows
-    assert list(tmp_path.iterdir()) == []
+    assert all(file.closed for file in made)
     found = EpisodeFile(folder, TASK)
     found.close()
+    assert all(file.closed for file in made)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -2,7 +2,6 @@
 
 import pickle
 import re
-import tempfile
 
 import numpy as np
 import pandas as pd
@@ -10,8 +9,8 @@ import pytest
 import torch
 
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import fingerprint
+from rehearsal_torch.data.tables.row_spool import RowSpool
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.rehearsal import table_file
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
@@ -195,15 +194,31 @@ def test_numbers_out_of_range_and_too_few_rows_are_refused(tmp_path, file):
         TableFile(tmp_path / "few.parquet", TASK, CASES)
 
 
-def test_the_numbers_on_disk_go_with_the_object_and_stay_here(file, tmp_path, monkeypatch):
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+def test_numbers_are_written_to_disk_for_a_fit_alone(file, monkeypatch):
+    written = []
+
+    def counted(spool, values):
+        written.append(len(values))
+        append(spool, values)
+
+    append = RowSpool.append
+    monkeypatch.setattr(RowSpool, "append", counted)
     found = TableFile(file, TASK, CASES)
-    assert len(list(scratch.rglob("*.f64"))) == 1
     sent = pickle.loads(pickle.dumps(found))
     assert sent.case(0).given == found.case(0).given
-    del sent
-    assert isinstance(found.training_rows()[0], Table)
+    assert written == [], "a job with a checkpoint, such as a shard, reads the table once and writes nothing"
+    first = found.training_rows()
+    assert sum(written) == found.count_of_rows
+    assert torch.equal(found.training_rows()[0].values, first[0].values)
+    assert sum(written) == found.count_of_rows, "they are written once"
+    pickle.dumps(found)
     found.close()
-    assert list(scratch.iterdir()) == []
+    assert len(found.training_rows()) == found.count_of_rows, "and again after they were closed"
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows[:-3], lambda rows: rows.assign(y=-rows["y"])])
+def test_a_table_that_changes_between_check_and_fit_is_named(file, change):
+    found = TableFile(file, TASK, CASES)
+    change(pd.read_parquet(file)).to_parquet(file)
+    with pytest.raises(TableError, match=r"was written to since it was checked, .* leave it unchanged"):
+        found.training_rows()
