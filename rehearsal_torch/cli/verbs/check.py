@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.choice.asked import YAML, asks_for
 from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
-from rehearsal_torch.cli.spelling import quoted_file, spoken, weighed
+from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _listed(warnings: Sequence[str]) -> list[str]:
 
 def _following(path: str, words: Sequence[str] = ()) -> str:
     """The command that decides."""
-    return f"To decide: {' '.join([spoken('decide'), f'path={quoted_file(path)}', *words])}"
+    return f"To decide: {' '.join([on_file('decide', path), *words])}"
 
 
 _READ = {"cases": _cases, "sequence": _sequence, "trials": _trials}

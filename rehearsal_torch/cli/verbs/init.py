@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
-from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.cli.subcommand import Option, Verb
 
 _HELP = ("-h", "--help", "help")
@@ -75,7 +75,7 @@ def init(options: Mapping[str, str]) -> int:
             "asks for a sequence. Add question=cases to decide for rows."
         )
     print(f"Written: {out}. Correct the guessed roles, fill in the lines that are marked, and type")
-    print(f"  {spoken('check')} problem={out}")
+    print(f"  {on_file('check', str(out), 'problem')}")
     return 0
 
 
