@@ -1,6 +1,6 @@
 """A data card in short, and in full: what is written how, and that nothing is cut."""
 
-from rehearsal_torch.reporting.card_lines import WIDTH, brief, label, whole
+from rehearsal_torch.reporting.card_lines import WIDTH, brief, in_words, label, whole
 
 CARD = {
     "source": "diabetes.csv",
@@ -65,3 +65,7 @@ def test_a_key_is_called_by_what_it_is():
         "rows held out to score the method",
         "length of a step",
     )
+
+
+def test_a_range_of_one_value_is_no_range():
+    assert in_words("box", {"sex": [1.0, 1.0], "age": [0, 1]}, CARD) == "sex always 1, age 0 to 1"
