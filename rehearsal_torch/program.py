@@ -2,8 +2,8 @@
 
 Each verb runs the same code as its script, with the same grammar; a verb's modules are imported only when it
 runs, so that the overview and a mistyped verb are answered at once. The first argument may be a file, short
-for ``path=FILE`` (``data=FILE`` for init and learn-graph, ``problem=FILE`` for check); a verb takes each of the
-three.
+for ``path=FILE`` (``data=FILE`` for init and learn-graph, ``problem=FILE`` for check); each verb takes all of
+these.
 
 Exit codes are those of the verbs: 0 success; 1 a job failed; 2 an error in the arguments; 128 + n ended by
 signal n.

@@ -1,6 +1,7 @@
 """What to type next: the same data, decided in another way that fits it. What a checkpoint has seen."""
 
 import json
+import sys
 from types import SimpleNamespace
 
 import pandas as pd
@@ -79,13 +80,14 @@ def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
 
 
 def test_a_problem_file_is_followed_by_the_page_that_asks_its_model(tmp_path, monkeypatch):
+    verb = sys.modules[_following.__module__]
     problem = SimpleNamespace(kind="rehearse")
     folder = RunFolder(tmp_path / "run")
     folder.write_json("run.json", {"overrides": ["path=problem.yaml", "+experiment=own_problem"]})
     folder.write_yaml("config.yaml", {"path": "problem.yaml"})
-    monkeypatch.setattr("rehearsal_torch.cli.verbs.decide.has_app", "has_app", lambda: True)
+    monkeypatch.setattr(verb, "has_app", lambda: True)
     assert _following(folder, problem, "c") == f"python scripts/explore.py {folder.path}"
-    monkeypatch.setattr("rehearsal_torch.cli.verbs.decide.has_app", "has_app", lambda: False)
+    monkeypatch.setattr(verb, "has_app", lambda: False)
     assert _following(folder, problem, "c") == f"open {folder.path / 'report.html'}"
 
 
