@@ -84,7 +84,7 @@ def test_a_decision_that_no_row_comes_near_is_refused(model):
         assert one.trace["support"] < 1
         assert "no support" in one.refused
         assert "collect data there" in one.refused
-        assert any(text.startswith("support: only") for text in one.warnings)
+        assert any(text.startswith("support: no observation lies near") for text in one.warnings)
     for one in objective.appraise(torch.zeros(3, 1, dtype=torch.float64)):
         assert one.trace["support"] > 5
         assert not one.refused

@@ -52,12 +52,12 @@ def test_the_whole_card_is_written_as_one_would_write_it():
 
 
 def test_long_entries_are_wrapped_between_words_and_lose_nothing():
-    names = {f"variable_{place}": [0.0, float(place)] for place in range(40)}
+    names = {f"variable_{place}": [-1.0, float(place)] for place in range(40)}
     lines = whole({"ranges": names})
     assert max(map(len, lines)) <= WIDTH
     assert all(line.startswith("    ") for line in lines[1:])
     said = " ".join(line.strip() for line in lines)
-    assert said == "observed ranges: " + ", ".join(f"variable_{place} 0 to {place}" for place in range(40))
+    assert said == "observed ranges: " + ", ".join(f"variable_{place} -1 to {place}" for place in range(40))
 
 
 def test_a_key_is_called_by_what_it_is():
