@@ -51,6 +51,7 @@ def init(options: Mapping[str, str]) -> int:
         raise UserError("exists already", f"out={out}", "Name another file with out=, or add force=true")
     from rehearsal_torch.data.reading import read_table
     from rehearsal_torch.files.writing import write_text
+    from rehearsal_torch.problems.written.draft_columns import check_names
     from rehearsal_torch.problems.written.first_draft import first_draft
     from rehearsal_torch.problems.written.sequence_draft import sequence_draft, unit_and_time
     from rehearsal_torch.problems.written.trials_draft import trials_draft
@@ -58,6 +59,7 @@ def init(options: Mapping[str, str]) -> int:
     question = options["question"]
     with as_user_error("init"):
         table = read_table(options["data"], "data")
+        check_names(table)
         file = Path(os.path.relpath(Path(options["data"]).resolve(), out.parent.resolve())).as_posix()
         episodes = unit_and_time(table.frame) if question in ("auto", "sequence") else None
         if question == "trials":
