@@ -1,8 +1,9 @@
 """The console command: ``rehearsal VERB [FILE] key=value ...``.
 
 Each verb runs the same code as its script, with the same grammar; a verb's modules are imported only when it
-runs, so that the overview and a mistyped verb are answered at once. The first argument may be a data file,
-short for ``path=FILE`` (``data=FILE`` for learn-graph).
+runs, so that the overview and a mistyped verb are answered at once. The first argument may be a file, short
+for ``path=FILE`` (``data=FILE`` for init and learn-graph, ``problem=FILE`` for check); each verb takes all of
+these.
 
 Exit codes are those of the verbs: 0 success; 1 a job failed; 2 an error in the arguments; 128 + n ended by
 signal n.
@@ -20,6 +21,8 @@ from rehearsal_torch.cli.choice.asked import EXPERIMENTS, YAML, is_plain, proble
 from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.spelling import PROGRAM, quoted_file
 
+# What verbs call their file: each takes all three.
+FILES = ("path", "problem", "data")
 _HELP = ("-h", "--help", "help")
 # 128 + the number of SIGPIPE.
 _PIPE = 141
@@ -100,6 +103,9 @@ def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
     Raises:
         UserError: for two files, a file beside its key, or a YAML file that is no problem file.
     """
+    typed = [_under(key, text) for text in typed]
+    if sum(text.startswith(f"{key}=") for text in typed) > 1:
+        raise UserError("the file is given twice", f"{PROGRAM} {verb}", "Leave one of the two out")
     if not typed or not _bare(typed[0]):
         return list(typed)
     file, rest = typed[0], list(typed[1:])
@@ -136,6 +142,14 @@ def _problem_file(verb: str, file: str, rest: Sequence[str]) -> None:
         f"dataset.task={file}, a configuration of the project as +experiment=NAME, and a run folder as "
         "resume=FOLDER",
     )
+
+
+def _under(key: str, text: str) -> str:
+    """An argument, with the file under the verb's own key where another verb's was typed."""
+    before, equals, file = text.partition("=")
+    if not equals or before == key or before not in FILES:
+        return text
+    return f"{key}={quoted_file(file)}" if key == "path" else f"{key}={file}"
 
 
 def _bare(text: str) -> bool:

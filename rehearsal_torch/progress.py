@@ -5,7 +5,8 @@ seconds, so that a log stays short. Both go to the standard error, which leaves 
 answers. A thread writes the line, so that it also appears while one long step is under way.
 
 The time left is the time spent on the steps so far, for each step, times the steps that are left. Nothing is
-said of it before the first step has ended, or where the number of steps is unknown. Of phases inside of each
+said of it where the number of steps is unknown, or before five steps have ended or a tenth of those that are
+left: the first one also holds what is done once, such as starting processes. Of phases inside of each
 other, such as the fits of an online run, the outermost writes.
 
 Source: ours.
@@ -20,6 +21,8 @@ from types import TracebackType
 from typing import TextIO
 
 FIRST, REDRAWN, LOGGED = 5.0, 0.5, 30.0
+# So many steps are enough to say how long the others take.
+ENOUGH = 5
 # When a plain line was written last, or a phase first began: phases in a row share the interval.
 _written: list[float] = []
 # The phases that are under way, the outermost first, which alone writes.
@@ -84,7 +87,7 @@ class Progress:
         parts = [f"{self.phase}: " + " ".join(part for part in (self.steps, place) if part)]
         parts = [self.phase] if parts[0].endswith(": ") else parts
         new = self.done - self._before
-        if self.total is not None and new > 0:
+        if self.total is not None and new > 0 and (new >= ENOUGH or 10 * new >= self.total - self.done):
             left = duration(spent / new * max(self.total - self.done, 0))
             parts.append(f"{'at most' if self.at_most else 'about'} {left} left")
         else:

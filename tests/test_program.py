@@ -199,6 +199,16 @@ def test_a_yaml_file_that_is_no_problem_file_is_refused(tmp_path):
     assert with_file("decide", [str(task)], "path") == [f"path={task}"]
 
 
+@pytest.mark.parametrize("typed", ["path=my problem.yaml", "problem=my problem.yaml", "data=my problem.yaml"])
+def test_a_file_is_read_under_the_key_of_any_verb(typed):
+    assert with_file("check", [typed], "problem") == ["problem=my problem.yaml"]
+    assert with_file("init", [typed, "out=b.yaml"], "data") == ["data=my problem.yaml", "out=b.yaml"]
+    read = typed if typed.startswith("path=") else "path='my problem.yaml'"
+    assert with_file("decide", [typed], "path") == [read]
+    with pytest.raises(UserError, match="the file is given twice"):
+        with_file("check", [typed, "problem=other.yaml"], "problem")
+
+
 def test_a_learnt_graph_reads_its_own_key():
     assert with_file("learn-graph", ["my table.csv", "seed=1"], "data") == ["data=my table.csv", "seed=1"]
     with pytest.raises(UserError, match="short for data="):

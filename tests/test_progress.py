@@ -43,6 +43,21 @@ def test_the_time_left_is_that_of_the_steps_so_far():
     assert line.line() == "deciding: 10 of 10, about 0 s left; 7 successes"
 
 
+def test_one_step_of_many_says_nothing_of_the_time_left():
+    clock = Clock()
+    line = Progress("deciding", 30, clock=clock)
+    clock.now += 18
+    line.at(1)
+    assert line.line() == "deciding: 1 of 30, 18 s so far", "most of it was spent on starting"
+    clock.now += 3
+    line.at(3)
+    assert line.line() == "deciding: 3 of 30, about 3 min 9 s left"
+    long = Progress("deciding", 1000, clock=clock)
+    clock.now += 300
+    long.at(5)
+    assert long.line() == "deciding: 5 of 1000, about 16 h 35 min left"
+
+
 def test_what_was_done_before_counts_as_done_and_not_as_fast():
     clock = Clock()
     line = Progress("deciding", 10, done=8, clock=clock)

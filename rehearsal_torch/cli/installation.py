@@ -5,9 +5,19 @@ A checkout has the configuration beside the package (``conf``); a wheel contains
 """
 
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 _PACKAGE = Path(str(files(__name__.partition(".")[0])))
+
+
+# What `rehearsal explore` needs, which is installed with the extra `app`.
+APP = ("fastapi", "uvicorn")
+
+
+def has_app() -> bool:
+    """Whether what `rehearsal explore` needs is installed."""
+    return all(find_spec(name) is not None for name in APP)
 
 
 def checkout(package: Path = _PACKAGE) -> Path | None:

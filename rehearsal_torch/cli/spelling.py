@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import join
 
 from rehearsal_torch.cli.installation import checkout
 
@@ -38,6 +39,21 @@ def typed_as(script: str) -> list[str]:
 def spoken(script: str) -> str:
     """`typed_as` as one string."""
     return " ".join(typed_as(script))
+
+
+def on_file(script: str, file: str, key: str = "path") -> str:
+    """A command on a file, as one types it: ``rehearsal decide problem.yaml``; a script is given the key.
+
+    Args:
+        script: The command's name.
+        file: The file.
+        key: The key that the file alone is short for.
+    """
+    words = typed_as(script)
+    by_key = words[-1].endswith(".py") or "=" in file or file.startswith(("-", "+", "~"))
+    if not by_key:
+        return join([*words, file])
+    return f"{join(words)} {key}={quoted_file(file)}"
 
 
 def quoted_file(name: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rehearsal_torch.cli.errors import UserError, exit_code
+from rehearsal_torch.cli.installation import APP
 from rehearsal_torch.cli.signals import Stopped
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from rehearsal_torch.explorer.server import Session
 
-NEEDED = ("fastapi", "uvicorn")
 OPTIONS = (
     Option("port", "the port; 0 takes a free one", "0"),
     Option("host", "the loopback address to listen on", "127.0.0.1"),
@@ -64,7 +64,7 @@ def read(arguments: Sequence[str]) -> tuple[Path, dict[str, str], int]:
 
 def _run(arguments: Sequence[str]) -> int:
     folder, given, port = read(arguments)
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    missing = [name for name in APP if find_spec(name) is None]
     if missing:
         raise UserError(
             f"the page needs {' and '.join(missing)}; not installed",

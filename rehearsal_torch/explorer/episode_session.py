@@ -9,6 +9,7 @@ is kept.
 import math
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,8 @@ class EpisodeSession:
 
     def __init__(self, found: OpenedEpisodes) -> None:
         self.surrogate, self.run, self.cases, self.more = found.surrogate, found.run, found.cases, found.more
-        self.material, self.words = found.material, found.material.words
+        # The page counts steps from 0, also in what is asked of it.
+        self.material, self.words = found.material, replace(found.material.words, first=None)
         self._turns = Turns(PATIENCE)
         self._records = self.run.problem.observations()
         if not isinstance(first := self._objective(self.cases[0], 0), CounterfactualReturn):

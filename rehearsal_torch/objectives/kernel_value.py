@@ -220,7 +220,7 @@ class KernelValue(AlterationObjective):
                 "",
             )
             if near < self.low_support:
-                warnings.append(f"support: only {near:g} observations lie near this decision")
+                warnings.append(f"support: {_near(near)} near this decision")
             if near < self.min_support:
                 refused = (
                     f"no support: {near:g} rows lie near the best alteration found, fewer than "
@@ -249,3 +249,10 @@ def _contexts(surrogate: NestedRidge, cases: Sequence[RehearsalCase]) -> Tensor:
 def _clipped(probability: Tensor) -> float:
     value = float(probability)
     return round(min(max(value, 0.0), 1.0), 6) if math.isfinite(value) else math.nan
+
+
+def _near(count: float) -> str:
+    """How many observations lie near, in words; the count is weighted, and need not be whole."""
+    if count == 0:
+        return "no observation lies"
+    return "only 1 observation lies" if count == 1 else f"only {count:g} observations lie"

@@ -116,7 +116,8 @@ def _range(value: Any, texts: bool) -> str:
     """Two ends, which are numbers or, of a range, may be texts; else all that may be taken."""
     ends = listed(value)
     if len(ends) == 2 and (texts or not any(isinstance(end, str) for end in ends)):
-        return f"{shown(ends[0])} to {shown(ends[1])}"
+        both = f"{shown(ends[0])} to {shown(ends[1])}"
+        return f"always {shown(ends[0])}" if ends[0] == ends[1] else both
     levels = listed(mapping(value).get("values")) or ends
     return f"one of {shown(levels)}" if levels else f"({shown(value)})"
 

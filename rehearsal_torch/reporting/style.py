@@ -179,6 +179,7 @@ class Wording:
         file: The name of the figure of one unit.
         episode: What an episode is called in sentences: by the name of its unit, where the data set has one.
         episodes: What several are called.
+        first: The time of the first step in the table, where steps are counted on from it; None if unknown.
     """
 
     variable: str = "reward"
@@ -192,6 +193,7 @@ class Wording:
     file: str = "patient"
     episode: str = "episode"
     episodes: str = "episodes"
+    first: int | None = None
 
     @property
     def total(self) -> str:
@@ -206,7 +208,24 @@ class Wording:
     @property
     def time(self) -> str:
         """The axis label of time."""
+        if self.first is not None and self.step:
+            return self._one_step
         return f"Time step ({self.step} each)" if self.step else "Time step"
+
+    @property
+    def start(self) -> int:
+        """The number of the first step: the table's own where it is known and steps have a name, else 0."""
+        return self.first if self.first is not None and self.step else 0
+
+    def at(self, step: int) -> str:
+        """A time step in words: ``Week 3`` by the time of the table, else ``Time step 2``, from 0."""
+        name = self._one_step if self.first is not None and self.step else "Time step"
+        return f"{name} {self.start + step}"
+
+    @property
+    def _one_step(self) -> str:
+        name = self.step.removeprefix("one ")
+        return name[:1].upper() + name[1:]
 
     def dose(self, index: int) -> Dose:
         """The name of dose number `index`."""
@@ -231,7 +250,9 @@ def worded(run: Recorded) -> Wording:
     """The names and units of a run: those of its data set, else those that its configuration determines. The
     terminal, the figures and the page of a run take them from here.
     """
-    return wording(run.config, run.words)
+    first = run.words.get("first")
+    known = isinstance(first, int) and not isinstance(first, bool)
+    return replace(wording(run.config, run.words), first=first if known else None)
 
 
 def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -> Wording:

@@ -7,7 +7,8 @@ from typing import Any
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
+from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import trial_summary
 from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows
 from rehearsal_torch.reporting.decision_table import figure, printed, with_all_columns
@@ -43,9 +44,18 @@ def tables(run: Recorded) -> str:
 
 
 def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
-    """The heads and the cells of the last rounds: what was tried, what came of it, what was predicted."""
+    """The heads and the cells of the last rounds: what was tried, what came of it, what was predicted of it,
+    and what of the setting to keep.
+    """
     known = all(scored(one) for one in run.decisions)
-    heads = ["round", "tried", "reward", *(("expected", "best so far") if known else ()), "predicted"]
+    heads = [
+        "round",
+        "tried",
+        "reward",
+        *(("expected", "best so far") if known else ()),
+        "predicted",
+        "of the one to keep",
+    ]
     body = []
     rows = _rows(run) if known else [{} for _ in run.decisions]
     for one, row in list(zip(run.decisions, rows, strict=True))[-SHOWN:]:
@@ -57,6 +67,7 @@ def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
                 settings(one.get("alteration") or {}),
                 observed,
                 *true,
+                figure(predicted_of_tried(one)),
                 figure(claim(one)),
                 _seconds(one),
             ]
@@ -91,7 +102,8 @@ def written(run: Recorded) -> list[Path]:
         own = {
             "round": int(one["index"]) + 1,
             "reward": one.get("reward"),
-            "predicted": claim(one),
+            "predicted": predicted_of_tried(one),
+            "predicted_recommended": claim(one),
             "seconds": one.get("seconds"),
         }
         lines.append(
@@ -112,6 +124,16 @@ def figures(run: Recorded) -> dict[str, Figure]:
 def kept(one: Decided) -> Mapping[str, float]:
     """The setting recommended after a trial; the setting tried if there is no recommendation."""
     return one.get("recommendation") or one.get("alteration") or {}
+
+
+def predicted_of_tried(one: Decided) -> float | None:
+    """The predicted reward of the setting tried, which is that of the setting to keep only where they are the
+    same; None if the method recorded none.
+    """
+    recorded = effort(one, "predicted_reward")
+    if recorded is not None:
+        return number(recorded)
+    return number(claim(one)) if claim(one) is not None and kept(one) == one.get("alteration") else None
 
 
 def named(run: Recorded, group: str) -> str:

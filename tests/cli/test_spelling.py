@@ -9,7 +9,7 @@ from rehearsal_torch.cli import spelling
 from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.overrides import read_override
-from rehearsal_torch.cli.spelling import quoted, quoted_file, spoken, typed_as
+from rehearsal_torch.cli.spelling import on_file, quoted, quoted_file, spoken, typed_as
 from rehearsal_torch.cli.verbs.train import train
 
 SPELT = [
@@ -88,3 +88,12 @@ def test_a_plain_file_name_needs_no_quotes():
     for name in ("my table.csv", "null", "2024.5", "../table.csv"):
         assert quoted_file(name) == f"'{name}'"
         assert read_override(f"path={quoted_file(name)}").value() == name
+
+
+def test_a_command_on_a_file_has_one_spelling(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["rehearsal"])
+    assert on_file("check", "problem.yaml", "problem") == "rehearsal check problem.yaml"
+    assert on_file("decide", "my problem.yaml") == "rehearsal decide 'my problem.yaml'"
+    assert on_file("decide", "a=b.yaml") == "rehearsal decide path='a=b.yaml'"
+    monkeypatch.setattr(sys, "argv", ["scripts/decide.py"])
+    assert on_file("check", "problem.yaml", "problem") == "python scripts/check.py problem=problem.yaml"

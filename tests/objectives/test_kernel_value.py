@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from rehearsal_torch.objectives.kernel_value import KernelValue
+from rehearsal_torch.objectives.kernel_value import KernelValue, _near
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
 from tests.toys.rehearsal_toys import (
@@ -84,7 +84,7 @@ def test_a_decision_that_no_row_comes_near_is_refused(model):
         assert one.trace["support"] < 1
         assert "no support" in one.refused
         assert "collect data there" in one.refused
-        assert any(text.startswith("support: only") for text in one.warnings)
+        assert any(text.startswith("support: no observation lies near") for text in one.warnings)
     for one in objective.appraise(torch.zeros(3, 1, dtype=torch.float64)):
         assert one.trace["support"] > 5
         assert not one.refused
@@ -199,3 +199,11 @@ def test_an_estimator_without_a_covariance_between_actions_has_no_differences(mo
     objective = KernelValue.for_cases(model, some_cases(model.task, 2)).sets[0]
     monkeypatch.setattr(type(objective.estimator), "difference_and_std", AlterationValue.difference_and_std)
     assert objective.contrast(points(objective), points(objective)) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "no observation lies"), (1, "only 1 observation lies"), (2.5, "only 2.5 observations lie")],
+)
+def test_what_lies_near_is_counted_in_words(count, words):
+    assert _near(count) == words

@@ -1,6 +1,6 @@
 """A data card in short, and in full: what is written how, and that nothing is cut."""
 
-from rehearsal_torch.reporting.card_lines import WIDTH, brief, label, whole
+from rehearsal_torch.reporting.card_lines import WIDTH, brief, in_words, label, whole
 
 CARD = {
     "source": "diabetes.csv",
@@ -52,12 +52,12 @@ def test_the_whole_card_is_written_as_one_would_write_it():
 
 
 def test_long_entries_are_wrapped_between_words_and_lose_nothing():
-    names = {f"variable_{place}": [0.0, float(place)] for place in range(40)}
+    names = {f"variable_{place}": [-1.0, float(place)] for place in range(40)}
     lines = whole({"ranges": names})
     assert max(map(len, lines)) <= WIDTH
     assert all(line.startswith("    ") for line in lines[1:])
     said = " ".join(line.strip() for line in lines)
-    assert said == "observed ranges: " + ", ".join(f"variable_{place} 0 to {place}" for place in range(40))
+    assert said == "observed ranges: " + ", ".join(f"variable_{place} -1 to {place}" for place in range(40))
 
 
 def test_a_key_is_called_by_what_it_is():
@@ -65,3 +65,7 @@ def test_a_key_is_called_by_what_it_is():
         "rows held out to score the method",
         "length of a step",
     )
+
+
+def test_a_range_of_one_value_is_no_range():
+    assert in_words("box", {"sex": [1.0, 1.0], "age": [0, 1]}, CARD) == "sex always 1, age 0 to 1"

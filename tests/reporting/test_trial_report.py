@@ -37,3 +37,20 @@ def test_a_suggestion_without_a_world_is_reported_as_well(tmp_path):
     assert "Recommended now" in trial_report.tables(made)
     trial_report.written(made)
     assert trial_report.figures(made) == {}
+
+
+def test_what_is_predicted_of_the_setting_tried_is_not_what_is_predicted_of_the_one_to_keep(tmp_path):
+    tried = line(0, 2.0, 3.0) | {"trace": {"predicted_reward": 3.25}}
+    same = line(1, 2.0, 3.0) | {"recommendation": {"a": 0.5}}
+    made = run(tmp_path, [tried, line(0, 2.0, 3.0), same])
+    heads, body = trial_report.last_rounds(made)
+    places = [heads.index(name) for name in ("predicted", "of the one to keep")]
+    assert [[cells[place] for place in places] for cells in body] == [
+        ["3.250", "4.000"],
+        ["-", "4.000"],
+        ["4.000", "4.000"],
+    ]
+    trial_report.written(made)
+    found = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))
+    assert [one["predicted"] for one in found] == ["3.25", "", "4.0"]
+    assert [one["predicted_recommended"] for one in found] == ["4.0"] * 3

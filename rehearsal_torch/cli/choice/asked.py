@@ -10,9 +10,11 @@ of them at once.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 from rehearsal_torch.cli.installation import conf_folder
+from rehearsal_torch.cli.spelling import on_file, typed_as
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 
 EXPERIMENTS = {"cases": "own_problem", "sequence": "own_sequence", "trials": "own_trials"}
@@ -44,6 +46,24 @@ def with_asked(typed: Sequence[str]) -> list[str]:
     if counted and _question(content) == "sequence" and not any(map(_of_changes, typed)):
         added.append(f"objective.changes={changes}")
     return [*typed, *added]
+
+
+def typed_again(script: str, typed: Sequence[str]) -> str:
+    """A command line of the words of a run, as one types it: a problem file first and without what it asks
+    for itself, ``rehearsal decide problem.yaml limit=3``.
+
+    Args:
+        script: The command's name.
+        typed: Overrides, key=value.
+    """
+    path = next((text.partition("=")[2].strip("'\"") for text in typed if text.startswith("path=")), "")
+    asked = f"+experiment={EXPERIMENTS[asks_for(path)]}" if Path(path).suffix.lower() in YAML else ""
+    if not asked or asked not in typed:
+        return join([*typed_as(script), *typed])
+    # What the file's question, method and changes have added, they add again.
+    added = with_asked([f"path={path}"])[1:]
+    rest = [text for text in typed if text not in added and not text.startswith("path=")]
+    return f"{on_file(script, path)} {join(rest)}".rstrip()
 
 
 def problem_content(path: str | Path) -> Mapping[str, Any] | None:

@@ -7,12 +7,11 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.choice.asked import YAML, asks_for
 from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
-from rehearsal_torch.cli.spelling import spoken, weighed
+from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
 
 if TYPE_CHECKING:
@@ -235,7 +234,7 @@ def _listed(warnings: Sequence[str]) -> list[str]:
 
 def _typed(path: str, words: Sequence[str] = ()) -> str:
     """A command that decides by the file."""
-    return " ".join([spoken("decide"), quote(path), *words])
+    return " ".join([on_file("decide", path), *words])
 
 
 def _following(path: str) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.allowed import trusted_modules
-from rehearsal_torch.cli.choice.asked import YAML
+from rehearsal_torch.cli.choice.asked import YAML, typed_again
 from rehearsal_torch.cli.errors import UserError, as_user_error
+from rehearsal_torch.cli.installation import has_app
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
 from rehearsal_torch.cli.run_summary import asked, closing
@@ -79,7 +80,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     if first := write_initial_design(run.problem, folder, run.seed):
         return first
     if config.checkpoint is None:
-        print("No checkpoint was given: fitting the surrogate first.", flush=True)
+        print("Fitting the model first (no checkpoint= was given).", flush=True)
         surrogate = fit(run, folder)
     else:
         with as_user_error(f"checkpoint={config.checkpoint}"):
@@ -135,20 +136,33 @@ def surrogate_in(checkpoint: str) -> dict[str, object]:
 
 
 def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
-    """The suggested next step: to run the experiment, for the user's own experiments; otherwise a command
-    that decides with another method.
+    """The suggested next step: to run the experiment, for the user's own experiments; to ask the fitted model
+    about cases, for a problem file; otherwise a command that decides with another method.
     """
     from rehearsal_torch.problems.problem import World
 
-    line = typed_as("decide")
+    read = str(folder.read_yaml("config.yaml").get("path") or "")
     if problem.kind == "optimise" and not isinstance(problem, World):
         typed = current_overrides(folder.read_json("run.json")["overrides"], folder)
-        table = str(folder.read_yaml("config.yaml").get("path") or "the table of experiments")
         # A problem file names its table.
-        table = str(problem.card()["source"]) if table.endswith(YAML) else table
-        again = join([*line, *(text for text in typed if not text.startswith("checkpoint="))])
+        table = str(problem.card()["source"]) if read.endswith(YAML) else read or "the table of experiments"
+        again = typed_again("decide", [text for text in typed if not text.startswith("checkpoint=")])
         return f"run the experiment, add it as a row to {table}, and type {again}"
-    return join([*line, *_another(folder, problem, checkpoint)])
+    if read.endswith(YAML) and not isinstance(problem, World):
+        return explored(folder)
+    return typed_again("decide", _another(folder, problem, checkpoint))
+
+
+def explored(folder: RunFolder) -> str:
+    """The command that asks the model of a run about cases and actions; its report, where the page of that
+    command is not installed.
+
+    Args:
+        folder: The run's folder.
+    """
+    if has_app():
+        return join([*typed_as("explore"), str(folder.path)])
+    return f"open {folder.path / 'report.html'}"
 
 
 def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
-from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.cli.subcommand import Option, Verb
 
 _HELP = ("-h", "--help", "help")
@@ -51,6 +51,7 @@ def init(options: Mapping[str, str]) -> int:
         raise UserError("exists already", f"out={out}", "Name another file with out=, or add force=true")
     from rehearsal_torch.data.reading import read_table
     from rehearsal_torch.files.writing import write_text
+    from rehearsal_torch.problems.written.draft_columns import check_names
     from rehearsal_torch.problems.written.first_draft import first_draft
     from rehearsal_torch.problems.written.sequence_draft import sequence_draft, unit_and_time
     from rehearsal_torch.problems.written.trials_draft import trials_draft
@@ -58,6 +59,7 @@ def init(options: Mapping[str, str]) -> int:
     question = options["question"]
     with as_user_error("init"):
         table = read_table(options["data"], "data")
+        check_names(table)
         file = Path(os.path.relpath(Path(options["data"]).resolve(), out.parent.resolve())).as_posix()
         episodes = unit_and_time(table.frame) if question in ("auto", "sequence") else None
         if question == "trials":
@@ -75,7 +77,7 @@ def init(options: Mapping[str, str]) -> int:
             "asks for a sequence. Add question=cases to decide for rows."
         )
     print(f"Written: {out}. Correct the guessed roles, fill in the lines that are marked, and type")
-    print(f"  {spoken('check')} problem={out}")
+    print(f"  {on_file('check', str(out), 'problem')}")
     return 0
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.errors import UserError, as_user_error, begins, check_output, did_you_mean, exit_code
-from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.cli.spelling import on_file, spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.writing import write_text
@@ -218,8 +218,9 @@ def prepare_machines(options: Mapping[str, str]) -> int:
         write_text(out / _PROBLEM, yaml.safe_dump(problem, sort_keys=False))
     print(
         f"{counts['machines']} machines in {out / _TABLE}, what is asked of them in {out / _PROBLEM} (and as "
-        f"a task of dataset=episodes in {out / _TASK}). Train on them with\n"
-        f"  {spoken('train')} path={out / _PROBLEM}"
+        f"a task of dataset=episodes in {out / _TASK}). Then type\n"
+        f"  {on_file('check', str(out / _PROBLEM), 'problem')}\n"
+        f"  {on_file('decide', str(out / _PROBLEM))}"
     )
     return 0
 

@@ -1,13 +1,11 @@
 """The verb train: fits a surrogate to a problem's observations, saves it, and previews its decisions."""
 
-from shlex import join
-
 from omegaconf import DictConfig
 
+from rehearsal_torch.cli.choice.asked import typed_again
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.resume import current_overrides
 from rehearsal_torch.cli.run_summary import asked, closing
-from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.run_folder import RunFolder
 
 
@@ -33,7 +31,7 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         for text in current_overrides(folder.read_json("run.json")["overrides"], folder)
         if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))
     ]
-    following = join([*typed_as("decide"), *overrides, f"checkpoint={folder.path / 'checkpoint'}"])
+    following = typed_again("decide", [*overrides, f"checkpoint={folder.path / 'checkpoint'}"])
     closing(folder, sweep, following, tables=asked(run.config, "tables"), told=run.problem.notes())
     noted(folder)
     return f"trained, and decided for {count} cases"

@@ -51,6 +51,37 @@ PERSONAL = (
     ("date", "of", "birth"),
     ("dob",),
 )
+# What else may have a name: the word before says of whom it is.
+NAMES = (("name",), ("names",))
+PERSONS = frozenset(
+    [
+        "first",
+        "last",
+        "middle",
+        "maiden",
+        "full",
+        "given",
+        "family",
+        "user",
+        "customer",
+        "client",
+        "patient",
+        "person",
+        "employee",
+        "worker",
+        "student",
+        "contact",
+        "owner",
+        "member",
+        "applicant",
+        "doctor",
+        "nurse",
+        "guest",
+        "buyer",
+        "driver",
+        "teacher",
+    ]
+)
 # Words that may follow them: phone number, zip code.
 AFTER = frozenset(("number", "nr", "no", "code"))
 # Fewer rows are too few to say that a value is another one in every row, and the digits of a number.
@@ -88,6 +119,9 @@ def identifier(name: str, column: pd.Series) -> Identifier | None:
     unique = len(cells) == len(column) == distinct
     words = words_of(name)
     personal = next((each for each in PERSONAL if _within(each, words)), None)
+    if personal in NAMES and not unique and len(words) > 1 and not PERSONS & set(words):
+        # A region name, a product name: names of things, of which several rows have the same.
+        personal = None
     if personal is not None:
         return Identifier(f"its name says that it holds a person's data ({' '.join(personal)})", unique, True)
     if words and words[-1] in LAST:

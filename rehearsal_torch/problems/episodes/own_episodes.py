@@ -77,6 +77,7 @@ class EpisodeTable(EpisodeProblem):
         self.roles, self.split, self.keep_last = _task(task, frame, where), split, keep_last
         found = read_episodes(frame, self.roles, where, min_length, max_length)
         self.all, self.length, self.counts = found.episodes, found.length, found.counts
+        self.first = found.first
         units = self.roles.words.units
         if not self.all:
             raise ValueError(
@@ -92,6 +93,13 @@ class EpisodeTable(EpisodeProblem):
         self.chosen = wanted
         if not wanted:
             raise ValueError(f"{where}: no {units} of split {split!r} have {horizon} steps: lower `horizon`")
+
+    def wording(self) -> Mapping[str, Any]:
+        """What units, steps and columns are called in reports, and the time of the first step, if it is the
+        same for all units.
+        """
+        said = super().wording()
+        return said if self.first is None else {**said, "first": self.first}
 
     def observations(self) -> Table:
         """Transitions of the units to learn from, in the table's units."""

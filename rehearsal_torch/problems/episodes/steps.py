@@ -35,6 +35,8 @@ from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.unit_rows import LINE, REMEDY, TIME, UNIT, unit_rows
 
 STEP = "\x1fstep"
+# A time that begins so late is a date in numbers.
+DATES = 10_000
 SLACK = 1e-6
 """The share of a step by which a row may lie beside its time."""
 
@@ -47,11 +49,14 @@ class UnitEpisodes:
         episodes: In the order of their units.
         length: The length of a step, in the unit of time.
         counts: What was merged, carried and left out, reason to count.
+        first: The time of the first step, where it is the same whole number for all units and a step is 1
+            long: step t then has time first + t. None elsewhere.
     """
 
     episodes: tuple[Episode, ...]
     length: float
     counts: Mapping[str, int]
+    first: int | None = None
 
 
 def read_episodes(
@@ -83,17 +88,18 @@ def read_episodes(
         raise ValueError(f"expected 2 <= min_length <= max_length; got {min_length} and {max_length}")
     faults: list[str] = []
     rows = unit_rows(frame, roles, faults)
-    found = 0.0
+    found, first = 0.0, None
     if len(rows):
         faults += _changing(rows, roles)
         found = _numbered(rows, roles, faults, length)
+        first = _first(rows, found)
     if faults:
         raise TableError(listed(source, faults, "nothing was read"))
     counts: Counter[str] = Counter()
     if roles.step is not None:
         rows = _merged(rows, roles, counts)
     rows = _settled(rows, roles, counts)
-    return UnitEpisodes(_cut(rows, roles, min_length, max_length, counts), found, dict(counts))
+    return UnitEpisodes(_cut(rows, roles, min_length, max_length, counts), found, dict(counts), first)
 
 
 def _numbered(
@@ -135,6 +141,14 @@ def _numbered(
             f"{REMEDY}"
         )
     return length
+
+
+def _first(rows: pd.DataFrame, length: float) -> int | None:
+    """The whole number at which the time of every unit begins; None if there is none, or it is a date."""
+    begins = rows[TIME].to_numpy(np.float64)[(rows[UNIT] != rows[UNIT].shift()).to_numpy()]
+    if length != 1 or (begins != begins[0]).any() or begins[0] != np.round(begins[0]):
+        return None
+    return int(begins[0]) if abs(begins[0]) < DATES else None
 
 
 def _most_frequent(apart: np.ndarray) -> float:

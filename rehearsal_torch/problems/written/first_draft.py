@@ -11,14 +11,15 @@
     ordinal, categorical    few texts (`problems.written.text_columns`)
 
 Columns of many texts, with a single value, or of which more than half is missing are left out, with the
-reason, and so are those that identify persons or rows (`data.tables.identifiers`); the first that has another
+reason, and so are dates, copies of others (`problems.written.draft_columns`), and those that identify persons
+or rows (`data.tables.identifiers`); the first that has another
 value in every row is proposed to name the cases. Graph and desired region cannot be guessed: the file has a
 place for them, with an example.
 
 Source: ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ import pandas as pd
 
 from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of
 from rehearsal_torch.data.tables.identifiers import identifier
+from rehearsal_torch.problems.written.draft_columns import COPY, copies, of_dates
 from rehearsal_torch.problems.written.draft_words import (
     ACTIONS,
     MARK,
@@ -82,6 +84,7 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
         TableError: if fewer than two columns can be used.
     """
     columns, left_out, identity = _usable(table.frame)
+    named = {} if identity is None else {identity: str(table.frame[identity].iloc[0])}
     if len(columns) < 2:
         reasons = "; ".join(f"{name}: {why}" for name, why in left_out)
         raise TableError(
@@ -94,6 +97,18 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
         _scaled(others) or others, key=lambda each: _relevance(each, outcome)
     )
     context = [each for each in others if each is not action]
+    given = copies(
+        {each.name: each.whole for each in [action, outcome, *context] if each.kind != "categorical"},
+        frozenset((action.name, outcome.name)),
+    )
+    left_out += [
+        (
+            name,
+            f"other columns give it: it is {what}, up to a factor and a shift (correlation above {COPY:g})",
+        )
+        for name, what in given.items()
+    ]
+    context = [each for each in context if each.name not in given]
     lines = [
         f"# A problem of {len(table.frame)} rows. Correct what is guessed, fill in what is marked, then type",
         f"#   rehearsal check {written}",
@@ -123,7 +138,7 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
         "",
         "# The cases to decide for, a file or a list; without it, rows that are held out.",
         "# cases:",
-        f"#   - {_case(context, action)}",
+        f"#   - {_case(context, action, named)}",
     ]
     if not action.levels:
         lines += [
@@ -151,6 +166,8 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
             left_out.append((name, "the column has no name"))
         elif _numbering(numbers) and (told is None or told.by_value):
             left_out.append((name, "it numbers the rows"))
+        elif of_dates(frame[name]):
+            left_out.append((name, "it has dates: write them as numbers, such as days since the first"))
         elif told is not None:
             left_out.append((name, f"it looks like an identifier: {told.reason}"))
             if told.unique:
@@ -257,8 +274,10 @@ def _edges(context: Sequence[str], action: str, outcome: str) -> list[str]:
     return [f"  # - {scalar(f'{node(one)} -> {node(other)}')}" for one, other in pairs]
 
 
-def _case(context: Sequence[_Column], action: _Column) -> str:
-    cells = [f"{scalar(each.name)}: {_usual(each)}" for each in [*context, action]]
+def _case(context: Sequence[_Column], action: _Column, named: Mapping[str, str]) -> str:
+    """An example of a case; where a column names the cases, with a name."""
+    cells = [f"{scalar(name)}: {scalar(text)}" for name, text in named.items()]
+    cells += [f"{scalar(each.name)}: {_usual(each)}" for each in [*context, action]]
     return f"{{{', '.join(cells)}}}"
 
 
@@ -276,6 +295,8 @@ def _usual(column: _Column) -> str:
 def _wanted(outcome: _Column) -> str:
     """An example of a desired region."""
     name = term(outcome.name)
+    if not outcome.levels and outcome.kind == "binary":
+        return f"{name} >= {outcome.numbers.max():g}"
     if not outcome.levels:
         return f"{name} <= {np.median(outcome.numbers):.4g}"
     if outcome.kind == "categorical":

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.reading import DATE, ReadTable, TableError, numbers_of
+from rehearsal_torch.problems.written.draft_columns import of_dates
 from rehearsal_torch.problems.written.draft_words import (
     ACTIONS,
     MARK,
@@ -140,6 +141,9 @@ def _line(frame: pd.DataFrame, name: str, unit: str) -> _Line:
     texts = text_column(frame, name)
     if not writable(name):
         return _Line(name, "other", f"  # {name[:40]!r}: left out: a name of 1 to 200 letters is needed")
+    if of_dates(column):
+        why = "it has dates: write them as numbers, such as days since the first"
+        return _Line(name, "other", f"  # {scalar(name)}: left out: {why}")
     if isinstance(texts, str):
         return _Line(name, "other", f"  # {scalar(name)}: left out: {texts}")
     constant = bool((column.groupby(frame[unit]).nunique() <= 1).all())
@@ -148,7 +152,8 @@ def _line(frame: pd.DataFrame, name: str, unit: str) -> _Line:
         said = f"levels: [{', '.join(map(scalar, levels))}]"
         if constant:
             return _variable(name, "static", f"kind: categorical, {said}", "")
-        note = "levels in order, from least to most" if texts.kind != "ordinal" else ""
+        note = "levels, sorted by name: put them in order, from least to most"
+        note = "" if texts.kind == "ordinal" else note
         return _variable(name, "action", said, note)
     numbers = numbers_of(column)
     known = np.unique(numbers[~np.isnan(numbers)])

@@ -49,9 +49,9 @@ def draw(shown: Sequence[tuple[str, Decided]], count: int, words: Wording) -> Fi
     for column, (why, one) in enumerate(shown):
         _outcome(grid[0, column], one, words)
         for place in range(actions):
-            _action(grid[1 + place, column], one, place, words.dose(place))
+            _action(grid[1 + place, column], one, place, words.dose(place), words.start)
         for axes in grid[:, column]:
-            _shaded(axes, one)
+            _shaded(axes, one, words.start)
         grid[0, column].set_title(_title(why, one, count, words))
         grid[-1, column].set_xlabel(words.time)
         grid[-1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -76,7 +76,7 @@ def draw_into(axes: Axes, one: Decided, words: Wording) -> None:
         words: Names and units.
     """
     _outcome(axes, one, words)
-    _shaded(axes, one)
+    _shaded(axes, one, words.start)
     axes.set(xlabel=words.time, title=_title("", one, 1, words))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -102,7 +102,7 @@ def _outcome(axes: Axes, one: Decided, words: Wording) -> None:
     observed, predicted = (
         [words.sign * value for value in _list(one, key)] for key in ("observed_rewards", "rewards")
     )
-    times = range(len(observed))
+    times = range(words.start, words.start + len(observed))
     axes.plot(times, observed, "-o", color=BLACK, markersize=4, label="as observed")
     axes.plot(times, predicted, "--s", color=BLUE, markersize=4, label="predicted under the changes")
     ends = [[words.sign * value for value in _list(one, key)] for key in ("rewards_lower", "rewards_upper")]
@@ -119,12 +119,12 @@ def _outcome(axes: Axes, one: Decided, words: Wording) -> None:
     axes.set_ylabel(words.level)
 
 
-def _action(axes: Axes, one: Decided, place: int, dose: Dose) -> None:
+def _action(axes: Axes, one: Decided, place: int, dose: Dose, start: int = 0) -> None:
     """One coordinate of the actions, observed and recommended, as steps."""
     for key, style, marker, colour in (("observed_doses", "-", "o", BLACK), ("doses", "--", "s", BLUE)):
         values = [row[place] for row in _list(one, key) if place < len(row)]
         axes.plot(
-            range(len(values)),
+            range(start, start + len(values)),
             values,
             style,
             marker=marker,
@@ -140,10 +140,12 @@ def _action(axes: Axes, one: Decided, place: int, dose: Dose) -> None:
     axes.set_ylabel(f"{dose.name}\n({dose.unit})" if dose.unit else dose.name)
 
 
-def _shaded(axes: Axes, one: Decided) -> None:
+def _shaded(axes: Axes, one: Decided, start: int = 0) -> None:
     for number, time in enumerate(changed(one)):
         label = None if number else "changed action"
-        axes.axvspan(time - 0.35, time + 0.35, color=ORANGE, alpha=0.25, linewidth=0, label=label)
+        axes.axvspan(
+            start + time - 0.35, start + time + 0.35, color=ORANGE, alpha=0.25, linewidth=0, label=label
+        )
 
 
 def _list(one: Decided, key: str) -> list[Any]:

@@ -40,7 +40,9 @@ def settable(card: dict[str, Any], key: str) -> list[str]:
     found = []
     for name, given in mapping(card.get(key)).items():
         ends, levels = listed(given), listed(mapping(given).get("values"))
-        if len(ends) == 2:
+        if len(ends) == 2 and ends[0] == ends[1]:
+            found.append(f"{name} (stays at {shown(ends[0])})")
+        elif len(ends) == 2:
             found.append(f"{name} (from {shown(ends[0])} to {shown(ends[1])})")
         elif levels:
             found.append(f"{name} (one of {shown(levels)})")

@@ -44,7 +44,11 @@ def _steps(one: Decided, of: Material) -> Markup:
     observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))
     old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
     count = max((len(listed(each)) for each in (*old, *new)), default=0)
-    heads = ["time step", f"{of.words.level}, observed", "predicted"]
+    heads = [
+        of.words.time.lower() if of.words.start else "time step",
+        f"{of.words.level}, observed",
+        "predicted",
+    ]
     heads += [
         f"{of.words.dose(place).name}{when}" for place in range(count) for when in (", observed", ", changed")
     ]
@@ -52,7 +56,7 @@ def _steps(one: Decided, of: Material) -> Markup:
     for step in range(len(observed)):
         doses = [_in(each, step, place, of) for place in range(count) for each in (old, new)]
         rewards = [_reward(each, step, of) for each in (observed, replayed)]
-        rows.append([str(step), *rewards, *doses])
+        rows.append([str(of.words.start + step), *rewards, *doses])
     return table(f"{of.words.titled(name_of(one))}, step by step", heads, rows)
 
 

@@ -1,7 +1,8 @@
 """One sentence for each part of a decision about an episode: which doses, and the outcome.
 
 Doses and outcomes are those of the recorded trajectory, with the names and units of `style.wording`. A reward
-of minus one variable is told as that variable. Time steps are counted from 0, as in ``action[t]``.
+of minus one variable is told as that variable. Time steps have the times of the table where all
+units begin at the same one; else they are counted from 0, as in ``action[t]``.
 """
 
 from typing import Any
@@ -58,7 +59,7 @@ def _change(name: str, trajectory: dict[str, Any], one: Decided, words: Wording)
     after = after or _at(trajectory.get("doses"), step)
     if not before or len(before) != len(after):
         action = (mapping(one.get("alteration")) or mapping(effort(one, "would_set"))).get(name)
-        return f"Time step {step}: action {shown(action)}."
+        return f"{words.at(step)}: action {shown(action)}."
     parts = []
     for place, (old, new) in enumerate(zip(before, after, strict=True)):
         dose = words.dose(place)
@@ -69,7 +70,7 @@ def _change(name: str, trajectory: dict[str, Any], one: Decided, words: Wording)
             if old == new
             else f"{dose.name} from {before_text} to {after_text}{unit}"
         )
-    return f"Time step {step}: {', '.join(parts)}."
+    return f"{words.at(step)}: {', '.join(parts)}."
 
 
 def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> list[str]:

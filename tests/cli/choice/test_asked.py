@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.cli.choice.asked import asks_for, is_plain, problem_content, with_asked
+from rehearsal_torch.cli.choice.asked import asks_for, is_plain, problem_content, typed_again, with_asked
 
 
 @pytest.fixture
@@ -63,3 +63,14 @@ def test_a_problem_file_is_told_from_other_files(file, tmp_path):
     file("question: {\n")
     assert not is_plain("problem.yaml")
     assert asks_for("problem.yaml") == asks_for("nowhere.yaml") == "cases"
+
+
+def test_a_run_of_a_problem_file_is_typed_again_by_the_file_alone(file, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["rehearsal"])
+    typed = [file("question: trials\nmethod: ucb\n"), "+experiment=own_trials", "decision=ucb", "seed=1"]
+    assert typed_again("decide", typed) == "rehearsal decide problem.yaml seed=1"
+    assert typed_again("decide", [*typed[:2], "decision=excbo"]) == (
+        "rehearsal decide problem.yaml decision=excbo"
+    )
+    other = ["path=table.csv", "+experiment=own_table"]
+    assert typed_again("decide", other) == "rehearsal decide path=table.csv +experiment=own_table"

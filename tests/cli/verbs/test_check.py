@@ -32,7 +32,7 @@ def test_a_sound_file_ends_with_the_command_that_decides(file, capsys):
     line = next(line.split() for line in out.splitlines() if line.startswith("z "))
     assert line[:4] == ["z", "outcome", "continuous", "kg"]
     assert "1 warning\n- line" in out
-    assert out.splitlines()[-1] == "To decide: python scripts/decide.py problem.yaml"
+    assert out.splitlines()[-1] == "To decide: python scripts/decide.py path=problem.yaml"
 
 
 def test_costs_name_the_method_that_weighs_them(file, capsys):
@@ -42,7 +42,7 @@ def test_costs_name_the_method_that_weighs_them(file, capsys):
     (remark,), last = [each for each in lines if each.startswith("The cheapest")], lines[-1]
     assert remark.startswith("The cheapest alteration that suffices: ")
     assert remark.endswith('problem.yaml decision=micns "+objective.weights={a:2}"')
-    assert last == "To decide: python scripts/decide.py problem.yaml", "which is what the file asks for"
+    assert last == "To decide: python scripts/decide.py path=problem.yaml", "which is what the file asks for"
     rows = table()
     rows.loc[3, "y"] = None
     for more in ({"method": "care"}, {"missing": {"impute": 5}}):

@@ -1,6 +1,8 @@
 """What to type next: the same data, decided in another way that fits it. What a checkpoint has seen."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -75,6 +77,18 @@ def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
         == f"run the experiment, add it as a row to experiments.csv, and type {again}"
     )
     assert _following(folder, Dropwave(), "c") == f"{again} decision=ucb"
+
+
+def test_a_problem_file_is_followed_by_the_page_that_asks_its_model(tmp_path, monkeypatch):
+    verb = sys.modules[_following.__module__]
+    problem = SimpleNamespace(kind="rehearse")
+    folder = RunFolder(tmp_path / "run")
+    folder.write_json("run.json", {"overrides": ["path=problem.yaml", "+experiment=own_problem"]})
+    folder.write_yaml("config.yaml", {"path": "problem.yaml"})
+    monkeypatch.setattr(verb, "has_app", lambda: True)
+    assert _following(folder, problem, "c") == f"python scripts/explore.py {folder.path}"
+    monkeypatch.setattr(verb, "has_app", lambda: False)
+    assert _following(folder, problem, "c") == f"open {folder.path / 'report.html'}"
 
 
 @pytest.fixture(scope="module")

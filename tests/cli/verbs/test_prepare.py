@@ -180,7 +180,10 @@ def test_machines_are_written_with_their_task(tmp_path, capsys):
     out = tmp_path / "example"
     code, said = answered(capsys, "machines", f"out={out}", "machines=40", "seed=3")
     assert code == 0
-    assert f"train.py path={out / 'problem.yaml'}" in said.out
+    assert said.out.splitlines()[-2:] == [
+        f"  python scripts/check.py problem={out / 'problem.yaml'}",
+        f"  python scripts/decide.py path={out / 'problem.yaml'}",
+    ]
     read = EpisodeTable(out / "machines.csv", out / "machines.yaml", seed=3)
     world = Machines(machines=40, seed=3)
     assert read.observations().fingerprint() == world.observations().fingerprint()

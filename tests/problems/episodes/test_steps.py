@@ -193,3 +193,11 @@ def test_carrying_gives_the_last_known_value_or_leaves_the_unit_out(kept, limit)
         assert [each.identity for each in found.episodes] == ["9"]
     else:
         assert torch.equal(found.episodes[0].columns(["level"])[:, 0], torch.tensor(expected).double())
+
+
+def test_the_time_of_the_first_step_is_known_where_all_units_share_it():
+    both = [rows(1, 2, 3), rows(1, 2, unit=7)]
+    assert read(pd.concat(both, ignore_index=True)).first == 1
+    assert read(pd.concat([rows(0, 1, 2), rows(5, 6, unit=7)], ignore_index=True)).first is None
+    assert read(rows(0, 2, 4)).first is None, "steps are 2 long"
+    assert read(rows(20240101, 20240102)).first is None, "a date"

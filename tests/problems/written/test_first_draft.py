@@ -8,6 +8,7 @@ import yaml
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
 from rehearsal_torch.data.reading import ReadTable, TableError
 from rehearsal_torch.problems.written.first_draft import MARK, first_draft
+from rehearsal_torch.problems.written.own_problem import OwnProblem
 
 RANDOM = np.random.default_rng(0)
 
@@ -184,3 +185,48 @@ def test_classes_are_actions_and_outcomes_by_their_names_or_where_there_is_nothi
     told = yaml.safe_load(drafted(beside))["variables"]
     assert (told["ward"]["role"], told["a"]["role"]) == ("action", "outcome")
     assert "such as ward in {A, B}" in drafted(beside[["ward"]].assign(v=["x", "y", "z"] * 10)[["v", "ward"]])
+
+
+def loans():
+    months, age = RANDOM.integers(1, 9, 80), RANDOM.normal(40, 9, 80)
+    return pd.DataFrame(
+        {
+            "customer_id": np.arange(1000, 1080),
+            "region name": RANDOM.choice(["East", "North"], 80),
+            "grade": RANDOM.choice(["A", "B", "C"], 80),
+            "signed": [f"2024-01-{1 + place % 28:02d}" for place in range(80)],
+            "age": age,
+            "age in months": 12 * age,
+            "rate": RANDOM.normal(5, 1, 80),
+            "months": months,
+            "repaid": RANDOM.integers(0, 2, 80),
+        }
+    ).rename(columns={"repaid": "outcome"})
+
+
+def test_what_is_no_person_and_what_is_a_date_or_a_copy_is_said():
+    text = drafted(loans())
+    variables = yaml.safe_load(text)["variables"]
+    assert variables["region name"] == {"role": "context", "kind": "binary", "levels": ["East", "North"]}
+    assert "# signed: left out: it has dates: write them as numbers, such as days since the first" in text
+    assert "# age in months: left out: other columns give it: it is age, up to a factor and a shift" in text
+    assert "such as outcome >= 1" in text
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"outcome": ["yes", "no"] * 40}, {"rate": ["low", "mid", "top", "mid"] * 20}]
+)
+def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, more):
+    frame = loans().assign(**more)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    text = drafted(pd.read_csv(tmp_path / "t.csv"))
+    text = text.replace(f"desired: {MARK}, such as ", "desired: ").replace("  # - ", "  - ")
+    for suggestion in ("cases", "bounds", "both"):
+        filled = text
+        if suggestion != "bounds":
+            filled = filled.replace("# cases:\n#   - ", "cases:\n  - ")
+        if suggestion != "cases":
+            filled = filled.replace("# bounds:", "bounds:")
+        (tmp_path / "problem.yaml").write_text(filled)
+        problem = OwnProblem(tmp_path / "problem.yaml")
+        assert problem.recorded is (suggestion == "bounds")

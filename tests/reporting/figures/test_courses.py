@@ -1,5 +1,7 @@
 """Courses of a few units: which are chosen, what is said of them, what was done and what should have been."""
 
+from dataclasses import replace
+
 import pytest
 
 from rehearsal_torch.reporting.figures.courses import changed, chosen, draw
@@ -71,3 +73,14 @@ def test_a_unit_without_a_change_says_so():
     with drawing():
         axes = draw([("largest", one)], 1, Wording(subject="machine", episode="machine")).axes[0]
     assert axes.get_title() == "Machine stay-0: no change"
+
+
+def test_time_is_that_of_the_table_where_it_is_known():
+    one = decision(0)
+    one["trajectory"] |= {"observed_doses": [[0.5], [0.0]], "doses": [[0.5], [1.0]]}
+    with drawing():
+        outcome, dose = draw([("largest", one)], 1, replace(WORDS, step="one week", first=1)).axes
+    assert list(outcome.lines[0].get_xdata()) == [1, 2, 3, 4]
+    assert list(dose.lines[0].get_xdata()) == [1, 2]
+    assert [patch.get_x() for patch in dose.patches] == pytest.approx([1.65])
+    assert dose.get_xlabel() == "Week"

@@ -42,8 +42,9 @@ def test_rows_that_were_held_out_are_scored(tmp_path):
 
 def test_trials_are_compared_round_by_round(tmp_path):
     said = shown(material(recorded_runs.trials(tmp_path))).said
-    assert "The last 3 of 3 trials round tried reward expected best so far predicted seconds" in said
-    assert "3 a 0.5 4.100 4.000 4.000 4.000 0.50" in said
+    heads = "round tried reward expected best so far predicted of the one to keep seconds"
+    assert f"The last 3 of 3 trials {heads}" in said
+    assert "3 a 0.5 4.100 4.000 4.000 4.500 4.000 0.50" in said
     assert "Its true expected reward: 8.000 of 10.000 (best of the start design 1.000;" in said
 
 

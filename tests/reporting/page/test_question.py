@@ -64,6 +64,7 @@ def test_a_region_in_words(normals, offsets, faces):
 def test_what_may_be_set():
     card = {"box": {"a": [0, 1], "b": {"values": [1, 2, 5]}, "c": "?"}}
     assert settable(card, "box") == ["a (from 0 to 1)", "b (one of 1, 2, 5)", "c"]
+    assert settable({"box": {"sex": [1, 1]}}, "box") == ["sex (stays at 1)"]
 
 
 def test_targets_of_a_reward(tmp_path):

@@ -1,5 +1,7 @@
 """Sentences of decisions about episodes."""
 
+from dataclasses import replace
+
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
 from rehearsal_torch.reporting.style import Dose, Wording
@@ -75,3 +77,12 @@ def test_levels_are_told_by_name_and_episodes_by_their_unit(machine_run):
         "Cumulative risk and cost: 50 as observed, 49 predicted by the model under these changes, 2.0% "
         "better.",
     ]
+
+
+def test_steps_have_the_times_of_the_table_where_these_are_known():
+    weekly = replace(WORDS, step="one week", first=1)
+    said = said_of_episode(decision(0), weekly)[2]
+    assert said[0].startswith("Week 2: vasopressor from ")
+    assert (weekly.time, weekly.start, replace(weekly, first=0).at(0)) == ("Week", 1, "Week 0")
+    unnamed = replace(WORDS, step="", first=5)
+    assert (unnamed.time, unnamed.start, unnamed.at(0)) == ("Time step", 0, "Time step 0")
