@@ -66,12 +66,13 @@ class RowSpool:
             OSError: if the file has fewer.
         """
         width = len(self.names)
-        values = np.empty((rows, width), dtype="<f8")
+        content = bytearray(rows * width * BYTES)
         self.file.seek(begin * width * BYTES)
-        if self.file.readinto(memoryview(values).cast("B")) != values.nbytes:  # type: ignore[attr-defined]
+        if self.file.readinto(content) != len(content):
             raise OSError(
                 f"a temporary file in {self._folder} is shorter than it was written: was it changed?"
             )
+        values = np.frombuffer(content, dtype="<f8").reshape(rows, width)
         return torch.from_numpy(values.astype(np.float64, copy=False))
 
     def blocks(self, rows: int = ROWS) -> Blocks[Table]:
