@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.method_choice.rule import NOTHING
 
+# Why nothing is done in a case where no method was taken.
+UNTAKEN = "no method was taken, as none is told apart from doing nothing"
 Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 
@@ -32,4 +35,6 @@ class Noted:
         """The decisions, with the choice in their traces."""
         made = list(decisions) if self.claims is None else self.claims(cases, decisions)
         said = {"method": self.method, "method_choice": self.why}
+        if self.method == NOTHING:
+            made = [replace(each, reason=UNTAKEN) for each in made]
         return [replace(each, trace=each.trace | said) for each in made]

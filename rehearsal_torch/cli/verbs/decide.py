@@ -117,7 +117,7 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         sweep,
         following,
         tables=asked(run.config, "tables"),
-        told=run.problem.notes(),
+        told=[*run.problem.notes(), *([] if choice is None else [choice.why])],
         part=int(config.shards) > 1,
     )
     return f"decided for {count} cases"

@@ -32,6 +32,12 @@ def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
         if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))
     ]
     following = typed_again("decide", [*overrides, f"checkpoint={folder.path / 'checkpoint'}"])
-    closing(folder, sweep, following, tables=asked(run.config, "tables"), told=run.problem.notes())
+    closing(
+        folder,
+        sweep,
+        following,
+        tables=asked(run.config, "tables"),
+        told=[*run.problem.notes(), *([] if choice is None else [choice.why])],
+    )
     noted(folder)
     return f"trained, and decided for {count} cases"

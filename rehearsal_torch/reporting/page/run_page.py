@@ -66,7 +66,28 @@ def page(of: Material) -> str:
         Section("provenance", "Where this page comes from", provenance(of)),
         Section("rows", "Recorded rows", recorded_rows(of)),
     ]
-    return document(f"Report: {name_of_run(of)}", _lead(of), sections, _END)
+    return document(title(of), _lead(of), sections, _END)
+
+
+def title(of: Material) -> str:
+    """What the page is called: by the table of a problem file, else by the name of the run."""
+    source = of.card.get("source")
+    if not _of_a_file(of) or not isinstance(source, str):
+        return f"Report: {name_of_run(of)}"
+    return f"The next experiment after {source}" if of.trials else f"Decisions for {_count(of)} of {source}"
+
+
+def _of_a_file(of: Material) -> bool:
+    """Whether the run is one of a problem file, and was given no name of its own."""
+    return str(of.run.config.get("path") or "").endswith((".yaml", ".yml")) and of.run.config.get("name") in (
+        "own_problem",
+        "own_sequence",
+        "own_trials",
+    )
+
+
+def _count(of: Material) -> str:
+    return counted(len(of.run.decisions), *(("trial", "trials") if of.trials else of.nouns))
 
 
 def name_of_run(of: Material) -> str:
@@ -75,9 +96,8 @@ def name_of_run(of: Material) -> str:
 
 
 def _lead(of: Material) -> Markup:
-    nouns = ("trial", "trials") if of.trials else of.nouns
-    count = counted(len(of.run.decisions), *nouns)
-    chosen = [f"{key} {of.run.choices[key]}" for key in ("dataset", "decision") if key in of.run.choices]
+    keys = {"decision": "method"} if _of_a_file(of) else {"dataset": "dataset", "decision": "decision"}
+    chosen = [f"{word} {of.run.choices[key]}" for key, word in keys.items() if key in of.run.choices]
     answered = [] if of.trials else [verdicts(of.run.decisions)]
-    words = "; ".join([count, *answered, *chosen])
+    words = "; ".join([_count(of), *answered, *chosen])
     return joined(part for part in (tag("p", f"{words}.", class_="soft"), notice(of)) if part is not None)

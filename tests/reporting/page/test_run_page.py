@@ -8,7 +8,7 @@ import yaml
 
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.reporting.page.material import material
-from rehearsal_torch.reporting.page.run_page import FILE, page, write_page
+from rehearsal_torch.reporting.page.run_page import FILE, page, title, write_page
 from rehearsal_torch.reporting.run_report import report
 from tests.conftest import machines
 from tests.toys import recorded_runs
@@ -145,3 +145,15 @@ def test_no_rows_of_the_table_but_the_cases_are_in_the_page(tmp_path):
     run = recorded_runs.alterations(tmp_path, [line])
     assert "0.1235" not in page(material(run))
     assert "0.1235" in page(material(run, rows=True))
+
+
+def test_the_page_of_a_problem_file_is_called_by_its_table(tmp_path):
+    config = {"name": "own_problem", "seed": 3, "path": "problem.yaml"}
+    card = recorded_runs.CARD | {"source": "loans.csv"}
+    of = material(recorded_runs.alterations(tmp_path, card=card, config=config))
+    assert title(of) == "Decisions for 2 cases of loans.csv"
+    said = read(of.run.path).said
+    assert "Decisions for 2 cases of loans.csv" in said
+    assert "dataset " not in said.split("What was asked")[0]
+    of.run.config["name"] = "mine"
+    assert title(of) == "Report: mine"
