@@ -32,6 +32,7 @@ Source: ours; the processes are those of joblib and loky.
 import os
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -145,10 +146,17 @@ def _in_processes(
         initializer=_begin,
         initargs=(os.getpid(),),
     )
-    for answer in share(delayed(_answer)(token, packed, task) for task in tasks):
-        if answer.error is not None:
-            raise answer.error
-        yield answer.result
+    answers = share(delayed(_answer)(token, packed, task) for task in tasks)
+    try:
+        for answer in answers:
+            if answer.error is not None:
+                raise answer.error
+            yield answer.result
+    finally:
+        # After an error, or where nobody asks any more, joblib gives up what is under way, and warns of that.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            answers.close()
 
 
 def _begin(parent: int) -> None:

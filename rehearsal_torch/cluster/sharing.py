@@ -226,8 +226,8 @@ def _results(
 
     if sender == _this_process:
         raise ClusterError(
-            "the workers of this cluster are threads of the process that sends them work, whose random numbers "
-            "they would share: start it with LocalCluster(processes=True), or leave the cluster out"
+            "the workers of this cluster are threads of the process that sends them work, whose random "
+            "numbers they would share: start it with LocalCluster(processes=True), or leave the cluster out"
         )
     if versions() != expected:
         raise ClusterError(f"a worker joined that has other versions: {versions()}; expected {expected}")
