@@ -14,7 +14,8 @@ therefore equal to the last bit, whoever computes them. An error of a task is ra
 place of its result; the trace of the worker is a note of it. A worker that is killed is an error as well:
 nothing is silently computed elsewhere.
 
-Within a task nothing is shared again: it asks for workers in vain, so that no process starts processes.
+Within a task nothing is shared again: it asks for workers in vain, so that no process starts processes. Nor
+does it show progress, of which the process that shares the tasks has a line.
 
 **When sharing pays.** The first sharing of a process starts workers, each of which imports the packages: on
 two cores 4 to 5 s pass, and 3.5 CPU s are spent for each. They stay for five minutes, and later sharings use
@@ -41,6 +42,7 @@ from uuid import uuid4
 import torch
 
 from rehearsal_torch.cluster.sharing import named_cluster, shared_results
+from rehearsal_torch.progress import silent
 from rehearsal_torch.workers import end_with
 
 Common = TypeVar("Common")
@@ -187,6 +189,7 @@ def _alone(given: tuple[Callable[[Common, Task], Result], Common], task: Task) -
     work, common = given
     _within.append(True)
     try:
-        return work(common, task)
+        with silent():
+            return work(common, task)
     finally:
         _within.pop()

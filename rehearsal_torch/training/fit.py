@@ -10,7 +10,7 @@ from typing import TypeVar
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.part_fits import Steps, fit_parts
 from rehearsal_torch.training.shared_members import fit_members, separable
@@ -56,9 +56,14 @@ def fit(
             raise ValueError(
                 f"expected rows in `{what}`; got none: loosen the data set's filters, or leave `held_out` out"
             )
-    shared = workers > 1 and not isinstance(table, Blocks) and not isinstance(held_out, Blocks)
     with in_numbers("these rows"):
-        if shared and separable(surrogate, len(table), trainer):
+        if (
+            workers > 1
+            and not isinstance(table, Blocks)
+            and not isinstance(held_out, Blocks)
+            and isinstance(surrogate, SeparateMembers)
+            and separable(surrogate, len(table), trainer)
+        ):
             fit_members(surrogate, table, trainer, held_out, workers, quiet)
             return surrogate.eval()
         names = {id(module): name for name, module in surrogate.named_modules()}

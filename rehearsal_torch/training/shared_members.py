@@ -30,7 +30,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
 from uuid import uuid4
 
 import torch
@@ -42,7 +41,7 @@ from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.shared_tasks import results
-from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
+from rehearsal_torch.surrogates.surrogate import SeparateMembers
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.part_fits import fit_parts
 
@@ -79,7 +78,7 @@ def trained_elsewhere(trainer: Descent, rows: float) -> bool:
     return rows * trainer.max_epochs >= MANY or named_cluster() is not None
 
 
-def separable(surrogate: Surrogate, rows: int, trainer: Descent | None) -> TypeGuard[SeparateMembers]:
+def separable(surrogate: SeparateMembers, rows: int, trainer: Descent | None) -> bool:
     """Whether workers are to share the fits of a surrogate's members.
 
     Args:
@@ -87,8 +86,6 @@ def separable(surrogate: Surrogate, rows: int, trainer: Descent | None) -> TypeG
         rows: The number of rows that each member is fitted to.
         trainer: Trains the parts without a solver.
     """
-    if not isinstance(surrogate, SeparateMembers):
-        return False
     members = surrogate.separate()
     return not _trained(members) or (
         trainer is not None and trained_elsewhere(trainer, len(members) * float(rows))

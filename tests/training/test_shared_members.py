@@ -146,7 +146,6 @@ def test_what_does_not_pay_or_cannot_be_shared_is_trained_here(monkeypatch, tmp_
     assert asked == [], "few rows"
     rows = 10**6
     assert separable(ensemble(), rows, Descent())
-    assert not separable(model(), rows, Descent())
     assert not separable(ensemble(), rows, None)
     for how in (
         {"threads": 2},
