@@ -96,6 +96,20 @@ def results(
     return _of_this_machine(work, common, tasks, 1 if _within else workers, timed, ahead)
 
 
+def worth(seconds: float, count: int, workers: int) -> int:
+    """The number of workers for further tasks, of which one has been computed: all that are there if it pays,
+    or joblib's context names a cluster, else 1.
+
+    Args:
+        seconds: The time that one takes.
+        count: The number of further tasks.
+        workers: The number of workers that are there.
+    """
+    if workers > 1 and not _within and named_cluster() is not None:
+        return workers
+    return workers if seconds * count >= PAYS else 1
+
+
 def _of_this_machine(
     work: Callable[[Common, Task], Result],
     common: Common,
@@ -109,8 +123,7 @@ def _of_this_machine(
         began = time.perf_counter()
         yield work(common, tasks[0])
         begin = 1
-        if (time.perf_counter() - began) * (len(tasks) - 1) < PAYS:
-            workers = 1
+        workers = worth(time.perf_counter() - began, len(tasks) - 1, workers)
     rest = tasks[begin:]
     if min(workers, len(rest)) > 1:
         yield from _in_processes(work, common, rest, min(workers, len(rest)), ahead)

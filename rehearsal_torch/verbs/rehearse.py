@@ -114,7 +114,7 @@ def rehearse(
             )
         for sentence in problem.notes():
             warnings.warn(sentence, RequestWarning, stacklevel=2)
-        request, config, chosen, choice = request.settled(config, found, problem)
+        request, config, chosen, choice = request.settled(config, found, problem, workers)
         surrogate = learnt(config, problem, chosen, workers)
         others = judged(config, problem, chosen, workers) if claims == "cross_fitted" else None
         known = problem.possible_graphs() if known is None else known

@@ -82,7 +82,7 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
             "checkpoint",
             "Train first, then give checkpoint=FOLDER",
         )
-    run, fingerprint, choice = settled(config, folder, sweep)
+    run, fingerprint, choice = settled(config, folder, sweep, workers)
     if first := write_initial_design(run.problem, folder, run.seed):
         return first
     if config.checkpoint is None:

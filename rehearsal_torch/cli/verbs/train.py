@@ -28,7 +28,7 @@ def _trained(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
     from rehearsal_torch.cli.choice.settled import settled
     from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted
 
-    run, _, choice = settled(config, folder, sweep)
+    run, _, choice = settled(config, folder, sweep, workers)
     surrogate = fit(run, folder, workers)
     limit = int(config.preview) if config.limit is None else int(config.limit)
     count = decide(run, folder, surrogate, limit=limit, sweep=sweep, choice=choice)
