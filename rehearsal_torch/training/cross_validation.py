@@ -29,7 +29,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.seeding import fold_seed
 from rehearsal_torch.shared_tasks import results
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
@@ -148,7 +148,8 @@ def cross_validate_rows(
     else:
         raise ValueError(f"expected by=patient or by=transition; got {by!r}")
     how = trainer()
-    workers = workers if trained_elsewhere(how, float(len(table) * (count - 1))) else 1
+    rows = float(len(table) * (count - 1) * _members(surrogate))
+    workers = workers if trained_elsewhere(how, rows) else 1
     line = Progress("cross-validation", count, steps="fold", quiet=not how.progress)
     scores = []
     with line:
@@ -181,6 +182,13 @@ def clinical_log_likelihood(model: TransitionModel | TransitionEnsemble, table: 
     one = _one(model)
     with torch.no_grad():
         return model.log_likelihood(table).to(torch.float64) - _log_volume(one.rescale, one.varying, table)
+
+
+def _members(surrogate: Callable[[], Surrogate]) -> int:
+    """The number of models that a fold trains."""
+    with torch.random.fork_rng():
+        made = surrogate()
+    return made.members if isinstance(made, EpisodeSurrogate) else 1
 
 
 def _one(model: TransitionModel | TransitionEnsemble) -> TransitionModel:
