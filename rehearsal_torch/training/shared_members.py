@@ -13,8 +13,8 @@ processes.
 **What is shared**, if workers are asked for:
 
 - trained members, if M members x n rows x the most epochs are at least `MANY` = 2,000,000, some 15 s of one
-  core at 120,000 rows a second: early stopping may end the trainings at half of that, and processes take 5 s
-  to start. In a cluster of joblib's context, any number;
+  core at 120,000 rows a second: early stopping may end the trainings at half of that, and processes take
+  seconds to start. In a cluster of joblib's context, any number;
 - solved members, by the time that the first one takes (`shared_tasks.PAYS`).
 
 Not shared are rows in blocks, trainings on a GPU, with several threads or processes each, with callbacks, or
