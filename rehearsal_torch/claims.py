@@ -42,7 +42,7 @@ worlds.
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -65,6 +65,7 @@ from rehearsal_torch.row_cases import (
 )
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator
+from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.folds import Fold, folds_of
 
@@ -260,6 +261,7 @@ def cross_fitted(
     reference: int = 20,
     seed: int = 0,
     told: Callable[[str], None] | None = None,
+    workers: int = 1,
 ) -> CrossFittedClaims:
     """Fits the models of the folds, and estimates the optimism of the choice.
 
@@ -269,16 +271,19 @@ def cross_fitted(
         table: The observations.
         units: The unit of each row, whose rows stay in one fold; None if every row is a unit of its own.
         task: The roles of the variables.
-        fitted: Returns a new model, fitted to some rows.
+        fitted: Returns a new model, fitted to some rows; what is random in it has seeds of its own.
         objective: Builds the objective of the decisions.
         search: Finds the actions.
         count: K, the number of folds.
         reference: Number of rows whose contexts are the reference cases.
         seed: Seed of the folds, the reference cases and the searches.
         told: Is told of the progress, one line per fold; None for silence.
+        workers: The number of processes that share the folds, each with one thread, if the first fold shows
+            that it pays (`shared_tasks`).
 
     Raises:
         ValueError: if there are too few rows or units for the folds, or a fold cannot be fitted to.
+        ClusterError: if joblib's context names a cluster that cannot share the folds.
     """
     folds = _parted(table, units, count, seed)
     places = torch.randperm(len(table), generator=generator(seed))[:reference]
@@ -286,24 +291,16 @@ def cross_fitted(
     eager = copy(search)
     eager.declines = False
     complements, others, excess, parts = [], [], [], []
+    work = _Work(table, task, fitted, objective, eager, cases, count, seed)
+    found = results(_fold, work, folds, workers, timed=True, ahead=1)
     for fold in folds:
         if told is not None:
             told(f"claims: fold {fold.index + 1} of {count}, two fits and two searches")
-        try:
-            most, few = (fitted(part_of(table, rows)) for rows in (fold.train, fold.held_out))
-        except ValueError as error:
-            raise ValueError(
-                f"claims=cross_fitted: fold {fold.index + 1} of {count} ({len(fold.held_out)} rows) cannot "
-                f"be fitted to: {error}. Use claims=in_sample, or more rows"
-            ) from error
-        with in_numbers("the models of the folds"), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            excess.append(
-                _excess(most, few, objective, eager, cases) + _excess(few, most, objective, eager, cases)
-            )
-            parts.append(_untouched(most, objective, table, task, fold))
+        most, few, beyond, part = next(found)
         complements.append(most)
         others.append(few)
+        excess.append(beyond)
+        parts.append(part)
     whole = [torch.cat(each) for each in zip(*parts, strict=True)]
     order = whole[0].argsort()
     untouched = Untouched(*(each[order] for each in whole))
@@ -314,6 +311,42 @@ def cross_fitted(
         torch.tensor(excess, dtype=torch.float64),
         untouched if bool(untouched.predicted.isfinite().all()) else None,
     )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What the work of all folds has in common; see `cross_fitted`."""
+
+    table: Table
+    task: RehearsalTask
+    fitted: Callable[[Table], Surrogate]
+    objective: Callable[..., Any]
+    search: Search[Any]
+    cases: Sequence[RehearsalCase]
+    count: int
+    seed: int
+
+
+def _fold(work: _Work, fold: Fold) -> tuple[Surrogate, Surrogate, float, tuple[Tensor, ...]]:
+    """The models C_k and F_k of a fold, e_k, and its untouched rows.
+
+    Raises:
+        ValueError: if the fold cannot be fitted to.
+    """
+    try:
+        most, few = (work.fitted(part_of(work.table, rows)) for rows in (fold.train, fold.held_out))
+    except ValueError as error:
+        raise ValueError(
+            f"claims=cross_fitted: fold {fold.index + 1} of {work.count} ({len(fold.held_out)} rows) cannot "
+            f"be fitted to: {error}. Use claims=in_sample, or more rows"
+        ) from error
+    with in_numbers("the models of the folds"), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(work.seed)
+        excess = sum(
+            _excess(chooser, judge, work.objective, work.search, work.cases)
+            for chooser, judge in ((most, few), (few, most))
+        )
+        return most, few, excess, _untouched(most, work.objective, work.table, work.task, fold)
 
 
 def _parted(table: Table, units: Sequence[str] | None, count: int, seed: int) -> list[Fold]:

@@ -14,7 +14,7 @@ An interrupted online run resumes from the recorded responses: no decision is ma
 not queried twice.
 
 Offline rounds are independent of each other, so several processes may share them: those of this machine, or
-the workers of a Dask cluster that joblib's context names (`cluster.sharing`). All random draws of a round
+the workers of a Dask cluster that joblib's context names (`shared_tasks`). All random draws of a round
 depend on (seed, index) alone, so that the rounds do not depend on the process that computes them or on their
 order.
 
@@ -25,17 +25,14 @@ Source: Qin et al. (2023), Alg. 1 (decide, act, update); Tsirtsis and Gomez-Rodr
 episode after the other).
 """
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
-from uuid import uuid4
 
 import torch
 
-from rehearsal_torch.cluster.sharing import named_cluster, shared_rounds
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
@@ -46,11 +43,11 @@ from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import paired_seed
+from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.overturning import Overturning, for_question
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.workers import end_with
 
 Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float | str]]
 Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
@@ -171,7 +168,7 @@ def rounds(
         TypeError: if the run is online and the problem is not a `World`.
         ValueError: if an online run has several workers or no response for each skipped round, or `workers`
             is below 1.
-        ClusterError: if joblib's context names a backend that cannot share rounds, or a cluster that cannot
+        ClusterError: if joblib's context names a backend that cannot share tasks, or a cluster that cannot
             compute them.
     """
     if workers < 1:
@@ -204,15 +201,12 @@ def rounds(
     groups = method.batches(chosen)
     while groups and len(groups[0]) <= begin:
         begin -= len(groups.pop(0))
-    made: Iterator[Round]
-    cluster = named_cluster() if workers > 1 else None
-    if cluster is not None:
-        made = shared_rounds(cluster, method, groups, workers)
-    elif min(workers, len(groups)) > 1:
-        made = _shared(method, groups, min(workers, len(groups)))
-    else:
-        made = (each for group in groups for each in method.rounds(group))
+    made = (each for group in results(_rounds, method, groups, workers) for each in group)
     return islice(made, begin, None)
+
+
+def _rounds(method: _Method, indices: Sequence[int]) -> list[Round]:
+    return method.rounds(indices)
 
 
 def _learning(
@@ -228,34 +222,3 @@ def _learning(
         yield replace(each, answer=answer, success=world.success(answer), reward=world.reward(answer))
         table = table + answer
         fit(method.surrogate, table, trainer)
-
-
-def _shared(method: _Method, groups: Sequence[Sequence[int]], workers: int) -> Iterator[Round]:
-    from joblib import Parallel, delayed
-
-    # The method is sent to each process once, not with each round. The token keeps joblib from reusing
-    # processes that hold an earlier state of the same surrogate.
-    start = {"initializer": _receive, "initargs": (method, uuid4().hex, os.getpid())}
-    share = Parallel(
-        n_jobs=workers,
-        backend="loky",
-        return_as="generator",
-        pre_dispatch=f"{4 * workers}",
-        batch_size=1,
-        **start,
-    )
-    for made in share(delayed(_rounds)(group) for group in groups):
-        yield from made
-
-
-_received: list[_Method] = []
-
-
-def _receive(method: _Method, token: str, parent: int) -> None:  # noqa: ARG001
-    end_with(parent)
-    torch.set_num_threads(1)
-    _received[:] = [method]
-
-
-def _rounds(indices: Sequence[int]) -> list[Round]:
-    return _received[0].rounds(indices)

@@ -16,7 +16,8 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TextIO
 
@@ -37,6 +38,17 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextmanager
+def silent() -> Iterator[None]:
+    """Phases inside write nothing, as in a worker, whose work is a step of a phase of another process."""
+    outer = Progress("", quiet=True)
+    _open.append(outer)
+    try:
+        yield
+    finally:
+        _open.remove(outer)
 
 
 class Progress:

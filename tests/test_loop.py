@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import torch
 
-from rehearsal_torch import loop
+from rehearsal_torch import loop, shared_tasks
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
@@ -210,11 +210,11 @@ def test_hidden_causes_are_weighed_offline_by_the_rule_of_the_kind(kind, learn, 
 def test_rounds_are_shared_by_no_more_processes_than_groups(workers, cases, shared, monkeypatch):
     asked = []
 
-    def noted(method, groups, count):
+    def noted(work, method, groups, count, ahead):
         asked.append(count)
-        return (each for group in groups for each in method.rounds(group))
+        return (work(method, group) for group in groups)
 
-    monkeypatch.setattr(loop, "_shared", noted)
+    monkeypatch.setattr(shared_tasks, "_in_processes", noted)
     market = Market()
     made = list(rounds(market, fitted(market), near_one(), Grid(), range(cases), workers=workers))
     assert [each.index for each in made] == list(range(cases))
@@ -240,7 +240,7 @@ def test_one_worker_asks_for_no_cluster(monkeypatch):
     def named():
         raise AssertionError("no cluster was asked for")
 
-    monkeypatch.setattr(loop, "named_cluster", named)
+    monkeypatch.setattr(shared_tasks, "named_cluster", named)
     market = Market()
     assert len(list(rounds(market, fitted(market), near_one(), Grid(), range(2), workers=1))) == 2
     with pytest.raises(AssertionError, match="no cluster"):

@@ -17,6 +17,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from omegaconf import DictConfig
+
 from rehearsal_torch.cli.build import seed_and_use_one_thread
 from rehearsal_torch.cli.cross_fitting import claimed
 from rehearsal_torch.cli.errors import UserError, as_user_error
@@ -45,6 +47,7 @@ __all__ = [
     "processes",
     "sharing",
     "suits",
+    "teller",
     "watched",
 ]
 
@@ -178,14 +181,18 @@ def decide(
             str(folder.path),
             "Choose another out=",
         )
-    told: Told = None if sweep or asked(run.config, "quiet") else partial(print, file=sys.stderr, flush=True)
-    claims: Claims | None = claimed(run, folder, told) if planned else None
+    told = teller(run.config, sweep)
+    claims: Claims | None = None
+    if planned:
+        # Within the sharing of a command, these are its workers.
+        with sharing(run.config, run.learn, sweep, told) if _claims(run) else nullcontext(1) as workers:
+            claims = claimed(run, folder, told, workers)
     graphs = run.config.get("graphs")
     if graphs is None and not run.learn and "task" in run.config.get("surrogate", {}):
         graphs = run.problem.possible_graphs()
     claims = judged_by_graphs(run, surrogate, graphs, claims, told) if planned else None
     claims = claims if choice is None else replace(choice, claims=claims)
-    shared = sharing(run, sweep, told) if len(done) < len(planned) else nullcontext(1)
+    shared = sharing(run.config, run.learn, sweep, told) if len(done) < len(planned) else nullcontext(1)
     with as_user_error("deciding"), shared as workers:
         made = played(
             run,
@@ -219,24 +226,40 @@ def of_shard(count: int, search: "Search[Any]", shard: int, shards: int) -> list
     return [index for first in firsts for index in range(first, min(first + size, count))]
 
 
-@contextmanager
-def sharing(run: Run, sweep: bool, told: Told) -> Iterator[int]:
-    """The number of processes that share the rounds, which are there as long as the context: those of this
-    machine, or the workers of a Dask cluster (``parallel=dask``).
+def _claims(run: Run) -> bool:
+    """Whether claims are cross-fitted."""
+    return run.config.get("claims", "in_sample") == "cross_fitted"
+
+
+def teller(config: Mapping[str, Any] | DictConfig, sweep: bool) -> Told:
+    """Prints lines of progress to the standard error; None for a job of a sweep, or a quiet run.
 
     Args:
-        run: The run.
+        config: The configuration.
+        sweep: Whether the job is part of a sweep.
+    """
+    return None if sweep or config.get("quiet", False) else partial(print, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, told: Told) -> Iterator[int]:
+    """The number of processes that share fits and rounds, which are there as long as the context: those of
+    this machine, or the workers of a Dask cluster (``parallel=dask``). Within such a context, its cluster.
+
+    Args:
+        config: The configuration.
+        learn: Whether the run is online.
         sweep: Whether the job is part of a sweep.
         told: Receives the link to the cluster's dashboard; None says nothing.
 
     Raises:
         UserError: if the run is online and a cluster is asked for, or the cluster cannot share the rounds.
     """
-    asked_for = run.config["workers"]
-    if run.config.get("parallel", "local") == "local":
-        yield 1 if run.learn else processes(asked_for, sweep)
+    asked_for = config["workers"]
+    if config.get("parallel", "local") == "local":
+        yield 1 if learn else processes(asked_for, sweep)
         return
-    if run.learn:
+    if learn:
         raise UserError(
             "each round of an online run needs those before it, so that a cluster has nothing to share",
             "parallel=dask",
@@ -244,13 +267,15 @@ def sharing(run: Run, sweep: bool, told: Told) -> Iterator[int]:
         )
     from rehearsal_torch.cluster.address import ClusterError
     from rehearsal_torch.cluster.connection import connected
+    from rehearsal_torch.cluster.sharing import named_cluster
 
-    address = run.config["dask"]["address"]
+    address = config["dask"]["address"]
     # One worker of a cluster is not this process, which a loop with one worker would take: two groups are
     # with the cluster at least, one of which waits where it has one worker.
     most = sys.maxsize if address is not None and asked_for is None else max(2, processes(asked_for, sweep))
     try:
-        with connected(address, processes(asked_for, sweep), told):
+        there = named_cluster() is not None
+        with nullcontext() if there else connected(address, processes(asked_for, sweep), told):
             yield most
     except ClusterError as error:
         raise UserError(

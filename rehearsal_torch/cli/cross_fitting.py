@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
-def cross_fitted_claims(run: Run, told: Callable[[str], None] | None = None) -> "CrossFittedClaims":
+def cross_fitted_claims(
+    run: Run, told: Callable[[str], None] | None = None, workers: int = 1
+) -> "CrossFittedClaims":
     """The cross-fitted claims of a run.
 
     All fits use the held-out rows of the problem for early stopping, as that of the run does.
@@ -28,6 +30,7 @@ def cross_fitted_claims(run: Run, told: Callable[[str], None] | None = None) -> 
     Args:
         run: The run.
         told: Is told of the progress, one line per fold; None for silence.
+        workers: The number of processes that share the folds.
 
     Raises:
         UserError: if the run decides for other problems than cases of a table, or a fold cannot be fitted to.
@@ -59,18 +62,19 @@ def cross_fitted_claims(run: Run, told: Callable[[str], None] | None = None) -> 
             run.search,
             seed=run.seed,
             told=told,
+            workers=workers,
         )
 
 
 def claimed(
-    run: Run, folder: "RunFolder", told: Callable[[str], None] | None = None
+    run: Run, folder: "RunFolder", told: Callable[[str], None] | None = None, workers: int = 1
 ) -> "CrossFittedClaims | None":
     """The claims that the configuration names: None for the method's own; cross-fitted ones are also written
     into the run folder.
     """
     if run.config.get("claims", "in_sample") != "cross_fitted":
         return None
-    claims = cross_fitted_claims(run, told)
+    claims = cross_fitted_claims(run, told, workers)
     facts = {"folds": len(claims.folds), "optimism": claims.optimism, "error": claims.error}
     folder.write_json("claims.json", facts)
     if claims.untouched is not None:

@@ -54,7 +54,7 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
             "by",
             "Choose by=patient, unless a comparison requires the other",
         )
-    _parallel(config, script)
+    _parallel(config)
     _claims(config)
     _choice(config, typed)
     submitted = "hydra.launcher.jobs_per_submission"
@@ -175,7 +175,7 @@ def _whole(key: str, value: object, minimum: int, *, optional: bool) -> None:
         )
 
 
-def _parallel(config: DictConfig, script: str) -> None:
+def _parallel(config: DictConfig) -> None:
     """Checks who shares the cases: a cluster must be able to, and something must listen at its address."""
     kind, address = config.parallel, config.dask.address
     if kind not in ("local", "dask"):
@@ -190,12 +190,8 @@ def _parallel(config: DictConfig, script: str) -> None:
                 "Add parallel=dask, or leave it out",
             )
         return
-    if script == "cross_validate" or config.learn:
-        what = (
-            "this command fits and decides for no case"
-            if script == "cross_validate"
-            else "each round of an online run needs those before it"
-        )
+    if config.learn:
+        what = "each round of an online run needs those before it"
         raise UserError(f"{what}, so that a cluster has nothing to share", "parallel=dask", "Leave it out")
     with as_user_error("parallel=dask" if address is None else f"dask.address={address}"):
         require_dask()

@@ -1,1 +1,1 @@
-"""A Dask cluster: connecting to one, and rounds that its workers share."""
+"""A Dask cluster: connecting to one, and tasks that its workers share."""

@@ -19,7 +19,7 @@ _ADDRESS = re.compile(r"(tcp|tls)://(?:\[([0-9A-Fa-f:.]+)\]|([^\s:/\[\]]+)):([0-
 
 
 class ClusterError(RuntimeError):
-    """A cluster that cannot be reached, has no workers, or whose workers cannot compute the rounds."""
+    """A cluster that cannot be reached, has no workers, or whose workers cannot compute the tasks."""
 
 
 def require_dask() -> None:

@@ -1,23 +1,23 @@
-"""Rounds that the workers of a Dask cluster share.
+"""Tasks that the workers of a Dask cluster share.
 
-The method (problem, surrogate, objective, search) is sent to every worker once, before the first round.
-After that, a task is a group of batches of indices, and its result the rounds of these. For B batches and W
+What all tasks have in common (for rounds: problem, surrogate, objective, search) is sent to every worker
+once, before the first of them. After that, groups of tasks travel, and their results. For B tasks and W
 workers a group has
 
     min(16, ceil(B / (4 W)))
 
-batches: enough that messages cost little, few enough that workers end together and rounds arrive steadily.
+tasks: enough that messages cost little, few enough that workers end together and results arrive steadily.
 Dask's active memory manager may drop a worker's copy while no group waits for it; the worker then fetches it
 again from another one.
-Results are given back in the order of the groups. Batches are cut before they are grouped, and a round
-depends on the seed and its indices alone, so that the rounds do not depend on the cluster.
+Results are given back in the order of the tasks. A result depends on what is common and on its task alone,
+so that the results do not depend on the cluster.
 
 Tasks of one worker process are computed one after the other: torch's random state and its number of threads
 belong to the process. A worker that has more threads therefore gains nothing from them.
 
-A worker that dies is replaced by the others: Dask computes its groups again. If all workers die that hold the
-method, it is sent again. Dask gives a group up after some deaths (its setting
-``distributed.scheduler.allowed-failures``, by default 3), and then the rounds end with an error.
+A worker that dies is replaced by the others: Dask computes its groups again. If all workers die that hold
+what is common, it is sent again. Dask gives a group up after some deaths (its setting
+``distributed.scheduler.allowed-failures``, by default 3), and then the tasks end with an error.
 
 The cluster is the one that joblib's context names (``joblib.parallel_config(backend="dask")``); tasks are
 sent by its client, not by ``joblib.Parallel``, which computes everything in the calling process if the
@@ -30,27 +30,30 @@ import platform
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from itertools import islice
 from math import ceil
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import torch
 
 from rehearsal_torch.cluster.address import ClusterError
-from rehearsal_torch.round_line import Round
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# The most batches in a group, and the groups that are sent ahead for each worker.
+Common = TypeVar("Common")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+# The most tasks in a group, and the groups that are sent ahead for each worker.
 MOST, AHEAD = 16, 4
-# Seconds between two looks at the cluster, and without any worker before the rounds end with an error.
+# Seconds between two looks at the cluster, and without any worker before the tasks end with an error.
 LOOK, WITHOUT_WORKERS = 2.0, 60.0
-# How often the method is sent, if all workers die that hold it.
+# How often what is common is sent, if all workers die that hold it.
 SENDINGS = 4
 # Backends of joblib that compute on this machine, and that of a Dask cluster.
 _HERE = ("LokyBackend", "MultiprocessingBackend", "SequentialBackend", "ThreadingBackend")
@@ -58,13 +61,6 @@ _DASK = "DaskDistributedBackend"
 # Names this process; a worker that knows it is a thread of the process that sends the tasks.
 _this_process = uuid4().hex
 _one_at_a_time = threading.Lock()
-
-
-class Shared(Protocol):
-    """What is sent to the workers."""
-
-    def rounds(self, indices: Sequence[int]) -> list[Round]:
-        """The rounds of one batch of cases."""
 
 
 def named_cluster() -> "Client | None":
@@ -82,8 +78,8 @@ def named_cluster() -> "Client | None":
         return None
     if name != _DASK:
         raise ClusterError(
-            f"the joblib context names the backend {name}, which cannot share rounds: expected dask or loky; "
-            "leave the context, or ask for workers=1, which decides in this process"
+            f"the joblib context names the backend {name}, which cannot share tasks: expected dask or loky; "
+            "leave the context, or ask for workers=1, which computes in this process"
         )
     from distributed import get_worker
 
@@ -92,43 +88,48 @@ def named_cluster() -> "Client | None":
     except ValueError:
         return backend.client
     raise ClusterError(
-        "rounds cannot be shared from within a task of a Dask cluster: ask for workers=1, or share the "
-        "rounds instead of the tasks"
+        "nothing can be shared from within a task of a Dask cluster: ask for workers=1 there, or share the "
+        "work from outside"
     )
 
 
 def versions() -> dict[str, str]:
-    """The versions on which the numbers of a round depend, by name."""
+    """The versions on which the numbers of a result depend, by name."""
     from importlib.metadata import version
 
     found = {name: version(name) for name in ("rehearsal-torch", "torch", "numpy", "scipy")}
     return {"Python": ".".join(platform.python_version_tuple()[:2]), **found}
 
 
-def shared_rounds(
-    client: "Client", method: Shared, batches: Sequence[Sequence[int]], workers: int
-) -> Iterator[Round]:
-    """The rounds of all batches, in order, computed by the workers of a cluster.
+def shared_results(
+    client: "Client",
+    work: Callable[[Common, Task], Result],
+    common: Common,
+    tasks: Sequence[Task],
+    workers: int,
+) -> Iterator[Result]:
+    """The results work(common, task) of all tasks, in order, computed by the workers of a cluster.
 
     Args:
         client: The connection to the cluster.
-        method: Computes the rounds of a batch; must be picklable.
-        batches: The indices of each batch.
+        work: Computes a result; must be picklable, as must be all that it is given and returns.
+        common: The first argument of all tasks.
+        tasks: The second argument of each task.
         workers: The number of groups that are computed at the same time; from the number of the cluster's
             workers on, all of them.
 
     Yields:
-        One round per index.
+        One result per task.
 
     Raises:
         ClusterError: if the cluster has no workers, they have other versions than this process or are threads
             of it, they die again and again, or the connection is lost.
     """
     there = _workers_of(client)
-    groups = iter(grouped(batches, min(workers, there)))
+    groups = iter(grouped(tasks, min(workers, there)))
     ahead = AHEAD * there if workers >= there else workers
-    waiting: deque[tuple[Sequence[Sequence[int]], Future]] = deque()
-    held, sendings = _sent(client, method), 1
+    waiting: deque[tuple[Sequence[Task], Future]] = deque()
+    held, sendings = _sent(client, (work, common)), 1
     try:
         while True:
             waiting.extend((each, _task(client, held, each)) for each in islice(groups, ahead - len(waiting)))
@@ -139,7 +140,7 @@ def shared_rounds(
                 waiting.popleft()
                 yield from made
             elif sendings < SENDINGS:
-                held, sendings = _sent(client, method), sendings + 1
+                held, sendings = _sent(client, (work, common)), sendings + 1
                 waiting = deque((each, _task(client, held, each)) for each, _ in waiting)
             else:
                 raise ClusterError(
@@ -151,15 +152,15 @@ def shared_rounds(
             client.cancel([future for _, future in waiting])
 
 
-def grouped(batches: Sequence[Sequence[int]], workers: int) -> list[Sequence[Sequence[int]]]:
-    """Batches in groups, in order, of the size for a number of workers.
+def grouped(tasks: Sequence[Task], workers: int) -> list[Sequence[Task]]:
+    """Tasks in groups, in order, of the size for a number of workers.
 
     Args:
-        batches: The batches.
+        tasks: The tasks.
         workers: The number of workers, at least 1.
     """
-    size = max(1, min(MOST, ceil(len(batches) / (AHEAD * workers))))
-    return [batches[start : start + size] for start in range(0, len(batches), size)]
+    size = max(1, min(MOST, ceil(len(tasks) / (AHEAD * workers))))
+    return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
 def _workers_of(client: "Client") -> int:
@@ -202,28 +203,31 @@ def _address(client: "Client") -> str:
     return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
 
 
-def _sent(client: "Client", method: Shared) -> "Future":
-    """The method, held by every worker."""
+def _sent(client: "Client", given: tuple[Callable[..., Any], Any]) -> "Future":
+    """What all tasks have in common, held by every worker."""
     try:
-        return client.scatter(method, broadcast=True, hash=False, timeout=WITHOUT_WORKERS)
+        return client.scatter(given, broadcast=True, hash=False, timeout=WITHOUT_WORKERS)
     except TimeoutError as error:
         raise _without_workers(client) from error
 
 
-def _task(client: "Client", held: "Future", group: Sequence[Sequence[int]]) -> "Future":
-    return client.submit(_rounds, held, group, _this_process, versions(), pure=False)
+def _task(client: "Client", held: "Future", group: Sequence[Any]) -> "Future":
+    return client.submit(_results, held, group, _this_process, versions(), pure=False)
 
 
-def _rounds(
-    method: Shared, group: Sequence[Sequence[int]], sender: str, expected: dict[str, str]
-) -> list[Round]:
-    """The rounds of a group, in a worker."""
+def _results(
+    given: tuple[Callable[[Any, Task], Result], Any],
+    group: Sequence[Task],
+    sender: str,
+    expected: dict[str, str],
+) -> list[Result]:
+    """The results of a group, in a worker."""
     from joblib import parallel_config
 
     if sender == _this_process:
         raise ClusterError(
-            "the workers of this cluster are threads of the process that decides, whose random numbers they "
-            "would share: start it with LocalCluster(processes=True), or leave the cluster out"
+            "the workers of this cluster are threads of the process that sends them work, whose random "
+            "numbers they would share: start it with LocalCluster(processes=True), or leave the cluster out"
         )
     if versions() != expected:
         raise ClusterError(f"a worker joined that has other versions: {versions()}; expected {expected}")
@@ -231,13 +235,14 @@ def _rounds(
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            return [each for indices in group for each in method.rounds(indices)]
+            work, common = given
+            return [work(common, task) for task in group]
         finally:
             torch.set_num_threads(threads)
 
 
-def _result(client: "Client", future: "Future") -> list[Round] | None:
-    """The rounds of a task; None if the workers that held the method are gone."""
+def _result(client: "Client", future: "Future") -> list[Any] | None:
+    """The results of a group; None if the workers that held what is common are gone."""
     from distributed import KilledWorker
     from distributed.comm.core import CommClosedError
 
@@ -254,7 +259,7 @@ def _result(client: "Client", future: "Future") -> list[Round] | None:
         return future.result()
     except KilledWorker as error:
         raise ClusterError(
-            f"workers of the cluster died over the same cases, the last one at {error.last_worker.address}: "
+            f"workers of the cluster died over the same tasks, the last one at {error.last_worker.address}: "
             "look at its log, and give workers more memory if it ran out"
         ) from error
     except (CancelledError, CommClosedError) as error:

@@ -30,32 +30,21 @@ the weights; the panel as judge is ours.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.method_choice.candidate import Candidate, Limits
+from rehearsal_torch.method_choice.one_split import Comparison, Split, split
 from rehearsal_torch.method_choice.panel import panel_weights
 from rehearsal_torch.method_choice.row_weights import row_weights
-from rehearsal_torch.objectives.candidates import Candidates, appraisals
-from rehearsal_torch.objectives.net_value import paid
-from rehearsal_torch.objectives.objective import AlterationObjective
-from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
-from rehearsal_torch.search.alterations.net_value import decided
-from rehearsal_torch.search.search import BatchSearch
+from rehearsal_torch.row_cases import part_of, weighed
 from rehearsal_torch.seeding import generator, round_seed
-from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.shared_tasks import results, worth
 from rehearsal_torch.training.folds import folds_of
-
-AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -103,6 +92,7 @@ def compared(
     limits: Limits,
     seed: int = 0,
     told: Callable[[str], None] | None = None,
+    workers: int = 1,
 ) -> Compared:
     """Fits every method to both halves of the rows, and lets the models predict, decide and judge.
 
@@ -116,9 +106,12 @@ def compared(
         limits: How much is compared.
         seed: Determines rows, halves, cases and the draws of the searches.
         told: Is told of the progress, one line per half with the time that is left; None for silence.
+        workers: The number of processes that share the splits after the first one, each with one thread, if
+            it shows that this pays (`shared_tasks`).
 
     Raises:
         ValueError: if there are too few rows or units for two halves, or no method can be fitted to them.
+        ClusterError: if joblib's context names a cluster that cannot share the splits.
     """
     rows = _drawn(len(table), units, limits.rows, seed)
     table, units = part_of(table, rows), None if units is None else [units[row] for row in rows.tolist()]
@@ -127,8 +120,7 @@ def compared(
     every = {names: row_weights(table, task, names) for names in dict.fromkeys(places)}
     weights = torch.stack([every[names][row] for row, names in enumerate(places)])
     desired = task.region.contains(table.columns(task.outcomes)).to(torch.float64)
-    work = _Work(table, task, places, list(candidates), limits, seed)
-    began = time.perf_counter()
+    tasks = []
     for repeat in range(limits.repeats):
         halves = folds_of(len(table), units, 2, round_seed(seed, f"choose a method, halves {repeat}"))
         fewest = min(len(fold.held_out) for fold in halves)
@@ -137,216 +129,97 @@ def compared(
                 f"each half of the rows is fitted to by itself, with at least {MIN_ROWS} rows; got a half of "
                 f"{fewest} (of {len(table)} rows): name the method instead of auto, or use more rows"
             )
-        work.split([fold.held_out for fold in halves], repeat)
-        done, spent = repeat + 1, time.perf_counter() - began
+        tasks.append((repeat, [fold.held_out for fold in halves]))
+    work = Comparison(table, task, places, list(candidates), limits, seed)
+    began = time.perf_counter()
+    found: list[Split] = []
+    for each in _splits(work, tasks, workers):
+        found.append(each)
+        names = _through(candidates, found)
+        done, spent = len(found), time.perf_counter() - began
         if told is not None:
             left = spent / done * (limits.repeats - done)
             told(
-                f"auto: split {done} of {limits.repeats}, {len(work.candidates)} methods fitted to both "
+                f"auto: split {done} of {limits.repeats}, {len(names)} methods fitted to both "
                 f"halves, {spent:.0f} s, about {left:.0f} s left"
             )
-    return work.result(desired, weights, units)
+    return _result(work, found, names, desired, weights, units)
 
 
-class _Work:
-    """The comparison so far."""
-
-    def __init__(
-        self,
-        table: Table,
-        task: RehearsalTask,
-        places: Sequence[tuple[str, ...]],
-        candidates: list[Candidate],
-        limits: Limits,
-        seed: int,
-    ) -> None:
-        self.table, self.task, self.places, self.limits, self.seed = table, task, places, limits, seed
-        self.candidates, self.refused = candidates, dict[str, str]()
-        self.seconds = {each.name: 0.0 for each in candidates}
-        # By repeat: name to (2, n), predictions and baselines of all rows.
-        self.predictions: list[dict[str, Tensor]] = []
-        self.constants: list[Tensor] = []
-        # By half: (chooser, judge) to the mean estimate over cases; judge to its mean baseline.
-        self.judged: list[dict[tuple[str, str], float]] = []
-        self.baselines: list[dict[str, float]] = []
-
-    def split(self, halves: Sequence[Tensor], repeat: int) -> None:
-        """One split of the rows: fits, predictions, decisions and judgements."""
-        models: dict[str, list[Surrogate]] = {}
-        for each in sorted(self.candidates, key=lambda one: one.within is not None):
-            if found := self._models(each, halves, models):
-                models[each.name] = found
-        self._keep(models)
-        predicted, constant = {}, torch.zeros(len(self.table), dtype=torch.float64)
-        desired = self.task.region.contains(self.table.columns(self.task.outcomes)).to(torch.float64)
-        for name, found in models.items():
-            predicted[name] = torch.zeros(2, len(self.table), dtype=torch.float64)
-            for one, other in ((0, 1), (1, 0)):
-                with self._timed(name, f"predict {repeat} {one}"):
-                    predicted[name][:, halves[other]] = self._predicted(name, found[one], halves[other])
-        for one, other in ((0, 1), (1, 0)):
-            constant[halves[other]] = desired[halves[one]].mean()
-        silent = [name for name, each in predicted.items() if not bool(each.isfinite().all())]
-        for name in silent:
-            self.refused[name] = "it has no estimate of the probability of a desired outcome for every action"
-        self._keep({name: found for name, found in models.items() if name not in silent})
-        self.predictions.append(predicted)
-        self.constants.append(constant)
-        for one, other in ((0, 1), (1, 0)):
-            self._decide(
-                {each.name: models[each.name] for each in self.candidates}, halves, one, other, repeat
-            )
-
-    def result(self, desired: Tensor, weights: Tensor, units: Sequence[str] | None) -> Compared:
-        """What was found."""
-        names = tuple(each.name for each in self.candidates)
-        both = torch.stack([torch.stack([each[name] for name in names]) for each in self.predictions])
-        predicted, untouched = both[:, :, 0].clamp(0, 1), both[:, :, 1].clamp(0, 1)
-        repeats, count = len(self.predictions), len(desired)
-        panel = panel_weights(
-            predicted.transpose(0, 1).reshape(len(names), repeats * count),
-            desired.repeat(repeats),
-            weights.repeat(repeats),
-        )
-        values = torch.tensor(
-            [[[each[name, judge] for judge in names] for each in self.judged] for name in names],
-            dtype=torch.float64,
-        )
-        nothing = torch.tensor(
-            [[each[judge] for judge in names] for each in self.baselines], dtype=torch.float64
-        )
-        places = {unit: place for place, unit in enumerate(dict.fromkeys(units or ()))}
-        return Compared(
-            names,
-            self.refused,
-            values,
-            nothing,
-            panel,
-            predicted,
-            untouched,
-            torch.stack(self.constants),
-            desired,
-            weights,
-            torch.arange(count) if units is None else torch.tensor([places[unit] for unit in units]),
-            min(self.limits.cases, count // 2),
-            self.seconds,
-            self.task.worth if weighed(self.task) else None,
-        )
-
-    def _keep(self, models: Mapping[str, Any]) -> None:
-        """Goes on with the methods that have models.
-
-        Raises:
-            ValueError: if there is none.
-        """
-        self.candidates = [each for each in self.candidates if each.name in models]
-        if not self.candidates:
-            why = "; ".join(f"{name}: {words}" for name, words in self.refused.items())
-            raise ValueError(f"no method can be compared on these rows: {why}")
-
-    def _models(
-        self, candidate: Candidate, halves: Sequence[Tensor], known: Mapping[str, Sequence[Surrogate]]
-    ) -> list[Surrogate]:
-        """The models of both halves; none if it cannot be fitted to one of them."""
-        if candidate.within is not None and candidate.within[0] in known:
-            whole, part = candidate.within
-            return [each.get_submodule(part) for each in known[whole]]  # type: ignore[misc]
-        try:
-            with self._timed(candidate.name, "fit"):
-                return [candidate.fitted(part_of(self.table, rows)) for rows in halves]
-        except ValueError as error:
-            self.refused[candidate.name] = f"it cannot be fitted to half of the rows: {error}"
-            return []
-
-    def _predicted(self, name: str, model: Surrogate, rows: Tensor) -> Tensor:
-        """P(desired) of rows at their actions, and by their contexts alone, (2, m)."""
-        found = []
-        for batch in rows.split(AT_ONCE):
-            objective = self._objective(name, model, row_cases(self.table, self.task, batch))
-            sets = [self.places[row] for row in batch.tolist()]
-            actions = [
-                Decision(Alteration(names, self.table.columns(names)[row]), 0.0)
-                for row, names in zip(batch.tolist(), sets, strict=True)
-            ]
-            found.append(_points(objective, actions))
-        return torch.cat(found, 1)
-
-    def _decide(
-        self,
-        models: Mapping[str, Sequence[Surrogate]],
-        halves: Sequence[Tensor],
-        one: int,
-        other: int,
-        repeat: int,
-    ) -> None:
-        """The models of half `one` decide for cases of the other half, whose models judge them."""
-        stream = generator(round_seed(self.seed, f"choose a method, cases {repeat} {one}"))
-        count = min(self.limits.cases, len(self.table) // 2)
-        places = halves[other][torch.randperm(len(halves[other]), generator=stream)[:count]]
-        cases = row_cases(self.table, self.task, places, weighed(self.task))
-        made = {}
-        for each in self.candidates:
-            with self._timed(each.name, f"decide {repeat} {one}"):
-                made[each.name] = self._decisions(each, models[each.name][one], cases)
-        judged, baselines = dict[tuple[str, str], float](), dict[str, float]()
-        for each in self.candidates:
-            with self._timed(each.name, f"judge {repeat} {one}"):
-                objective = self._objective(each.name, models[each.name][other], cases)
-                for chooser, decisions in made.items():
-                    points, untouched = _points(objective, decisions)
-                    shares = [paid(case, one) for case, one in zip(cases, decisions, strict=True)]
-                    values = points.where(points.isfinite(), untouched) - torch.tensor(shares).double()
-                    judged[chooser, each.name] = float(values.mean())
-                    baselines[each.name] = float(untouched.mean())
-        self.judged.append(judged)
-        self.baselines.append(baselines)
-
-    def _decisions(
-        self, candidate: Candidate, model: Surrogate, cases: Sequence[RehearsalCase]
-    ) -> list[Decision]:
-        """The decisions of a model, as a run makes them."""
-        search = candidate.search
-        found: list[Decision] = []
-        for batch in in_batches(cases, search.batch_size if isinstance(search, BatchSearch) else 1):
-            objective = self._objective(candidate.name, model, batch)
-            made = decided(search, objective) if isinstance(search, BatchSearch) else [search(objective)]
-            found += objective.guarded(made, search.declines)
-        return found
-
-    def _objective(
-        self, name: str, model: Surrogate, cases: Sequence[RehearsalCase]
-    ) -> Candidates[AlterationObjective]:
-        (candidate,) = (each for each in self.candidates if each.name == name)
-        return alterations_for(candidate.objective, model, cases)
-
-    @contextmanager
-    def _timed(self, name: str, what: str) -> Iterator[None]:
-        """Adds the duration of a block to a method's seconds; the block has random states of its own."""
-        began = time.perf_counter()
-        try:
-            with torch.random.fork_rng(devices=[]), in_numbers("half of the rows"):
-                torch.manual_seed(round_seed(self.seed, f"choose a method, {what}"))
-                yield
-        finally:
-            self.seconds[name] += time.perf_counter() - began
-
-
-def _points(objective: Candidates[AlterationObjective], decisions: Sequence[Decision]) -> Tensor:
-    """What an objective says of decisions, and of no action, (2, B); NaN where nothing is altered, or where
-    it says nothing.
+def _splits(work: Comparison, tasks: Sequence[tuple[int, Sequence[Tensor]]], workers: int) -> Iterator[Split]:
+    """What the splits found. The first one is made here: it shows what a split costs, and which methods
+    cannot be fitted to half of the rows, which the others leave out.
     """
-    found = torch.full((2, len(decisions)), torch.nan, dtype=torch.float64)
-    appraised = appraisals(objective.whole, decisions)
-    if any(each is None for each in appraised):
-        first = objective.whole[0]
-        idle = first.appraise(first.starts(1)[0])
-    for index, each in enumerate(appraised):
-        if each is not None and each.estimate is not None:
-            found[0, index] = each.estimate.point
-        baseline = (idle[index] if each is None else each).baseline
-        if baseline is not None:
-            found[1, index] = baseline.point
-    return found
+    began = time.perf_counter()
+    first = split(work, tasks[0])
+    yield first
+    rest = replace(work, candidates=[each for each in work.candidates if each.name in first.names])
+    workers = worth(time.perf_counter() - began, len(tasks) - 1, workers)
+    yield from results(split, rest, tasks[1:], workers, ahead=1)
+
+
+def _through(candidates: Sequence[Candidate], found: Sequence[Split]) -> tuple[str, ...]:
+    """The methods that went through all splits.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    names = tuple(each.name for each in candidates if all(each.name in one.names for one in found))
+    if not names:
+        why = "; ".join(f"{name}: {words}" for name, words in _refused(found).items())
+        raise ValueError(f"no method can be compared on these rows: {why}")
+    return names
+
+
+def _refused(found: Sequence[Split]) -> dict[str, str]:
+    """The methods that did not, with the first reason."""
+    refused: dict[str, str] = {}
+    for each in found:
+        refused = each.refused | refused
+    return refused
+
+
+def _result(
+    work: Comparison,
+    found: Sequence[Split],
+    names: tuple[str, ...],
+    desired: Tensor,
+    weights: Tensor,
+    units: Sequence[str] | None,
+) -> Compared:
+    """What was found, of the methods that went through all splits."""
+    both = torch.stack([torch.stack([each.predictions[name] for name in names]) for each in found])
+    predicted, untouched = both[:, :, 0].clamp(0, 1), both[:, :, 1].clamp(0, 1)
+    repeats, count = len(found), len(desired)
+    panel = panel_weights(
+        predicted.transpose(0, 1).reshape(len(names), repeats * count),
+        desired.repeat(repeats),
+        weights.repeat(repeats),
+    )
+    judged = [half for each in found for half in each.judged]
+    values = torch.tensor(
+        [[[each[name, judge] for judge in names] for each in judged] for name in names], dtype=torch.float64
+    )
+    nothing = torch.tensor(
+        [[half[judge] for judge in names] for each in found for half in each.baselines], dtype=torch.float64
+    )
+    places = {unit: place for place, unit in enumerate(dict.fromkeys(units or ()))}
+    return Compared(
+        names,
+        _refused(found),
+        values,
+        nothing,
+        panel,
+        predicted,
+        untouched,
+        torch.stack([each.constant for each in found]),
+        desired,
+        weights,
+        torch.arange(count) if units is None else torch.tensor([places[unit] for unit in units]),
+        min(work.limits.cases, count // 2),
+        {each.name: sum(one.seconds.get(each.name, 0.0) for one in found) for each in work.candidates},
+        work.task.worth if weighed(work.task) else None,
+    )
 
 
 def _drawn(count: int, units: Sequence[str] | None, most: int, seed: int) -> Tensor:

@@ -19,9 +19,10 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 
-class ImputedSurrogate(RehearsalSurrogate):
+class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
     """m surrogates of one method.
 
     Args:
@@ -49,22 +50,38 @@ class ImputedSurrogate(RehearsalSurrogate):
         """The m surrogates."""
         return tuple(model for model in self.models if isinstance(model, RehearsalSurrogate))
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics of the first table, then the parts of each surrogate on its own table; a
-        table without missing cells is that of all.
+    def separate(self) -> tuple[RehearsalSurrogate, ...]:
+        """The m surrogates."""
+        return self.each
+
+    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The overlap diagnostics of the first table.
 
         Raises:
             ValueError: if the table was imputed another number of times.
         """
-        tables = table.completed if isinstance(table, ImputedTable) else (table,) * len(self.models)
-        if len(tables) != len(self.models):
+        first = self._own(table, 0)
+        self.task.check(first)
+        yield self.overlap, self.overlap.examples(first)
+
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The parts of a surrogate on its own table; a table without missing cells is that of all."""
+        yield from self.each[place].parts(self._own(table, place))
+
+    def _own(self, table: Table, place: int) -> Table:
+        """The table of a surrogate.
+
+        Raises:
+            ValueError: if the table was imputed another number of times.
+        """
+        if not isinstance(table, ImputedTable):
+            return table
+        if len(table.completed) != len(self.models):
             raise ValueError(
-                f"expected a table that was imputed {len(self.models)} times; got one of {len(tables)}"
+                f"expected a table that was imputed {len(self.models)} times; got one of "
+                f"{len(table.completed)}"
             )
-        self.task.check(tables[0])
-        yield self.overlap, self.overlap.examples(tables[0])
-        for model, own in zip(self.each, tables, strict=True):
-            yield from model.parts(own)
+        return table.completed[place]
 
     def used(self) -> tuple[str, ...]:
         """The fields that the surrogates use."""

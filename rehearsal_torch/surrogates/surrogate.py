@@ -6,7 +6,7 @@ of that question on which the fit depends (`used`), so that it never silently an
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from torch import Tensor, nn
 
@@ -130,6 +130,30 @@ class Surrogate(nn.Module, ABC):
 
     def _take(self, question: Question) -> None:
         """Makes `question` its own; the compatibility has been checked."""
+
+
+class SeparateMembers(Surrogate, ABC):
+    """A surrogate of members that are fitted apart from each other, once what they have in common is fitted:
+    in any order, also by several processes (`training.shared_members`).
+    """
+
+    @abstractmethod
+    def separate(self) -> Sequence[nn.Module]:
+        """The members; the fit of one changes nothing of another."""
+
+    @abstractmethod
+    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The parts that all members have in common, with their examples."""
+
+    @abstractmethod
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The parts of one member, with their examples, once the common ones have been fitted."""
+
+    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The common parts, then those of each member in order."""
+        yield from self.common_parts(table)
+        for place in range(len(self.separate())):
+            yield from self.member_parts(place, table)
 
 
 class EpisodeSurrogate(Surrogate, ABC):

@@ -16,6 +16,7 @@ unanimity is ours.
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -29,13 +30,13 @@ from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.stacked_trajectory import stacked
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.seeding import generator, paired_generator, paired_seed
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, SeparateMembers
 from rehearsal_torch.surrogates.transition import TransitionModel
 
 MAX_MEMBERS = 64
 
 
-class TransitionEnsemble(EpisodeSurrogate):
+class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
     """M transition models of bootstrap resamples.
 
     Args:
@@ -71,16 +72,20 @@ class TransitionEnsemble(EpisodeSurrogate):
         """M."""
         return len(self.models)
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The common ranges and dose levels, then each member's mechanism on its own resample."""
+    def separate(self) -> tuple[TransitionModel, ...]:
+        """The members."""
+        return self.each
+
+    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The common ranges and dose levels."""
+        yield from islice(self.first.parts(table), 2)
+
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """A member's mechanism on its own resample."""
         rows = len(table)
-        for place, model in enumerate(self.each):
-            drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
-            if not place:
-                steps = model.parts(table)
-                yield next(steps)
-                yield next(steps)
-            yield from model.mechanism_parts(Table(table.names, table.values[drawn], table.altered[drawn]))
+        drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
+        resample = Table(table.names, table.values[drawn], table.altered[drawn])
+        yield from self.each[place].mechanism_parts(resample)
 
     def parts_of_blocks(
         self, blocks: Blocks[Table]

@@ -26,13 +26,16 @@ from torch import Tensor
 from rehearsal_torch.data.episode import Episode, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.seeding import fold_seed
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.shared_tasks import results
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.folds import Fold, row_folds, unit_folds
+from rehearsal_torch.training.shared_members import trained_elsewhere
 
 
 @dataclass(frozen=True)
@@ -92,10 +95,13 @@ def cross_validate(
     count: int = 5,
     seed: int = 0,
     by: str = "patient",
+    workers: int = 1,
 ) -> CrossValidation:
     """Held-out log-likelihood per transition of episodes, fold by fold; see `cross_validate_rows`."""
     identities = [episode.identity for episode in episodes for _ in range(episode.horizon - 1)]
-    return cross_validate_rows(transitions(episodes), identities, surrogate, trainer, count, seed, by)
+    return cross_validate_rows(
+        transitions(episodes), identities, surrogate, trainer, count, seed, by, workers
+    )
 
 
 def cross_validate_rows(
@@ -106,6 +112,7 @@ def cross_validate_rows(
     count: int = 5,
     seed: int = 0,
     by: str = "patient",
+    workers: int = 1,
 ) -> CrossValidation:
     """Held-out log-likelihood per transition, fold by fold.
 
@@ -121,6 +128,8 @@ def cross_validate_rows(
         count: The number of folds.
         seed: Determines the folds and, with the fold's number, the initial weights.
         by: "patient", or "transition" for folds that split patients, as the paper's authors drew them.
+        workers: The number of processes that share the folds, each with one thread, where their trainings are
+            long enough (`training.shared_members`).
 
     Returns:
         One score per fold.
@@ -138,7 +147,16 @@ def cross_validate_rows(
         folds = row_folds(len(table), count, seed)
     else:
         raise ValueError(f"expected by=patient or by=transition; got {by!r}")
-    return CrossValidation(by, tuple(_score(table, fold, surrogate, trainer, seed) for fold in folds))
+    how = trainer()
+    rows = float(len(table) * (count - 1) * _members(surrogate))
+    workers = workers if trained_elsewhere(how, rows) else 1
+    line = Progress("cross-validation", count, steps="fold", quiet=not how.progress)
+    scores = []
+    with line:
+        for each in results(_score, _Work(table, surrogate, trainer, seed), folds, workers, ahead=1):
+            scores.append(each)
+            line.at(len(scores))
+    return CrossValidation(by, tuple(scores))
 
 
 def percentage_decrease(constrained: float, unconstrained: float) -> float:
@@ -166,6 +184,13 @@ def clinical_log_likelihood(model: TransitionModel | TransitionEnsemble, table: 
         return model.log_likelihood(table).to(torch.float64) - _log_volume(one.rescale, one.varying, table)
 
 
+def _members(surrogate: Callable[[], Surrogate]) -> int:
+    """The number of models that a fold trains."""
+    with torch.random.fork_rng():
+        made = surrogate()
+    return made.members if isinstance(made, EpisodeSurrogate) else 1
+
+
 def _one(model: TransitionModel | TransitionEnsemble) -> TransitionModel:
     """The model, or the first of an ensemble, whose ranges are those of all."""
     return model.first if isinstance(model, TransitionEnsemble) else model
@@ -181,25 +206,30 @@ def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tenso
     return rescale.width[:width].log().sum() + logged.sum(-1)
 
 
-def _score(
-    table: Table,
-    fold: Fold,
-    surrogate: Callable[[], Surrogate],
-    trainer: Callable[[], Descent],
-    seed: int,
-) -> FoldScore:
+@dataclass(frozen=True)
+class _Work:
+    """What the work of all folds has in common; see `cross_validate_rows`."""
+
+    table: Table
+    surrogate: Callable[[], Surrogate]
+    trainer: Callable[[], Descent]
+    seed: int
+
+
+def _score(work: _Work, fold: Fold) -> FoldScore:
+    table = work.table
     inside, outside = (
         Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out)
     )
     with torch.random.fork_rng():
-        torch.manual_seed(fold_seed(seed, fold.index))
-        model = surrogate()
+        torch.manual_seed(fold_seed(work.seed, fold.index))
+        model = work.surrogate()
     if not isinstance(model, TransitionModel | TransitionEnsemble):
         raise ValueError(
             f"cross-validation evaluates models of transitions; got a {type(model).__name__}: choose "
             "surrogate=transition_ensemble, surrogate=transition or surrogate=unconstrained"
         )
-    fit(model, inside, trainer())
+    fit(model, inside, work.trainer())
     # The ranges of the whole table serve as units, the same for every fold and model; no model uses them.
     one = _one(model)
     names, logarithms = one.rescale.names, one.rescale.logged.tolist()

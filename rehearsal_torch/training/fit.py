@@ -5,16 +5,15 @@ trained by gradient descent on its loss. The examples of a part may depend on th
 do the held-out examples, so that nothing is fitted to held-out rows.
 """
 
-from collections.abc import Iterator
 from typing import TypeVar
 
 from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.data.part import Examples, Solved, Trained
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks
-from rehearsal_torch.progress import Progress
-from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
 from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.part_fits import Steps, fit_parts
+from rehearsal_torch.training.shared_members import fit_members, separable
 
 Fitted = TypeVar("Fitted", bound=Surrogate)
 
@@ -26,6 +25,7 @@ def fit(
     held_out: Table | Blocks[Table] | None = None,
     *,
     quiet: bool = True,
+    workers: int = 1,
 ) -> Fitted:
     """Fits every part of a surrogate, in place.
 
@@ -37,64 +37,45 @@ def fit(
         held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts for
             which `uses_held_out` is false.
         quiet: Whether the parts with a solver show no progress; trained parts follow `Descent.progress`.
+        workers: Processes that share the fits of an ensemble's members, each with one thread; within
+            ``joblib.parallel_config(backend="dask")`` and above 1, the workers of that cluster. What is not
+            worth a process, or has no members, is fitted in this one (`training.shared_members`).
 
     Returns:
         The same surrogate, in evaluation mode.
 
     Raises:
-        ValueError: if a table is empty, a part has to be trained and there is no trainer, or the arithmetic
-            yields non-finite numbers.
+        ValueError: if a table is empty, a part has to be trained and there is no trainer, `workers` is below
+            1, or the arithmetic yields non-finite numbers.
+        ClusterError: if joblib's context names a cluster that cannot share the fits.
     """
+    if workers < 1:
+        raise ValueError(f"expected at least 1 worker; got {workers}")
     for what, rows in (("table", table), ("held_out", held_out)):
         if rows is not None and not len(rows):
             raise ValueError(
                 f"expected rows in `{what}`; got none: loosen the data set's filters, or leave `held_out` out"
             )
-    names = {id(module): name for name, module in surrogate.named_modules()}
-    # The held-out examples of a part are created after the parts before it have been fitted to `table`, and
-    # only for parts that use them: held-out rows need not be rows that one could fit to.
-    checks = None if held_out is None else enumerate(_parts(surrogate, held_out))
     with in_numbers("these rows"):
+        if (
+            workers > 1
+            and not isinstance(table, Blocks)
+            and not isinstance(held_out, Blocks)
+            and isinstance(surrogate, SeparateMembers)
+            and separable(surrogate, len(table), trainer)
+        ):
+            fit_members(surrogate, table, trainer, held_out, workers, quiet)
+            return surrogate.eval()
+        names = {id(module): name for name, module in surrogate.named_modules()}
+        # The held-out examples of a part are created after the parts before it have been fitted to `table`,
+        # and only for parts that use them: held-out rows need not be rows that one could fit to.
+        checks = None if held_out is None else _parts(surrogate, held_out)
         steps = _parts(surrogate, table)
         # Training needs examples and not the table: it is gone by then, unless the caller keeps it.
         del table
-        for place, (part, examples) in enumerate(steps):
-            name = names.get(id(part), type(part).__name__)
-            if isinstance(part, Solved):
-                with Progress(f"fitting the model, part {place + 1}", quiet=quiet):
-                    _solve(part, examples)
-                _make_contiguous(part)
-            elif trainer is None:
-                raise ValueError(
-                    f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as "
-                    "trainer=Descent(max_epochs=100)"
-                )
-            else:
-                check = None
-                if checks is not None and part.uses_held_out:
-                    check = next(each[1] for other, each in checks if other == place)
-                trainer.train(part, examples, check, name)
+        fit_parts(steps, checks, names, trainer, quiet)
     return surrogate.eval()
 
 
-def _parts(
-    surrogate: Surrogate, rows: Table | Blocks[Table]
-) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
+def _parts(surrogate: Surrogate, rows: Table | Blocks[Table]) -> Steps:
     return surrogate.parts_of_blocks(rows) if isinstance(rows, Blocks) else surrogate.parts(rows)
-
-
-def _solve(part: Solved, examples: Examples | Blocks[Examples]) -> None:
-    if isinstance(examples, Blocks):
-        part.solve_blocks(examples)
-    else:
-        part.solve(*examples)
-
-
-def _make_contiguous(part: Solved) -> None:
-    """Makes buffers contiguous, as they are after loading: the last bits of sums depend on the memory layout,
-    and a loaded part must give the results of the saved one.
-    """
-    for module in part.modules():
-        for name, buffer in module.named_buffers(recurse=False):
-            if not buffer.is_contiguous():
-                setattr(module, name, buffer.contiguous())

@@ -161,35 +161,40 @@ def _key(name: object) -> str:
     return "".join(f"\\{char}" if char in "\\()[]{}:=, \t" else char for char in str(name))
 
 
-def learnt(config: DictConfig, problem: "Problem", method: Method | None = None) -> "Surrogate":
+def learnt(
+    config: DictConfig, problem: "Problem", method: Method | None = None, workers: int = 1
+) -> "Surrogate":
     """The fitted surrogate of a problem, exactly as ``rehearsal decide`` fits it.
 
     Args:
         config: The configuration; the problem's task is written into it.
         problem: The problem whose observations it is fitted to.
         method: The method that will decide with it; None for that of the configuration.
+        workers: The number of processes that share the fits.
 
     Raises:
         UserError: if surrogate, method and data are incompatible.
     """
     tasked(config, problem)
     with TemporaryDirectory(prefix="rehearsal-") as folder:
-        return fitted(config, RunFolder(folder), problem, method)
+        return fitted(config, RunFolder(folder), problem, method, workers)
 
 
-def judged(config: DictConfig, problem: "Problem", method: Method) -> "CrossFittedClaims":
+def judged(config: DictConfig, problem: "Problem", method: Method, workers: int = 1) -> "CrossFittedClaims":
     """Claims from rows that did not choose, exactly as ``rehearsal decide claims=cross_fitted`` makes them.
 
     Args:
         config: The configuration, as `learnt` left it.
         problem: The problem with the observations.
         method: The method that decides.
+        workers: The number of processes that share the folds.
 
     Raises:
         UserError: if a fold cannot be fitted to.
     """
     run = build(config, problem)
-    return cross_fitted_claims(replace(run, objective=method.objective, search=method.search))
+    run = replace(run, objective=method.objective, search=method.search)
+    return cross_fitted_claims(run, workers=workers)
 
 
 def over_graphs(

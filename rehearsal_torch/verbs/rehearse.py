@@ -63,7 +63,8 @@ def rehearse(
             takes the simplest within one standard error of the best: `model.choice` of what is returned, and
             each trace, say why.
         seed: Determines all random draws.
-        workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
+        workers: Processes that share cases and long fits, each with one thread; the decisions do not depend
+            on it.
         claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
             from rows that did not choose them (ten more fits). The trace then holds ``brier``, the held-out
             score of the rows without an alteration, and ``brier_constant``, that of a constant.
@@ -114,9 +115,9 @@ def rehearse(
             )
         for sentence in problem.notes():
             warnings.warn(sentence, RequestWarning, stacklevel=2)
-        request, config, chosen, choice = request.settled(config, found, problem)
-        surrogate = learnt(config, problem, chosen)
-        others = judged(config, problem, chosen) if claims == "cross_fitted" else None
+        request, config, chosen, choice = request.settled(config, found, problem, workers)
+        surrogate = learnt(config, problem, chosen, workers)
+        others = judged(config, problem, chosen, workers) if claims == "cross_fitted" else None
         known = problem.possible_graphs() if known is None else known
         under = over_graphs(config, problem, chosen, surrogate, known, others)
         if choice is not None:

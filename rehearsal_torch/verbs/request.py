@@ -105,7 +105,11 @@ class Request:
         return config, method_of(config)
 
     def settled(
-        self, config: "DictConfig", method: "Method | None", problem: "RehearsalTable"
+        self,
+        config: "DictConfig",
+        method: "Method | None",
+        problem: "RehearsalTable",
+        workers: int = 1,
     ) -> "tuple[Request, DictConfig, Method, Choice | None]":
         """The request with a method, its configuration, the method, and the choice among those that apply;
         None where a method was asked for.
@@ -114,13 +118,14 @@ class Request:
             config: As `configured` returned it.
             method: The same.
             problem: The rows and the task.
+            workers: The number of processes that share the comparison of methods.
 
         Raises:
             UserError: if nothing can be chosen.
         """
         if method is not None:
             return self, config, _pooling(config, problem, method), None
-        choice = choose(config, problem)
+        choice = choose(config, problem, workers=workers)
         kept = {key: value for key, value in self.settings.items() if not key.startswith(f"{CHOOSE}.")}
         request = replace(self, method=choice.chosen, settings=kept)
         config, method = request.configured()

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from rehearsal_torch.cli.cross_fitting import claimed, cross_fitted_claims
 from rehearsal_torch.cli.errors import UserError
@@ -63,3 +64,46 @@ def test_methods_without_an_interval_get_one():
 def test_other_problems_have_no_such_claims():
     with pytest.raises(UserError, match="claims=cross_fitted: these claims are those of alterations"):
         cross_fitted_claims(run_of("+experiment=sepsis", "dataset.patients=20"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "typed",
+    [
+        (
+            "+experiment=auf",
+            "decision=grad_rh",
+            "trainer.max_epochs=1",
+            "search.steps=2",
+            "objective.draws=20",
+        ),
+        ("+experiment=auf", "decision=cme_stack"),
+    ],
+)
+def test_folds_that_are_shared_change_no_bit(typed, monkeypatch):
+    run = run_of(*typed, "dataset.size.rows=100")
+    from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.training.fit import fit
+
+    alone = cross_fitted_claims(run)
+    monkeypatch.setattr("rehearsal_torch.shared_tasks.PAYS", 0.0)
+    shared = cross_fitted_claims(run, workers=2)
+    assert (alone.optimism, alone.error, alone.score) == (shared.optimism, shared.error, shared.score)
+    for one, other in zip(
+        (*alone.complements, *alone.folds), (*shared.complements, *shared.folds), strict=True
+    ):
+        assert isinstance(other, Surrogate)
+        first, second = one.state_dict(), other.state_dict()
+        assert first.keys() == second.keys()
+        assert all(torch.equal(first[name], second[name]) for name in first)
+    surrogate = fit(run.surrogate(), run.problem.observations(), run.trainer(None), run.problem.held_out())
+    from rehearsal_torch.loop import rounds
+
+    lines = [
+        [
+            each.line()
+            for each in rounds(run.problem, surrogate, run.objective, run.search, range(3), claims=claims)
+        ]
+        for claims in (alone, shared)
+    ]
+    assert lines[0] == lines[1]

@@ -11,7 +11,7 @@ import pytest
 from rehearsal_torch.cluster import sharing
 from rehearsal_torch.cluster.address import ClusterError
 from rehearsal_torch.cluster.connection import connected
-from rehearsal_torch.cluster.sharing import grouped, named_cluster, shared_rounds
+from rehearsal_torch.cluster.sharing import grouped, named_cluster, shared_results
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.training.fit import fit
 from tests.toys.foresight import Grid, GridTogether, LinearResponse, Market, near_one, near_ones
@@ -91,7 +91,7 @@ def test_a_context_that_cannot_share_rounds_is_named(market, surrogate):
             return 2
 
     with joblib.parallel_config(Elsewhere()):
-        with pytest.raises(ClusterError, match="the backend Elsewhere, which cannot share rounds"):
+        with pytest.raises(ClusterError, match="the backend Elsewhere, which cannot share tasks"):
             rounds(market, surrogate, near_one(), Grid(), workers=2)
         assert len(list(rounds(market, surrogate, near_one(), Grid(), range(2)))) == 2
 
@@ -230,7 +230,7 @@ def test_threads_of_this_process_are_refused(market, surrogate):
         LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster, set_as_default=False) as client,
         joblib.parallel_config("dask", client=client),
-        pytest.raises(ClusterError, match=r"threads of the process that decides.*processes=True"),
+        pytest.raises(ClusterError, match=r"threads of the process that sends them work.*processes=True"),
     ):
         list(rounds(market, surrogate, near_one(), Grid(), range(3), workers=2))
 
@@ -265,7 +265,7 @@ def test_a_cluster_that_ends_is_named(market, surrogate, tmp_path):
                 list(made)
             client.close(timeout=1)
             with pytest.raises(ClusterError, match="connection to the scheduler of the cluster was lost"):
-                list(shared_rounds(client, Grid(), [[0]], 2))
+                list(shared_results(client, max, 0, [1], 2))
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ from tests.places import ROOT
 PACKAGE = "rehearsal_torch"
 
 LAYERS = (
-    {"files", "progress", "seeding"},
-    {"spaces", "graphs"},
+    {"files", "progress", "seeding", "cluster", "workers"},
+    {"spaces", "graphs", "shared_tasks"},
     {"data"},
     {"problems"},
     {"estimators"},
@@ -24,13 +24,12 @@ LAYERS = (
             "adapters",
             "checkpoint",
             "claims",
-            "cluster",
             "loop",
             "member_graphs",
             "method_choice",
             "round_line",
         ),
-        *("row_cases", "run_folder", "workers"),
+        *("row_cases", "run_folder"),
     },
     {"evaluation"},
     {"reporting"},

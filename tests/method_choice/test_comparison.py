@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from rehearsal_torch import shared_tasks
 from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.method_choice import comparison
 from rehearsal_torch.method_choice.candidate import Candidate, Limits
 from rehearsal_torch.method_choice.comparison import compared
 from rehearsal_torch.seeding import round_seed
@@ -175,3 +177,42 @@ def test_decisions_are_by_net_value_where_costs_are_weighed():
     # Costs that only each case states are not those of rows.
     asked = replace(priced, costs={"a": ActionCost(column="price", usual=0.0)})
     assert torch.equal(compared(table, None, asked, some, FEW).values, free.values)
+
+
+@pytest.mark.slow
+def test_splits_that_are_shared_change_no_bit(monkeypatch):
+    table, some = table_of(120), [candidate("share"), candidate("blind", Blind), refusing("never", "no fit")]
+    limits = Limits(rows=1000, cases=5, repeats=3)
+    alone = compared(table, None, TASK, some, limits)
+    asked, inner = [], comparison.results
+
+    def noted(work, common, tasks, workers, **how):
+        asked.append((len(tasks), workers))
+        return inner(work, common, tasks, workers, **how)
+
+    monkeypatch.setattr(comparison, "results", noted)
+    compared(table, None, TASK, some, limits, workers=2)
+    monkeypatch.setattr(shared_tasks, "PAYS", 0.0)
+    shared = compared(table, None, TASK, some, limits, workers=2)
+    assert asked == [(2, 1), (2, 2)], "it pays from the first split on, or not at all"
+    assert shared.methods == alone.methods == ("share", "blind")
+    assert shared.refused == alone.refused == {"never": "it cannot be fitted to half of the rows: no fit"}
+    for name in ("values", "nothing", "panel", "predicted", "untouched", "constant", "weights", "units"):
+        assert torch.equal(getattr(shared, name), getattr(alone, name)), name
+    assert all(shared.seconds[name] > 0 for name in shared.methods)
+
+
+def test_a_method_that_only_a_later_split_refuses_is_left_out_with_its_reason():
+    seen = []
+
+    def once(table):
+        seen.append(len(table))
+        if len(seen) > 2:
+            raise ValueError("not these rows")
+        return fit(Shares(), table)
+
+    both = [candidate("share"), Candidate("once", once, Share, Best())]
+    found = compared(table_of(80), None, TASK, both, FEW)
+    assert found.methods == ("share",)
+    assert found.refused == {"once": "it cannot be fitted to half of the rows: not these rows"}
+    assert found.values.shape == (1, 4, 1)

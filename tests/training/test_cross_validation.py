@@ -3,6 +3,7 @@ import torch
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.training import cross_validation, shared_members
 from rehearsal_torch.training.cross_validation import (
     clinical_log_likelihood,
     cross_validate,
@@ -26,6 +27,22 @@ def test_every_transition_is_judged_once_by_a_model_that_has_not_seen_its_patien
     assert found.by == "patient"
     assert found == cross_validate(patients(15, 5, 0), model, trainer, count=3)
     assert found.scaled == pytest.approx(sum(score.scaled for score in found.folds) / 3)
+
+
+@pytest.mark.slow
+def test_folds_that_are_shared_have_the_same_scores(monkeypatch):
+    alone = cross_validate(patients(15, 5, 0), model, trainer, count=3)
+    asked, inner = [], cross_validation.results
+
+    def noted(work, common, tasks, workers, **how):
+        asked.append(workers)
+        return inner(work, common, tasks, workers, **how)
+
+    monkeypatch.setattr(cross_validation, "results", noted)
+    assert cross_validate(patients(15, 5, 0), model, trainer, count=3, workers=2) == alone
+    monkeypatch.setattr(shared_members, "MANY", 0)
+    assert cross_validate(patients(15, 5, 0), model, trainer, count=3, workers=2) == alone
+    assert asked == [1, 2], "few rows are trained here"
 
 
 def test_folds_by_transition_split_patients():

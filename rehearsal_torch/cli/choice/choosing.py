@@ -27,13 +27,19 @@ TABLE, RECORD = "method_choice.csv", "method_choice.json"
 _FORMS = {"chosen": "a string", "best": "a string", "value": NUMBER, "bias": NUMBER, "rows": WHOLE}
 
 
-def choose(config: DictConfig, problem: "Problem", told: Callable[[str], None] | None = None) -> "Choice":
+def choose(
+    config: DictConfig,
+    problem: "Problem",
+    told: Callable[[str], None] | None = None,
+    workers: int = 1,
+) -> "Choice":
     """Compares the methods that apply to a problem, and takes one.
 
     Args:
         config: The whole configuration, with the limits of the comparison (``choose``).
         problem: The problem.
         told: Is told of the progress; None for silence.
+        workers: The number of processes that share the comparison.
 
     Raises:
         UserError: if the problem is of another kind, a limit is out of range, or nothing can be compared.
@@ -50,7 +56,7 @@ def choose(config: DictConfig, problem: "Problem", told: Callable[[str], None] |
     with as_user_error("decision=auto"):
         limits = Limits(**plain(config)[CHOOSE])
         candidates, others = applicable(config, problem)
-        found = compared(table, problem.units(), task, candidates, limits, seed, told)
+        found = compared(table, problem.units(), task, candidates, limits, seed, told, workers)
         idle = all(each.method != NOTHING for each in others)
         rest = [each for each in others if each.method != NOTHING]
         refused = [Standing(name, False, False, reason) for name, reason in found.refused.items()]

@@ -28,13 +28,16 @@ from rehearsal_torch.run_folder import RunFolder
 _ASKED = {"rehearse": "cases of a table", "look_back": "a sequence", "optimise": "trials"}
 
 
-def settled(config: DictConfig, folder: RunFolder, sweep: bool) -> tuple[Run, str, Noted | None]:
+def settled(
+    config: DictConfig, folder: RunFolder, sweep: bool, workers: int = 1
+) -> tuple[Run, str, Noted | None]:
     """The run whose method is known, after its data were described.
 
     Args:
         config: The whole configuration.
         folder: The run folder, in which the choice is recorded.
         sweep: Whether the job is part of a sweep.
+        workers: The number of processes that share the comparison of methods.
 
     Returns:
         The run, the fingerprint of its observations, and what its decisions are to say of the choice; None if
@@ -62,7 +65,7 @@ def settled(config: DictConfig, folder: RunFolder, sweep: bool) -> tuple[Run, st
     fingerprint = described(problem, folder, sweep)
     found: dict[str, Any] = {}
     if CHOOSE in config:
-        found = _choice(config, problem, folder, sweep)
+        found = _choice(config, problem, folder, sweep, workers)
         config = with_method(config, found["chosen"])
     run = build(config, problem)
     _tell_costs(run, sweep)
@@ -137,12 +140,14 @@ def wished(problem: Problem) -> str | None:
     )
 
 
-def _choice(config: DictConfig, problem: Problem, folder: RunFolder, sweep: bool) -> dict[str, Any]:
+def _choice(
+    config: DictConfig, problem: Problem, folder: RunFolder, sweep: bool, workers: int
+) -> dict[str, Any]:
     """The record of the choice: that of the folder, or a new one."""
     found = recorded(folder)
     if not found:
         told = None if sweep else partial(print, flush=True)
-        choice = choose(config, problem, told)
+        choice = choose(config, problem, told, workers)
         record(choice, with_method(config, choice.chosen), folder)
         found = recorded(folder)
     if found["chosen"] not in rehearsing() or not found["sentences"]:

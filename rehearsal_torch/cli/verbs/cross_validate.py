@@ -10,6 +10,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ def cross_validate(config: DictConfig) -> None:
 def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     from dataclasses import asdict
 
+    from rehearsal_torch.cli.batch_decisions import sharing, teller
     from rehearsal_torch.cli.run import build
     from rehearsal_torch.training.cross_validation import cross_validate as validated
 
@@ -46,14 +48,16 @@ def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     run = build(config)
     described(run.problem, folder, sweep)
     episodes = _episodes(run)
-    with as_user_error("cross-validation"):
+    shared = sharing(config, False, sweep, teller(config, sweep))
+    with as_user_error("cross-validation"), shared as workers:
         found = validated(
             episodes,
-            lambda: _model(run),
-            lambda: _trainer(run),
+            partial(_model, run),
+            partial(_trainer, run),
             int(config.folds),
             run.seed,
             str(config.by),
+            workers,
         )
     folder.write_metrics(
         [

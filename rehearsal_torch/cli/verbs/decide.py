@@ -64,6 +64,13 @@ def decide(config: DictConfig) -> None:
 
 
 def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
+    from rehearsal_torch.cli.batch_decisions import sharing, teller
+
+    with sharing(config, config.learn, sweep, teller(config, sweep)) as workers:
+        return _decided(config, folder, sweep, workers)
+
+
+def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -> str:
     from rehearsal_torch.checkpoint import card, load
     from rehearsal_torch.cli import batch_decisions
     from rehearsal_torch.cli.choice.settled import settled
@@ -76,12 +83,12 @@ def _decide(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
             "checkpoint",
             "Train first, then give checkpoint=FOLDER",
         )
-    run, fingerprint, choice = settled(config, folder, sweep)
+    run, fingerprint, choice = settled(config, folder, sweep, workers)
     if first := write_initial_design(run.problem, folder, run.seed):
         return first
     if config.checkpoint is None:
         print("Fitting the model first (no checkpoint= was given).", flush=True)
-        surrogate = fit(run, folder)
+        surrogate = fit(run, folder, workers)
     else:
         with as_user_error(f"checkpoint={config.checkpoint}"):
             trusted = trusted_modules(run.config)

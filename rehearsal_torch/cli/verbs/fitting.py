@@ -51,6 +51,7 @@ def learnt(
     *,
     validated: bool = True,
     quiet: bool = True,
+    workers: int = 1,
 ) -> Fitted:
     """Fits the surrogate of a run to the problem's observations, without saving it.
 
@@ -60,6 +61,7 @@ def learnt(
         surrogate: The run's unfitted surrogate, if it was built before.
         validated: Whether held-out rows are used for early stopping.
         quiet: Whether parts with a solver show no progress.
+        workers: The number of processes that share the members of an ensemble.
 
     Raises:
         ValueError: if a part refuses its data.
@@ -72,19 +74,20 @@ def learnt(
     trainer, given = run.trainer(training), [run.problem.training_rows()]
     began = time.perf_counter()
     # Nothing here keeps the rows: a model that has its examples from them needs them no longer.
-    fit_parts(surrogate, given.pop(), trainer, held_out, quiet=quiet)
+    fit_parts(surrogate, given.pop(), trainer, held_out, quiet=quiet, workers=workers)
     seconds = time.perf_counter() - began
     readings = [] if trainer is None else trainer.history
     some = run.problem.held_out() if isinstance(held_out, Blocks) else held_out
     return Fitted(surrogate, seconds, readings, some)
 
 
-def fit(run: Run, folder: RunFolder) -> "Surrogate":
+def fit(run: Run, folder: RunFolder, workers: int = 1) -> "Surrogate":
     """The surrogate of a run: loaded from the folder's checkpoint, or fitted and saved there.
 
     Args:
         run: The run; its objective is checked against the surrogate before anything is fitted.
         folder: The run's folder; ``training/`` holds the state from which a killed training resumes.
+        workers: The number of processes that share the members of an ensemble.
 
     Raises:
         UserError: if a part refuses its data or its settings, the surrogate could not be saved, or the
@@ -107,7 +110,8 @@ def fit(run: Run, folder: RunFolder) -> "Surrogate":
         savable(run.config["surrogate"], surrogate)
     suits(run, surrogate)
     with as_user_error("training"):
-        found = learnt(run, folder.path / "training", surrogate, quiet=asked(run.config, "quiet"))
+        quiet = asked(run.config, "quiet")
+        found = learnt(run, folder.path / "training", surrogate, quiet=quiet, workers=workers)
     readings = found.readings
     if unsound := _unsound(readings, run):
         folder.write_json("run.json", folder.read_json("run.json") | {"training_faults": unsound})
@@ -132,7 +136,11 @@ def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
 
 
 def fitted(
-    config: DictConfig, folder: RunFolder, problem: "Problem", method: Method | None = None
+    config: DictConfig,
+    folder: RunFolder,
+    problem: "Problem",
+    method: Method | None = None,
+    workers: int = 1,
 ) -> "Surrogate":
     """`fit` for a problem, and optionally a method, that were built before.
 
@@ -141,6 +149,7 @@ def fitted(
         folder: As for `fit`.
         problem: The problem whose observations it is fitted to.
         method: The method that will decide; None for that of the configuration.
+        workers: As for `fit`.
 
     Raises:
         UserError: as `build` and `fit` do.
@@ -148,7 +157,7 @@ def fitted(
     run = build(config, problem)
     if method is not None:
         run = replace(run, objective=method.objective, search=method.search, certificate=method.certify)
-    return fit(run, folder)
+    return fit(run, folder, workers)
 
 
 def lipschitz_facts(surrogate: "Surrogate", held_out: "Table | None") -> Mapping[str, float]:

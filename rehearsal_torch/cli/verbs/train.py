@@ -15,12 +15,19 @@ def train(config: DictConfig) -> None:
 
 
 def _train(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
+    from rehearsal_torch.cli.batch_decisions import sharing, teller
+
+    with sharing(config, config.learn, sweep, teller(config, sweep)) as workers:
+        return _trained(config, folder, sweep, workers)
+
+
+def _trained(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -> str:
     from rehearsal_torch.cli.batch_decisions import decide
     from rehearsal_torch.cli.choice.settled import settled
     from rehearsal_torch.cli.verbs.fitting import compared, curved, fit, noted
 
-    run, _, choice = settled(config, folder, sweep)
-    surrogate = fit(run, folder)
+    run, _, choice = settled(config, folder, sweep, workers)
+    surrogate = fit(run, folder, workers)
     limit = int(config.preview) if config.limit is None else int(config.limit)
     count = decide(run, folder, surrogate, limit=limit, sweep=sweep, choice=choice)
     if config.truth:

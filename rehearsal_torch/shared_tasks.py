@@ -1,0 +1,209 @@
+"""Tasks that processes share: the one mechanism for rounds of decisions and for fits of folds and members.
+
+    result_t = work(common, t),        t = 1 ... n, in this order
+
+Who computes the results follows from the number of workers and from joblib's context:
+
+    workers = 1, or one task         this process
+    a Dask cluster in the context    its workers (`cluster.sharing`)
+    otherwise                        processes of this machine (loky), each with one thread
+
+What is common is sent to each process once; after that, only tasks and results travel. A result depends on
+its two arguments alone: whatever is random in it is drawn from a seed that these determine. Results are
+therefore equal to the last bit, whoever computes them. An error of a task is raised here, as it is, at the
+place of its result; the trace of the worker is a note of it. A worker that is killed is an error as well:
+nothing is silently computed elsewhere.
+
+Within a task nothing is shared again: it asks for workers in vain, so that no process starts processes. Nor
+does it show progress, of which the process that shares the tasks has a line.
+
+**When sharing pays.** The first sharing of a process starts workers, each of which imports the packages:
+3.5 CPU s each; two took 11 s on two cores with a load of 4, and a second sharing .3 s.
+They stay for five minutes, and later sharings use
+them. Fits of a tenth of a second are not worth that. Two rules decide, and neither changes a result:
+
+    timed       the first task is computed here; the others are shared if they will take more than
+                `PAYS` = 10 s together, should each take as long as the first
+    an estimate of the caller, where the first task is too large a share of all (`training.fit`)
+
+A cluster in the context is always used: it is there, and was asked for.
+
+Source: ours; the processes are those of joblib and loky.
+"""
+
+import os
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from uuid import uuid4
+
+import torch
+
+from rehearsal_torch.cluster.sharing import named_cluster, shared_results
+from rehearsal_torch.progress import silent
+from rehearsal_torch.workers import end_with
+
+Common = TypeVar("Common")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+# Seconds that the tasks after the first one must take, here and together, to be shared.
+PAYS = 10.0
+# Tasks that are sent ahead for each process.
+AHEAD = 4
+# The token of what this process, a worker, has received last, and that.
+_received: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {}
+# Holds one entry while this process computes a task.
+_within: list[bool] = []
+
+
+def results(
+    work: Callable[[Common, Task], Result],
+    common: Common,
+    tasks: Sequence[Task],
+    workers: int,
+    *,
+    timed: bool = False,
+    ahead: int = AHEAD,
+) -> Iterator[Result]:
+    """The results work(common, task), in the order of the tasks.
+
+    Args:
+        work: Computes a result from its arguments alone.
+        common: The first argument of all tasks.
+        tasks: The second argument of each task; small.
+        workers: The number of processes that share the tasks; within a cluster in joblib's context, of groups
+            of tasks at a time.
+        timed: Whether the first task is computed here, to see whether sharing pays; in a cluster, all of them
+            are shared.
+        ahead: How many tasks are sent ahead for each process: one, where they are long.
+
+    Yields:
+        One result per task.
+
+    Raises:
+        ValueError: if `workers` is below 1.
+        ClusterError: if joblib's context names a backend that cannot share tasks, or a cluster that cannot
+            compute them.
+    """
+    if workers < 1:
+        raise ValueError(f"expected at least 1 worker; got {workers}")
+    cluster = named_cluster() if workers > 1 and not _within else None
+    if cluster is not None:
+        return shared_results(cluster, _alone, (work, common), tasks, workers)
+    return _of_this_machine(work, common, tasks, 1 if _within else workers, timed, ahead)
+
+
+def worth(seconds: float, count: int, workers: int) -> int:
+    """The number of workers for further tasks, of which one has been computed: all that are there if it pays,
+    or joblib's context names a cluster, else 1.
+
+    Args:
+        seconds: The time that one takes.
+        count: The number of further tasks.
+        workers: The number of workers that are there.
+    """
+    if workers > 1 and not _within and named_cluster() is not None:
+        return workers
+    return workers if seconds * count >= PAYS else 1
+
+
+def _of_this_machine(
+    work: Callable[[Common, Task], Result],
+    common: Common,
+    tasks: Sequence[Task],
+    workers: int,
+    timed: bool,
+    ahead: int,
+) -> Iterator[Result]:
+    begin = 0
+    if timed and min(workers, len(tasks)) > 1:
+        began = time.perf_counter()
+        yield work(common, tasks[0])
+        begin = 1
+        workers = worth(time.perf_counter() - began, len(tasks) - 1, workers)
+    rest = tasks[begin:]
+    if min(workers, len(rest)) > 1:
+        yield from _in_processes(work, common, rest, min(workers, len(rest)), ahead)
+    else:
+        yield from (work(common, task) for task in rest)
+
+
+@dataclass(frozen=True)
+class _Answer(Generic[Result]):
+    """The result of a task, or its error."""
+
+    result: Result | None
+    error: Exception | None = None
+
+
+def _in_processes(
+    work: Callable[[Common, Task], Result], common: Common, tasks: Sequence[Task], workers: int, ahead: int
+) -> Iterator[Result]:
+    """Shares tasks with processes of this machine."""
+    import numpy as np
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.backend import reduction
+
+    # joblib writes an array that it meets in several tasks to a file in memory once, and sends its name.
+    packed = np.frombuffer(reduction.dumps((work, common)), dtype=np.uint8)
+    token = uuid4().hex
+    share = Parallel(
+        n_jobs=workers,
+        backend="loky",
+        return_as="generator",
+        pre_dispatch=f"{ahead * workers}",
+        batch_size=1,
+        max_nbytes=1,
+        # The same for every sharing of this process, so that joblib goes on with the same workers.
+        initializer=_begin,
+        initargs=(os.getpid(),),
+    )
+    answers = share(delayed(_answer)(token, packed, task) for task in tasks)
+    try:
+        for answer in answers:
+            if answer.error is not None:
+                raise answer.error
+            yield answer.result
+    finally:
+        # After an error, or where nobody asks any more, joblib gives up what is under way, and warns of that.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            answers.close()
+
+
+def _begin(parent: int) -> None:
+    """Prepares a worker of this machine."""
+    end_with(parent)
+    torch.set_num_threads(1)
+
+
+def _answer(token: str, packed: Any, task: Any) -> _Answer[Any]:
+    """The answer of a worker of this machine."""
+    from joblib.externals.loky.backend import reduction
+
+    # What was received before need not stay in memory while its successor is unpacked.
+    if token not in _received:
+        _received.clear()
+        _received[token] = reduction.loads(memoryview(packed))
+    # A task may have left another number of threads, and the next one must not depend on that.
+    torch.set_num_threads(1)
+    try:
+        return _Answer(_alone(_received[token], task))
+    except Exception as error:
+        error.add_note(f"In a worker process:\n{''.join(traceback.format_exception(error))}")
+        return _Answer(None, error)
+
+
+def _alone(given: tuple[Callable[[Common, Task], Result], Common], task: Task) -> Result:
+    """The result of a task in a worker, where nothing is shared again."""
+    work, common = given
+    _within.append(True)
+    try:
+        with silent():
+            return work(common, task)
+    finally:
+        _within.pop()

@@ -1,0 +1,186 @@
+"""Members of a surrogate that several processes fit, such as the models of an ensemble.
+
+The parts that all members have in common are fitted in this process. Surrogate, rows and trainer are then
+sent to each process once; a task is the number of a member, and its result the member's state and losses:
+
+    state_j, losses_j = fit(member j, rows),        j = 1 ... M (`shared_tasks`)
+
+A member's initial weights are drawn when the surrogate is built, its resample and the order of its batches
+from seeds, and it is fitted with one thread; so its bits are those of a fit in one process with one thread.
+Each training keeps its own folder, ``<part>/last.ckpt``, from which it is resumed with any number of
+processes.
+
+**What is shared**, if workers are asked for:
+
+- trained members, if M members x n rows x the most epochs are at least `MANY` = 2,000,000, some 15 s of one
+  core at 120,000 rows a second: early stopping may end the trainings at half of that, and processes take
+  seconds to start. In a cluster of joblib's context, any number;
+- solved members, by the time that the first one takes (`shared_tasks.PAYS`).
+
+Not shared are rows in blocks, trainings on a GPU, with several threads or processes each, with callbacks, or
+with loggers that write to one place for all (other than csv and tensorboard).
+
+Workers of a cluster on other machines must see the trainer's folder, or the training ends with an error.
+
+Source: ours.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import torch
+from torch import Tensor, nn
+
+from rehearsal_torch.cluster.address import ClusterError
+from rehearsal_torch.cluster.sharing import named_cluster
+from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.progress import Progress
+from rehearsal_torch.shared_tasks import results
+from rehearsal_torch.surrogates.surrogate import SeparateMembers
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.part_fits import fit_parts
+
+# Rows times epochs times members from which trainings are shared.
+MANY = 2_000_000
+# Loggers that write only below the folder of a part's training.
+_APART = {"csv", "tensorboard"}
+
+
+@dataclass(frozen=True)
+class _Fits:
+    """What the fits of all members have in common."""
+
+    surrogate: SeparateMembers
+    table: Table
+    held_out: Table | None
+    trainer: Descent | None
+    random: Tensor
+    seen: Path | None = None
+
+
+def trained_elsewhere(trainer: Descent, rows: float) -> bool:
+    """Whether trainings of one process each pay to be shared, and can be.
+
+    Args:
+        trainer: Their settings.
+        rows: The number of rows of all of them.
+    """
+    here = trainer.accelerator == "cpu" or (trainer.accelerator == "auto" and not torch.cuda.is_available())
+    one = trainer.devices in (1, [1]) and trainer.threads == 1
+    apart = not trainer.callbacks and set(trainer.loggers) <= _APART
+    if not (here and one and apart):
+        return False
+    return rows * trainer.max_epochs >= MANY or named_cluster() is not None
+
+
+def separable(surrogate: SeparateMembers, rows: int, trainer: Descent | None) -> bool:
+    """Whether workers are to share the fits of a surrogate's members.
+
+    Args:
+        surrogate: The surrogate.
+        rows: The number of rows that each member is fitted to.
+        trainer: Trains the parts without a solver.
+    """
+    members = surrogate.separate()
+    return not _trained(members) or (
+        trainer is not None and trained_elsewhere(trainer, len(members) * float(rows))
+    )
+
+
+def fit_members(
+    surrogate: SeparateMembers,
+    table: Table,
+    trainer: Descent | None,
+    held_out: Table | None,
+    workers: int,
+    quiet: bool,
+) -> None:
+    """Fits a surrogate of separate members in place, as `training.fit.fit` does.
+
+    Args:
+        surrogate: The surrogate.
+        table: The observations.
+        trainer: Trains the parts without a solver.
+        held_out: Rows for early stopping; None for none.
+        workers: The number of processes.
+        quiet: Whether no progress is shown.
+
+    Raises:
+        ClusterError: if a cluster cannot share the members, or does not see the folder of the trainer.
+        ValueError: as `fit`.
+    """
+    names = {id(module): name for name, module in surrogate.named_modules()}
+    checks = None if held_out is None else surrogate.common_parts(held_out)
+    fit_parts(surrogate.common_parts(table), checks, names, trainer, quiet)
+    members = surrogate.separate()
+    timed = not _trained(members)
+    quiet = quiet if timed or trainer is None else not trainer.progress
+    line = Progress(f"fitting the {len(members)} models", len(members), quiet=quiet)
+    folder = None if trainer is None or trainer.folder is None else trainer.folder.resolve()
+    seen = None if folder is None or named_cluster() is None else folder / f".seen-{uuid4().hex}"
+    fits = _Fits(surrogate, table, held_out, _silent(trainer, folder), torch.get_rng_state(), seen)
+    with line, _shown(seen):
+        found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
+        for place, (state, readings) in enumerate(found):
+            members[place].load_state_dict(state)
+            members[place].eval()
+            if trainer is not None:
+                trainer.history.extend(readings)
+            line.at(place + 1)
+
+
+def _member(fits: _Fits, place: int) -> tuple[dict[str, Tensor], list[tuple[int, str, float]]]:
+    """The state of a member after its fit, and the losses."""
+    if fits.seen is not None and not fits.seen.is_file():
+        raise ClusterError(
+            f"a worker of the cluster does not see {fits.seen.parent}, where the state of a training is "
+            "kept: choose a folder (out=FOLDER) on a file system that all workers share, or train without "
+            "the cluster"
+        )
+    surrogate, trainer = fits.surrogate, copy.copy(fits.trainer)
+    if trainer is not None:
+        trainer.history = []
+    names = {id(module): name for name, module in surrogate.named_modules()}
+    checks = None if fits.held_out is None else surrogate.member_parts(place, fits.held_out)
+    # A training whose loss draws goes on from the random state of the process that asked for it.
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(fits.random)
+        fit_parts(surrogate.member_parts(place, fits.table), checks, names, trainer, True)
+    return surrogate.separate()[place].state_dict(), [] if trainer is None else trainer.history
+
+
+def _trained(members: Sequence[nn.Module]) -> bool:
+    """Whether members have parts without a solver."""
+    return any(
+        isinstance(each, Trained) and not isinstance(each, Solved)
+        for member in members
+        for each in member.modules()
+    )
+
+
+@contextmanager
+def _shown(seen: Path | None) -> Iterator[None]:
+    """A file by which workers know that they see its folder."""
+    if seen is None:
+        yield
+        return
+    seen.parent.mkdir(parents=True, exist_ok=True)
+    seen.touch()
+    try:
+        yield
+    finally:
+        seen.unlink(missing_ok=True)
+
+
+def _silent(trainer: Descent | None, folder: Path | None) -> Descent | None:
+    """A trainer with the same settings that shows nothing."""
+    if trainer is None:
+        return None
+    made = copy.copy(trainer)
+    made.history, made.progress, made.folder = [], False, folder
+    return made

@@ -1,0 +1,164 @@
+"""Members that processes share have the bits of one process, and resume what was killed."""
+
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+import torch
+from lightning.pytorch.callbacks import Callback
+
+from rehearsal_torch.cluster.address import ClusterError
+from rehearsal_torch.cluster.connection import connected
+from rehearsal_torch.data.missing.imputation import ImputedTable
+from rehearsal_torch.data.tables.blocks import blocks_of
+from rehearsal_torch.surrogates.imputed import ImputedSurrogate
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.training import shared_members
+from rehearsal_torch.training.callbacks import csv
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.shared_members import separable
+from tests.toys.linear_truth import chain
+from tests.toys.transitions import model, observations
+
+
+def ensemble(effects="dense"):
+    seeds = iter(range(3))
+    return TransitionEnsemble(lambda: model(seed=next(seeds), effects=effects), 3, seed=1)
+
+
+def trained(workers, folder=None, effects="dense", epochs=6, **how):
+    torch.manual_seed(0)
+    trainer = Descent(epochs, 64, patience=3, progress=False, folder=folder, **how)
+    made = fit(ensemble(effects), observations(), trainer, observations(10, seed=1), workers=workers)
+    return made.state_dict(), trainer.history
+
+
+def agree(one, other):
+    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+@pytest.fixture
+def shared_always(monkeypatch):
+    monkeypatch.setattr(shared_members, "MANY", 0)
+
+
+def counted(monkeypatch):
+    """The numbers of workers with which members are fitted."""
+    asked, inner = [], shared_members.results
+
+    def noted(work, common, tasks, workers, **how):
+        asked.append(workers)
+        return inner(work, common, tasks, workers, **how)
+
+    monkeypatch.setattr(shared_members, "results", noted)
+    return asked
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("effects", ["dense", "sparse"])
+def test_trainings_that_are_shared_have_the_same_bits_losses_and_states(
+    effects, tmp_path, shared_always, monkeypatch
+):
+    asked = counted(monkeypatch)
+    alone, losses = trained(1, tmp_path / "one", effects, loggers={"csv": csv})
+    before = torch.get_rng_state()
+    shared, there = trained(2, tmp_path / "two", effects, loggers={"csv": csv})
+    assert torch.equal(torch.get_rng_state(), before)
+    assert asked == [2]
+    assert agree(alone, shared)
+    assert there == losses
+    files = [
+        sorted(str(each.relative_to(at)) for at in [path] for each in at.rglob("*.c*"))
+        for path in (tmp_path / "one", tmp_path / "two")
+    ]
+    assert files[0] == files[1]
+    assert len(files[0]) >= 3 * 2
+
+
+@pytest.mark.slow
+def test_imputed_tables_that_are_shared_have_the_same_bits(monkeypatch):
+    world = chain()
+    holes = world.table(60).values.clone()
+    holes[torch.rand(holes.shape, generator=torch.Generator().manual_seed(0)) < 0.15] = torch.nan
+    table = ImputedTable.of(world.table(60).names, holes, 3, 0)
+
+    def state(workers):
+        torch.manual_seed(0)
+        made = ImputedSurrogate(world.task, partial(OutcomeRegression), 3)
+        return fit(made, table, workers=workers).state_dict()
+
+    alone = state(1)
+    monkeypatch.setattr("rehearsal_torch.shared_tasks.PAYS", 0.0)
+    assert agree(alone, state(2))
+
+
+@pytest.mark.slow
+def test_a_killed_training_is_resumed_by_any_number_of_processes(tmp_path, shared_always):
+    code = (
+        "from pathlib import Path; from rehearsal_torch.training import shared_members; "
+        "from tests.training.test_shared_members import trained; shared_members.MANY = 0; "
+        f"trained(2, Path({str(tmp_path)!r}), epochs=25)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        ends = time.monotonic() + 120
+        while not list(tmp_path.rglob("last.ckpt")):
+            assert process.poll() is None
+            assert time.monotonic() < ends
+            time.sleep(0.02)
+        process.kill()
+    time.sleep(2.0)  # its workers have noticed
+    kept = {str(path): path.read_bytes() for path in tmp_path.rglob("last.ckpt")}
+    time.sleep(1.0)
+    assert kept == {str(path): path.read_bytes() for path in tmp_path.rglob("last.ckpt")}
+    alone, losses = trained(1, epochs=25)
+    for workers in (2, 1):
+        state, there = trained(workers, tmp_path, epochs=25)
+        assert agree(alone, state)
+        assert there == losses
+
+
+@pytest.mark.slow
+def test_workers_of_a_cluster_train_members_too(tmp_path, monkeypatch):
+    alone, losses = trained(1)
+    with connected(None, 2):
+        shared, there = trained(2, tmp_path)
+        assert list(tmp_path.glob(".seen-*")) == []
+        monkeypatch.setattr(shared_members.Path, "touch", lambda *given, **how: None)
+        with pytest.raises(ClusterError, match=r"does not see .*: choose a folder .* on a file system"):
+            trained(2, tmp_path / "elsewhere")
+    assert agree(alone, shared)
+    assert there == losses
+
+
+@pytest.mark.slow
+def test_errors_of_a_member_arrive_as_they_are(shared_always):
+    with pytest.raises(ValueError, match="no answer follows from these rows: linalg"):
+        trained(2, learning_rate=1e30)
+
+
+def test_what_does_not_pay_or_cannot_be_shared_is_trained_here(monkeypatch, tmp_path):
+    asked = counted(monkeypatch)
+    trained(2, epochs=1)
+    assert asked == [], "few rows"
+    rows = 10**6
+    assert separable(ensemble(), rows, Descent())
+    assert not separable(ensemble(), rows, None)
+    for how in (
+        {"threads": 2},
+        {"threads": None},
+        {"devices": 2},
+        {"accelerator": "gpu"},
+        {"callbacks": {"own": Callback}},
+        {"loggers": {"wandb": csv}, "folder": tmp_path},
+    ):
+        assert not separable(ensemble(), rows, Descent(**how)), how
+    monkeypatch.setattr(shared_members, "MANY", 0)
+    torch.manual_seed(0)
+    fit(ensemble(), blocks_of(observations(), 500), Descent(1, progress=False), workers=2)
+    assert asked == [], "rows in blocks"
+    with pytest.raises(ValueError, match="at least 1 worker; got 0"):
+        fit(ensemble(), observations(), Descent(), workers=0)
