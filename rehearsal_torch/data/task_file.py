@@ -310,7 +310,7 @@ def _expanded(
 
 
 # Where each form of a graph states hidden common causes.
-_HIDDEN = {ParentsForm: "bidirected", CliquesForm: "cliques", OrderForm: "order"}
+_HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", OrderForm: "order"}
 
 
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:

@@ -285,9 +285,10 @@ def _usual(column: _Column) -> str:
     """The median of numbers, and the most frequent text, or value of a variable of two."""
     if not column.levels:
         if column.kind == "binary":
-            values, counts = np.unique(column.numbers, return_counts=True)
-            return f"{values[counts.argmax()]:g}"
-        return f"{np.median(column.numbers):.4g}"
+            values, often = np.unique(column.numbers, return_counts=True)
+            return f"{values[often.argmax()]:g}"
+        middle = float(np.median(column.numbers))
+        return f"{middle:.4g}" if abs(middle) < 1e4 else f"{middle:.0f}"
     counts = [int((column.numbers == place).sum()) for place in range(len(column.levels))]
     return scalar(column.levels[counts.index(max(counts))])
 
