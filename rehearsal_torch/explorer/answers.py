@@ -17,9 +17,10 @@ from typing import Any
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.estimates.percent import ends_of, percent, percents
 from rehearsal_torch.objectives.guard import OUTSIDE
 from rehearsal_torch.reporting.page.material import shown
-from rehearsal_torch.reporting.page.probability_sentences import chances, headline, settings
+from rehearsal_torch.reporting.page.probability_sentences import chances, headline
 from rehearsal_torch.verbs.what_if import WhatIf
 
 
@@ -66,7 +67,8 @@ def answer(
         "unchanged": None if withheld else _numbers(found.unchanged),
         "cost": found.cost,
         "net_gain": None if withheld or unknown else _numbers(found.net_gain),
-        "sentence": withheld or _sentence(found, baseline, present),
+        "told": None if withheld else _told(found, bool(unknown)),
+        "sentence": withheld or _sentence(found, bool(unknown), present),
         "warnings": list(dict.fromkeys([*more, *others])),
         "against": "" if withheld or not found.against else f"The method would not set this: {found.against}",
         "near": None if withheld or found.distance is None else round(found.distance, 2),
@@ -74,7 +76,10 @@ def answer(
 
 
 def decision_answer(
-    decision: Decision, present: Mapping[str, float], codings: Mapping[str, Coding] | None = None
+    decision: Decision,
+    present: Mapping[str, float],
+    codings: Mapping[str, Coding] | None = None,
+    wanted: str = "",
 ) -> dict[str, Any]:
     """What the page shows of a decision of the method: headline and sentences, in the words of a report.
 
@@ -82,11 +87,12 @@ def decision_answer(
         decision: The decision.
         present: The present values of actions in the case.
         codings: What texts are as numbers; None for none.
+        wanted: The desired region in words; empty where these are too long.
     """
     setting = decision.to_dict()["alteration"]
     plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
     beyond, more = outside(decision.warnings)
-    sentences = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(plain)
+    sentences = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(plain, wanted)
     if decision.alteration is None and decision.reason:
         sentences.append(f"Why: {decision.reason}.")
     others = [*more, *(text for text in decision.warnings if not text.startswith(OUTSIDE))]
@@ -107,16 +113,19 @@ def _numbers(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else estimate.to_dict()
 
 
-def _sentence(found: WhatIf, baseline: Mapping[str, Any] | None, present: Mapping[str, Any]) -> str:
-    """The claim in a sentence, with that of the present values and of no action if there is one."""
+def _told(found: WhatIf, unknown: bool) -> dict[str, str]:
+    """The numbers of a claim as they are said; empty texts for what has none."""
     one = found.estimate
-    before = "" if baseline is None else f", {baseline['point']:.3f} with no action"
-    if found.unchanged is not None:
-        left = " and ".join(f"{name} left at {shown(present[name])}" for name in found.setting)
-        usual = "" if baseline is None else f"; what is usual in such a case has {baseline['point']:.3f}"
-        before = f", {found.unchanged.point:.3f} with {left}{usual}"
-    return (
-        f"With {settings(found.setting, 'at')}, the estimated {one.of} is {one.point:.3f} "
-        f"({100 * float(one.level or 0):g}% interval {one.lower:.3f} to {one.upper:.3f}){before}."
-        + (f" It {found.costs()}." if found.cost is not None else "")
-    )
+    point, *ends = percents([one.point, *(ends_of(one) or ())])
+    beside = {"baseline": None if unknown else found.baseline, "unchanged": found.unchanged}
+    return {
+        "point": point,
+        "interval": f"{100 * float(one.level or 0):g}% interval {ends[0]} to {ends[1]}" if ends else "",
+        **{name: "" if each is None else percent(each.point) for name, each in beside.items()},
+    }
+
+
+def _sentence(found: WhatIf, unknown: bool, present: Mapping[str, Any]) -> str:
+    """The claim in a sentence, with that of the present values and of no action if there is one."""
+    left = " and ".join(f"{name} left at {shown(present[name])}" for name in found.setting if name in present)
+    return replace(found, baseline=None if unknown else found.baseline).sentence(left or "the present values")

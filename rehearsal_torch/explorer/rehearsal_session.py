@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
 from rehearsal_torch.data.codings.texts import in_line
+from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.explorer.answers import answer, decision_answer
 from rehearsal_torch.explorer.charts import curves, densities
@@ -170,7 +171,9 @@ class RehearsalSession:
                 problem, self.model.surrogate, self.model.method, self.model.seed,
                 overturning=self.model.overturning,
             )  # fmt: skip
-        return self._placed(decision_answer(made, problem.present[0], self.model.task.coded))
+        return self._placed(
+            decision_answer(made, problem.present[0], self.model.task.coded, wanted_in(self.model.task))
+        )
 
     def _placed(self, shown: dict[str, Any]) -> dict[str, Any]:
         """An answer whose setting has the places of classes."""

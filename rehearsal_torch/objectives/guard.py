@@ -29,6 +29,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.estimates.percent import beside, percents, points
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.objectives.net_value import nets_no_more, with_costs
 from rehearsal_torch.objectives.present_values import changes_nothing, leaving, with_unchanged
@@ -191,7 +192,7 @@ def _improves(decision: Decision, case: RehearsalCase, declines: bool) -> Decisi
     net = decision.net_gain
     better = estimate.point > before.point if net is None else net.point > 0
     if not better:
-        message = f"predicted no better than {where} ({estimate.point:.3f} against {before.point:.3f})"
+        message = f"predicted no better than {where} ({beside(estimate.point, before.point)})"
         message = message if net is None else nets_no_more(decision, where)
         if net is not None and declines and changes_nothing(decision, case):
             return replace(decision, alteration=None, status="no_action", reason=message)
@@ -199,14 +200,15 @@ def _improves(decision: Decision, case: RehearsalCase, declines: bool) -> Decisi
     apart, doubt = decision.gain if net is None else net, ""
     if apart is not None and apart.lower is not None and apart.upper is not None:
         if apart.lower <= 0:
-            what, form = ("the difference", "+.3f") if net is None else ("the net gain", "+.4g")
-            doubt = f"the interval of {what}, {apart.lower:{form}} to {apart.upper:{form}}, contains zero"
+            ends = f"{apart.lower:+.4g} to {apart.upper:+.4g}"
+            if net is None:
+                ends = " to ".join(points([apart.lower, apart.upper])) + " percentage points"
+            what = "difference" if net is None else "net gain"
+            doubt = f"the interval of the {what}, {ends}, contains zero"
     elif estimate.lower is not None and estimate.upper is not None and estimate.lower <= before.point:
         gives = "leaving it gives" if at_present else "no action gives"
-        doubt = (
-            f"the interval of the estimate, {estimate.lower:.3f} to {estimate.upper:.3f}, contains what "
-            f"{gives}, {before.point:.3f}"
-        )
+        lower, upper, given = percents([estimate.lower, estimate.upper, before.point])
+        doubt = f"the interval of the estimate, {lower} to {upper}, contains what {gives}, {given}"
     if not doubt:
         return decision
     return _warned(decision, [f"gain: not told apart from {where if at_present else 'no action'}: {doubt}"])

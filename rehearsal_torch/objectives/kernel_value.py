@@ -24,6 +24,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.percent import beside
 from rehearsal_torch.graphs.separation import Adjustment
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
@@ -227,7 +228,7 @@ class KernelValue(AlterationObjective):
                     f"{self.min_support:g}; collect data there or widen the task"
                 )
             elif upper < baseline:
-                declined = f"predicted worse than doing nothing ({estimated:.3f} against {baseline:.3f})"
+                declined = f"predicted worse than doing nothing ({beside(estimated, baseline)})"
             appraisals.append(
                 Appraisal(
                     chance(estimated, lower, upper, self.level),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from rehearsal_torch.data.estimates.percent import percents
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, search_of
@@ -44,10 +45,8 @@ def tables(run: Recorded) -> str:
     lines = [shown, decision_table.methods(summaries(run), "Summary")]
     for name, rows in learnt(run).items():
         one = online_summary(rows)
-        late = (
-            f"mean true probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible "
-            f"{one.late + one.left:.3f}"
-        )
+        mean, best = percents([one.late, one.late + one.left])
+        late = f"mean true chance {mean} in the last {min(LAST, one.rounds)}, best possible {best}"
         lines.append(f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; {late}")
     if score := untouched_score.line(run):
         lines.append(score)

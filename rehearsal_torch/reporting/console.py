@@ -42,7 +42,9 @@ def answers(of: Material, shown: int = SHOWN) -> list[str]:
         title, headline, said = said_of_trials(of)
         # Of a system of one's own there are two settings, the next one and that to keep.
         return _wrapped(f"{title}: {' '.join([headline, *said[: 3 if headline.startswith('Try') else 1]])}")
-    lines = [line for one in decisions[:shown] for line in _wrapped(_answer(one, of))]
+    every = probability_sentences.overall(decisions, of.wanted) if of.alterations else ""
+    lines = _wrapped(every) if every else []
+    lines += [line for one in decisions[:shown] for line in _wrapped(_answer(one, of))]
     more = len(decisions) - shown
     return lines + ([f"... and {more} more: decisions.jsonl"] if more > 0 else [])
 
@@ -116,7 +118,7 @@ def _answer(one: Decided, of: Material) -> str:
         said = [headline, *answer_of(one, of.words)]
     else:
         title, headline = f"Case {name_of(one)}", probability_sentences.headline(one, of.units)
-        said = [headline, *(probability_sentences.chances(one) if of.alterations else _value(one))]
+        said = [headline, *(probability_sentences.chances(one, of.wanted) if of.alterations else _value(one))]
     if one.get("alteration") is None and one.get("reason"):
         said.append(f"Why: {one['reason']}.")
     return f"{title}: {' '.join(said)}"
@@ -132,7 +134,12 @@ def _listed(lines: Iterable[str]) -> list[str]:
 
 
 def _wrapped(text: str, width: int = WIDTH) -> list[str]:
-    """A text as lines, the further ones set in."""
-    return textwrap.wrap(
-        text, width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    """A text as lines, the further ones set in; a number stays with its per cent sign."""
+    lines = textwrap.wrap(
+        text.replace(" %", "\N{NO-BREAK SPACE}%"),
+        width,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines]

@@ -29,6 +29,7 @@ from typing import Any
 
 import pandas as pd
 
+from rehearsal_torch.data.estimates.percent import Intervals, alike, in_words, is_chance
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import cost_words
@@ -121,12 +122,13 @@ def quantity(lines: Sequence[Decided]) -> str:
     return next((str(each) for each in found if each), "value")
 
 
-def summary(frame: pd.DataFrame, of: str) -> str:
+def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
     """One sentence: how many cases have which status, and the mean estimates.
 
     Args:
         frame: One row per case, from `decision_frame`.
         of: What the estimates are of.
+        wanted: The desired region in words; empty where these are too long.
     """
     counts = frame["status"].value_counts()
     parts = [f"{words} in {counts[name]}" for name, words in STATUS.items() if name in counts]
@@ -135,8 +137,14 @@ def summary(frame: pd.DataFrame, of: str) -> str:
     after, before = acted["estimate"].mean(), acted["no_action"].mean()
     if math.isnan(after):
         return said
-    beside = "" if math.isnan(before) else f", {before:.3g} without an alteration"
+    without = "no action"
     if "unchanged" in acted and not acted["unchanged"].isna().any():
-        beside = f", {acted['unchanged'].mean():.3g} with the present values"
-    claimed = f"Where one is recommended, the claimed {of} is {after:.3g} on average{beside}."
+        before, without = acted["unchanged"].mean(), "the present values"
+    told, fine = Intervals(), alike(before, after)
+    number = told.chance if is_chance(of) else told.plain
+    beside = "" if math.isnan(before) else f", {number(before, fine=fine)} with {without}"
+    claimed = (
+        f"Where one is recommended, the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on "
+        f"average{beside}."
+    )
     return f"{said} {claimed}{cost_words.average(acted)}"

@@ -29,10 +29,12 @@ class Decisions(list[Decision]):
         cases: The cases, in the same order; without them, decisions are numbered from 1, and no context is
             shown.
         labels: The index of the data frame from which the cases come; None if they come from elsewhere.
+        wanted: The desired region in words (`data.codings.wanted`); empty where these are too long.
 
     Attributes:
         cases: The cases; empty if they are not known.
         labels: The same.
+        wanted: The same.
 
     Raises:
         ValueError: if there is not one case, or not one label, for each decision.
@@ -43,9 +45,10 @@ class Decisions(list[Decision]):
         decisions: Iterable[Decision],
         cases: Sequence[DecisionContext] = (),
         labels: "pd.Index | None" = None,
+        wanted: str = "",
     ) -> None:
         super().__init__(decisions)
-        self.cases, self.labels = tuple(cases), labels
+        self.cases, self.labels, self.wanted = tuple(cases), labels, wanted
         for what, given in (("case", self.cases or self), ("label", self if labels is None else labels)):
             if len(given) != len(self):
                 raise ValueError(f"expected one {what} for each of {len(self)} decisions; got {len(given)}")
@@ -87,7 +90,7 @@ class Decisions(list[Decision]):
         """One sentence: how many cases have which status, and the mean estimates."""
         from rehearsal_torch.reporting.decision_frame import quantity, summary
 
-        return summary(self.to_frame(), quantity(self._lines()))
+        return summary(self.to_frame(), quantity(self._lines()), self.wanted)
 
     def sentences(self) -> list[str]:
         """A sentence or two for each case, as in the report: what to set, and the chances without and with
@@ -97,7 +100,7 @@ class Decisions(list[Decision]):
 
         said = []
         for line in self._lines():
-            parts = [headline(line), *chances(line)]
+            parts = [headline(line), *chances(line, self.wanted)]
             if line.get("alteration") is None and line.get("reason"):
                 parts.append(f"Why: {line['reason']}.")
             said.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")

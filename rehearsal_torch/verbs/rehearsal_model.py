@@ -107,6 +107,7 @@ class RehearsalModel:
                 incomplete; all faults are listed.
             RequestError: if the cases are of another type, there is none, or `workers` is below 1.
         """
+        from rehearsal_torch.data.codings.wanted import wanted_in
         from rehearsal_torch.verbs.decisions import Decisions
 
         check_workers(workers)
@@ -118,7 +119,7 @@ class RehearsalModel:
                 problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
             )
         every = [problem.case(index) for index in range(problem.count())]
-        return Decisions(made, every, labels_of(cases))
+        return Decisions(made, every, labels_of(cases), wanted_in(self.task))
 
     def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float | str]) -> "WhatIf":
         """What the method claims of a given alteration in one case; nothing is searched.

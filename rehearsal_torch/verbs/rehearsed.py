@@ -15,6 +15,7 @@ Source: Brier (1950).
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
 from rehearsal_torch.verbs.decisions import Decisions
@@ -57,7 +58,7 @@ class Rehearsed(Decisions):
         labels: "pd.Index | None" = None,
         model: "RehearsalModel | None" = None,
     ) -> None:
-        super().__init__(decisions, cases, labels)
+        super().__init__(decisions, cases, labels, "" if model is None else wanted_in(model.task))
         self.untouched, self.model = untouched, model
 
     def held_out(self) -> str:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate
+from rehearsal_torch.data.estimates.percent import (
+    Intervals,
+    alike,
+    chance_of,
+    ends_of,
+    in_words,
+    is_chance,
+)
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.objectives.candidates import Candidates, claimed
 from rehearsal_torch.objectives.guard import linked, no_path
@@ -49,6 +58,7 @@ class WhatIf:
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
+        wanted: The desired region in words (`data.codings.wanted`); empty where these are too long.
     """
 
     alteration: Mapping[str, float]
@@ -64,20 +74,34 @@ class WhatIf:
     texts: Mapping[str, Any] = field(default_factory=dict)
     cost: float | None = None
     net_gain: Estimate | None = None
+    wanted: str = ""
 
     @property
     def setting(self) -> Mapping[str, Any]:
         """The alteration in words: texts where its variables have some."""
         return self.texts or self.alteration
 
-    def sentence(self) -> str:
-        """The claim in words."""
-        one = self.estimate
-        before = "" if self.baseline is None else f"; {self.baseline.point:.3f} without an alteration"
-        if self.unchanged is not None:
-            before = f"; {self.unchanged.point:.3f} with the present values{before}"
-        costs = f"; {self.costs()}" if self.cost is not None else ""
-        return f"{in_settings(self.setting)}: {one.of} {one.point:.3f} ({in_interval(one)}){before}{costs}"
+    def sentence(self, left: str = "the present values") -> str:
+        """The claim in words.
+
+        Args:
+            left: What changing nothing leaves as it is, where the present values are known.
+        """
+        from rehearsal_torch.reporting.page.probability_sentences import settings
+
+        one, told, usual = self.estimate, Intervals(), self.baseline
+        against = usual if self.unchanged is None else self.unchanged
+        fine = against is not None and is_chance(one.of) and alike(one.point, against.point)
+        said = f"With {settings(self.setting, 'at')}, the estimated {in_words(one.of, self.wanted)} is "
+        said += chance_of(one, told, fine)
+        if against is not None:
+            where = "no action" if self.unchanged is None else left
+            said += f", against {chance_of(against, told, fine)} with {where}"
+        if self.gain is not None and self.unchanged is not None:
+            said += f": a difference of {in_points(self.gain, told)}"
+        if usual is not None and self.unchanged is not None:
+            said += f". With what is usual in such a case, it is {chance_of(usual, told)}"
+        return f"{said}. It {self.costs()}." if self.cost is not None else f"{said}."
 
     def costs(self) -> str:
         """What it costs, and what it nets above changing nothing, in words; empty if nothing is known."""
@@ -122,8 +146,9 @@ class Comparison:
             "the first is better" if lower > 0 else "the second is better" if upper < 0 else "not told apart"
         )
         return (
-            f"{in_settings(self.first.setting)} against {in_settings(self.second.setting)}: {verdict}; "
-            f"{self.difference.of} {self.difference.point:+.3f} ({in_interval(self.difference)})"
+            f"{in_settings(self.first.setting)} against {in_settings(self.second.setting)}: {verdict}: a "
+            f"difference of {in_points(self.difference)} in the estimated "
+            f"{in_words(self.first.estimate.of, self.first.wanted)}."
         )
 
     def __str__(self) -> str:
@@ -274,6 +299,7 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision) -> Wha
         task.worded(values) if task is not None and task.codings else {},
         guarded.cost,
         guarded.net_gain,
+        "" if task is None else wanted_in(task),
     )
 
 
@@ -299,9 +325,11 @@ def in_settings(alteration: Mapping[str, float | str]) -> str:
     )
 
 
-def in_interval(estimate: Estimate) -> str:
-    """The interval of an estimate as text."""
-    return f"{estimate.level:.0%} interval {estimate.lower:.3f} to {estimate.upper:.3f}"
+def in_points(difference: Estimate, told: Intervals | None = None) -> str:
+    """A difference of two estimates in words: of chances in percentage points, with its interval."""
+    intervals = told or Intervals()
+    said = intervals.difference if is_chance(difference.of) else intervals.plain
+    return said(difference.point, ends_of(difference), difference.level)
 
 
 def _html(sentences: list[str]) -> str:

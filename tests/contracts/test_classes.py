@@ -144,7 +144,9 @@ def test_present_classes_are_compared_and_told_in_texts(model):
 
 def test_settings_are_asked_in_texts(model):
     told = model.what_if(CASES[0], {"treatment": "B"})
-    assert told.sentence().startswith("treatment=B: probability of a desired outcome 0.")
+    assert told.sentence().startswith(
+        "With treatment at B, the estimated chance that status is mild or well is "
+    )
     assert told.alteration == {"treatment=B": 1.0, "treatment=C": 0.0}
     both = model.compare(CASES[0], {"treatment": "B"}, {"treatment": "A"})
     assert both.sentence().startswith("treatment=B against treatment=A: the first is better")
@@ -193,7 +195,9 @@ def test_the_explorer_offers_classes_by_their_places(model, tmp_path):
     session.first_answer()
     answer = session.what_if(None, {"severe": 0.0}, {"treatment": 1.0})
     assert answer["setting"] == {"treatment": 1.0}
-    assert answer["sentence"].startswith("With treatment at B, the estimated probability")
+    assert answer["sentence"].startswith(
+        "With treatment at B, the estimated chance that status is mild or well"
+    )
     decided = session.recommend(None, {"severe": 1.0})
     assert (decided["headline"], decided["setting"]) == ("Set treatment to C.", {"treatment": 2.0})
     (curve,) = session.charts(None, {"severe": 0.0}, {"treatment": 1.0})["curves"]

@@ -96,7 +96,11 @@ def test_a_saved_model_knows_its_texts(rows, tmp_path):
     again = rt.load(tmp_path / "model")
     pd.testing.assert_frame_equal(again.decide(CASES).to_frame(), model.decide(CASES).to_frame())
     assert again.task.to_plain() == model.task.to_plain()
-    assert again.what_if(CASES[0], {"smoker": "no"}).sentence().startswith("smoker=no: probability")
+    assert (
+        again.what_if(CASES[0], {"smoker": "no"})
+        .sentence()
+        .startswith("With smoker at no, the estimated chance")
+    )
     with pytest.raises(
         ValueError, match="ward: expected one of A, B, C; got 'D' in line 2: no row to learn from has"
     ):
@@ -228,7 +232,7 @@ def test_the_explorer_sends_codes_and_says_texts(rows, tmp_path):
     session.first_answer()
     given = {"ward=B": 1.0, "ward=C": 0.0, "severity": 1.0, "age": 50.0}
     answer = session.what_if(None, given, {"smoker": 0.0})
-    assert answer["sentence"].startswith("With smoker at no, the estimated probability")
+    assert answer["sentence"].startswith("With smoker at no, the estimated chance that y is well is ")
     assert answer["setting"] == {"smoker": 0.0}
     assert session.recommend(None, given)["headline"] in ("Set smoker to no.", "No action is recommended.")
     (curve,) = session.charts(None, given, {"smoker": 0.0})["curves"]

@@ -26,9 +26,15 @@ def test_a_claim_within_the_data_has_its_numbers_and_its_sentence():
     assert found["estimate"] == {"point": 0.6, "of": CHANCE, "lower": 0.5, "upper": 0.7, "level": 0.95}
     assert found["baseline"] == {"point": 0.4, "of": CHANCE}
     assert found["sentence"] == (
-        "With bmi at 27, the estimated probability of a desired outcome is 0.600 (95% interval 0.500 to "
-        "0.700), 0.400 with no action."
+        "With bmi at 27, the estimated chance of a desired outcome is 60 % (95% interval 50 % to 70 %), "
+        "against 40 % with no action."
     )
+    assert found["told"] == {
+        "point": "60 %",
+        "interval": "95% interval 50 % to 70 %",
+        "baseline": "40 %",
+        "unchanged": "",
+    }
     assert (found["withheld"], found["warnings"], found["near"]) == ("", [GAIN], 0.76)
 
 
@@ -41,6 +47,8 @@ def test_outside_the_data_a_sentence_replaces_the_number():
     assert found["warnings"] == [FAR.removeprefix("support: "), "graph: doubtful"]
     assert "0.6" not in str(found)
     assert "0.4" not in str(found)
+    assert "60 %" not in str(found)
+    assert "40 %" not in str(found)
 
 
 def test_no_action_keeps_its_number_where_only_the_action_is_outside():
@@ -76,11 +84,11 @@ def test_a_decision_is_told_in_the_sentences_of_a_report():
         Alteration(("bmi",), torch.tensor([27.0])), 0.6, estimate=CLAIM, baseline=BEFORE, warnings=(GAIN,),
         sensitivity=Sensitivity(1.5, "interval", 1.9, "age"),
     )  # fmt: skip
-    found = decision_answer(made, {})
+    found = decision_answer(made, {}, wanted="y is at most 1")
     assert found["headline"] == "Set bmi to 27."
     assert found["said"][0] == (
-        "The estimated probability of a desired outcome rises from 0.400 with no action to 0.600 (95% "
-        "interval 0.500 to 0.700)."
+        "The estimated chance that y is at most 1 rises from 40 % with no action to 60 % (95% interval 50 % "
+        "to 70 %)."
     )
     assert found["said"][1].startswith("A hidden common cause would have to make this action 1.50 times")
     assert (found["setting"], found["warnings"], found["outside"]) == ({"bmi": 27.0}, [GAIN], False)
@@ -109,9 +117,12 @@ def test_present_values_are_named_beside_what_is_usual():
     found = replace(claim(), unchanged=Estimate(0.2, CHANCE, 0.1, 0.3, 0.95))
     (name,) = found.alteration
     said = answer(found, [], {name: 30.0})["sentence"]
-    assert f", 0.200 with {name} left at 30; what is usual in such a case has " in said
+    assert said.endswith(
+        f", against 20 % (10 % to 30 %) with {name} left at 30. With what is usual in such a case, it is "
+        "40 %."
+    )
     unknown = answer(found, ["range: age is 200"], {name: 30.0})["sentence"]
-    assert unknown.endswith(f"0.200 with {name} left at 30.")
+    assert unknown.endswith(f"against 20 % (10 % to 30 %) with {name} left at 30.")
     assert answer(found, [], {name: 30.0})["unchanged"]["point"] == 0.2
     assert answer(replace(found, warnings=(FAR,)), [], {name: 30.0})["unchanged"] is None
 
@@ -122,7 +133,7 @@ def test_present_values_outside_the_data_have_no_number():
         found, [], {"bmi": 90.0}, ["range: bmi is set to 90; the observations lie between 20 and 40"]
     )
     assert told["unchanged"] is None
-    assert told["sentence"].endswith("0.400 with no action.")
+    assert told["sentence"].endswith("against 40 % with no action.")
     assert told["warnings"] == [
         "leaving the present values has no number: outside the data: bmi is set to 90; the observations lie "
         "between 20 and 40"

@@ -71,7 +71,7 @@ def test_what_is_above_doing_nothing_and_among_the_observations_is_left_as_it_is
 @pytest.mark.parametrize(("done", "undone"), [(0.3, 0.3), (0.2, 0.3)])
 def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(done, undone, declines):
     (kept,) = guarded(objective(None), [setting(done=done, undone=undone)], declines)
-    message = f"predicted no better than doing nothing ({done:.3f} against 0.300)"
+    message = f"predicted no better than doing nothing ({100 * done:.0f} % against 30 %)"
     if declines:
         assert (kept.status, kept.alteration, kept.reason) == ("no_action", None, message)
         assert kept.trace == {"search": "test", "would_set": {"a": 0.2}}
@@ -92,17 +92,27 @@ def claimed(lower, upper):
 @pytest.mark.parametrize(
     ("more", "doubt"),
     [
-        ({"gain": apart(-0.1, 0.5)}, "the interval of the difference, -0.100 to +0.500, contains zero"),
-        ({"gain": apart(0.0, 0.5)}, "the interval of the difference, +0.000 to +0.500, contains zero"),
+        (
+            {"gain": apart(-0.1, 0.5)},
+            "the interval of the difference, -10 to 50 percentage points, contains zero",
+        ),
+        (
+            {"gain": apart(0.0, 0.5)},
+            "the interval of the difference, 0 to 50 percentage points, contains zero",
+        ),
+        (
+            {"gain": apart(-0.001, 0.5)},
+            "the interval of the difference, -0.1 to 50.0 percentage points, contains zero",
+        ),
         ({"gain": apart(0.001, 0.5)}, ""),
         ({"gain": apart(0.5, 0.9), "estimate": claimed(0.3, 0.9)}, ""),
         (
             {"gain": Estimate(0.2, "difference"), "estimate": claimed(0.3, 0.9)},
-            "the interval of the estimate, 0.300 to 0.900, contains what no action gives, 0.400",
+            "the interval of the estimate, 30 % to 90 %, contains what no action gives, 40 %",
         ),
         (
             {"estimate": claimed(0.4, 0.9)},
-            "the interval of the estimate, 0.400 to 0.900, contains what no action gives, 0.400",
+            "the interval of the estimate, 40 % to 90 %, contains what no action gives, 40 %",
         ),
         ({"estimate": claimed(0.41, 0.9)}, ""),
     ],
@@ -119,9 +129,9 @@ def test_a_gain_over_the_present_value_is_told_in_its_words():
     (kept,) = guarded(known, [setting(unchanged=chance(0.45), gain=apart(-0.1, 0.5))])
     (told,) = kept.warnings
     assert told.startswith("gain: not told apart from leaving a at 0.1: ")
-    assert told.endswith("the interval of the difference, -0.100 to +0.500, contains zero")
+    assert told.endswith("the interval of the difference, -10 to 50 percentage points, contains zero")
     (kept,) = guarded(known, [setting(unchanged=chance(0.45), estimate=claimed(0.3, 0.9))])
-    assert kept.warnings[0].endswith("contains what leaving it gives, 0.450")
+    assert kept.warnings[0].endswith("contains what leaving it gives, 45 %")
 
 
 def weighed(decision, present=0.0, declines=True):

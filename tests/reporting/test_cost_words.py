@@ -83,7 +83,7 @@ def test_a_data_frame_has_cost_and_net_value_where_actions_have_costs():
     assert frame["net_gain_upper"].tolist()[0] == 107.6
     assert "cost" not in decision_frame([FREE])
     assert summary(frame, "probability").endswith(
-        "0.3 without an alteration. It costs 12.4 and nets +87.6 on average."
+        "30 % with no action. It costs 12.4 and nets +87.6 on average."
     )
     assert average(decision_frame([TOLD])) == " It costs 12.4 on average."
     assert average(decision_frame([FREE])) == ""

@@ -69,13 +69,13 @@ def test_a_sentence_counts_cases_and_states_the_means():
     assert quantity(lines) == OF
     assert summary(decision_frame(lines), OF) == (
         "3 cases: an alteration is recommended in 1, no action in 1, refused in 1. Where one is recommended, "
-        "the claimed probability of a desired outcome is 0.8 on average, 0.5 without an alteration."
+        "the estimated chance of a desired outcome is 80 % on average, 50 % with no action."
     )
     assert summary(decision_frame([NONE]), OF) == "1 case: no action in 1."
     assert summary(decision_frame([]), "value") == "0 cases: none."
     assert quantity([]) == "value"
     bare = ACTED | {"baseline": None}
-    assert summary(decision_frame([bare]), OF).endswith("is 0.8 on average.")
+    assert summary(decision_frame([bare]), OF).endswith("is 80 % on average.")
 
 
 @pytest.mark.parametrize("missing", ["estimate", "baseline"])
@@ -94,7 +94,9 @@ def test_present_values_have_columns_where_there_are_some():
     columns = ["present/dose", "unchanged", "gain", "gain_lower", "gain_upper"]
     assert frame[columns].iloc[0].tolist() == [1.0, 0.45, 0.35, 0.1, 0.5]
     assert frame[columns].iloc[1].isna().all()
-    assert summary(frame, OF).endswith("outcome is 0.8 on average, 0.45 with the present values.")
+    assert summary(frame, OF, "y is at most 1").endswith(
+        "the estimated chance that y is at most 1 is 80 % on average, 45 % with the present values."
+    )
 
 
 def test_a_gain_over_no_action_has_columns_where_it_is_known():

@@ -94,8 +94,8 @@ def shown(page):
 def expected(session, case, x, setting):
     found = session.what_if(case, {"x": x}, setting)
     one = found["estimate"]
-    between = f"95% interval {one['lower']:.3f} to {one['upper']:.3f}"
-    return f"{one['point']:.3f}", between, found["sentence"]
+    point, lower, upper = (f"{100 * one[part]:.0f} %" for part in ("point", "lower", "upper"))
+    return point, f"95% interval {lower} to {upper}", found["sentence"]
 
 
 def decided(run, place):
@@ -150,11 +150,11 @@ def test_present_values_are_marked_beside_the_claim(page, session):
     page.locator("#settings input[type=number]").fill("0.25")
     settled(page)
     found = session.what_if(0, {"x": 0.1}, {"a": 0.25})
-    left = f"present values kept, {found['unchanged']['point']:.3f}"
+    left = f"present values kept, {found['told']['unchanged']}"
     expect(page.locator("#interval .key")).to_contain_text(left, timeout=60_000)
     assert page.inner_text("#set-0-hint") == "from -0.5 to 0.5; now 0"
     label = page.get_attribute("#interval svg[role=img]", "aria-label")
-    assert label.endswith(f"present values kept: {found['unchanged']['point']:.3f}")
+    assert label.endswith(f"present values kept: {found['told']['unchanged']}")
     at, width = page.evaluate(
         """() => { const bar = document.querySelector('#interval svg[role=img]');
             const mark = bar.querySelector('.now').getBBox();

@@ -97,7 +97,7 @@ def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(decline
     (decision,) = decided([[1.0]], [Appraisal(chance(0.3), chance(0.3))], declines=declines)
     assert decision.status == ("no_action" if declines else "recommended")
     appraisals = decision.reason if declines else decision.warnings[0]
-    assert appraisals == "predicted no better than doing nothing (0.300 against 0.300)"
+    assert appraisals == "predicted no better than doing nothing (30 % against 30 %)"
 
 
 def test_a_value_that_is_no_number_never_wins():

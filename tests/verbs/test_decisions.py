@@ -96,8 +96,9 @@ def test_lengths_that_differ_are_refused():
 def test_printed_decisions_say_a_sentence_for_each_case_first(found):
     first, second, last = str(found).splitlines()
     value, claim = found[0].alteration.values.item(), found[0].estimate
-    assert first.startswith(f"Case 2: Set A2 to {value:.4g}. The estimated probability of a desired outcome ")
-    assert f"to {claim.point:.3f} (95% interval {claim.lower:.3f} to {claim.upper:.3f})." in first
+    assert first.startswith(f"Case 2: Set A2 to {value:.4g}. The estimated chance of a desired outcome ")
+    point, lower, upper = (f"{100 * each:.0f} %" for each in (claim.point, claim.lower, claim.upper))
+    assert f"to {point} (95% interval {lower} to {upper})." in first
     assert second.startswith("Case 3: ")
     assert last == found.summary()
     declined = Decision(None, 0.0, status="refused", reason="no row is near")

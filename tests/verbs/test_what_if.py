@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
+from rehearsal_torch.data.estimates.estimate import DIFFERENCE
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.new_cases import NewCases
@@ -68,7 +69,8 @@ def test_present_values_of_a_case_are_compared_with(models, method):
     assert found.estimate == apart.first.estimate
     assert found.unchanged == apart.second.estimate
     assert found.gain == apart.difference
-    assert f"; {found.unchanged.point:.3f} with the present values; " in found.sentence()
+    assert f", against {100 * found.unchanged.point:.0f} % (" in found.sentence()
+    assert " with the present values: a difference of 13 percentage points (" in found.sentence()
     assert model.what_if(CASE, {"A2": 0.30}).unchanged is None
 
 
@@ -186,17 +188,18 @@ def test_sentences_and_html_say_who_is_better_and_escape_names():
     one = WhatIf({"<b>": 1.0}, claim(0.7, 0.6, 0.8), claim(0.5, 0.4, 0.6), 3.0, 0.2, ("range: <i>",))
     other = WhatIf({"<b>": 2.0}, claim(0.6, 0.5, 0.7))
     assert one.sentence() == (
-        "<b>=1: probability of a desired outcome 0.700 (95% interval 0.600 to 0.800); "
-        "0.500 without an alteration"
+        "With <b> at 1, the estimated chance of a desired outcome is 70 % (95% interval 60 % to 80 %), "
+        "against 50 % (40 % to 60 %) with no action."
     )
-    better = Comparison(one, other, claim(0.1, 0.05, 0.15, "difference"))
-    assert (
-        "<b>=1 against <b>=2: the first is better; difference +0.100 (95% interval 0.050" in better.sentence()
+    better = Comparison(one, other, claim(0.1, 0.05, 0.15, DIFFERENCE))
+    assert better.sentence() == (
+        "<b>=1 against <b>=2: the first is better: a difference of 10 percentage points (95% interval 5 to "
+        "15) in the estimated chance of a desired outcome."
     )
     assert "the second is better" in Comparison(one, other, claim(-0.1, -0.2, -0.05)).sentence()
     assert "not told apart" in Comparison(one, other, claim(0.1, -0.1, 0.2)).sentence()
     for page in (one._repr_html_(), better._repr_html_()):
-        assert "&lt;b&gt;=1" in page
+        assert "With &lt;b&gt; at 1" in page
         assert "<b>" not in page
         assert "<i>" not in page
 
@@ -226,5 +229,5 @@ def test_it_says_what_an_alteration_costs_and_nets(loans):  # noqa: F811
     told = rt.learn(loans, TASK | {"costs": {"A2": 10}}, method="care").what_if(
         CASE | {"A2": 0.2}, {"A2": 0.5}
     )
-    assert told.sentence().endswith("; costs 3")
+    assert told.sentence().endswith(". It costs 3.")
     assert told.net_gain is None

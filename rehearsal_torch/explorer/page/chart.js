@@ -34,9 +34,9 @@ export function anchor(x, width, half) {
 }
 
 // The claim with its interval; no action is a dashed line, leaving the present values a diamond.
-export function interval(place, estimate, baseline, unchanged) {
-  const left = unchanged ? `; present values kept: ${unchanged.point.toFixed(3)}` : "";
-  const label = `claim ${estimate.point.toFixed(3)}, interval ${estimate.lower.toFixed(3)} to ${estimate.upper.toFixed(3)}${left}`;
+export function interval(place, estimate, baseline, unchanged, told) {
+  const left = unchanged ? `; present values kept: ${told.unchanged}` : "";
+  const label = `claim ${told.point}, ${told.interval}${left}`;
   const { width, add } = canvas(place, 64, label);
   const x = spread(0, 1, 10, width - 10);
   for (const tick of [0, 0.25, 0.5, 0.75, 1]) {

@@ -181,13 +181,13 @@ function showAnswer(found) {
   at("answer").classList.remove("waiting");
   const one = found.estimate;
   at("answer").classList.toggle("refused", Boolean(found.withheld));
-  at("point").textContent = one ? one.point.toFixed(3) : "";
-  at("between").textContent = one ? `${(100 * one.level).toPrecision(2)}% interval ${one.lower.toFixed(3)} to ${one.upper.toFixed(3)}` : "";
+  at("point").textContent = found.told ? found.told.point : "";
+  at("between").textContent = found.told ? found.told.interval : "";
   at("point").parentElement.hidden = !one;
   if (one) {
-    interval(at("interval"), one, found.baseline, found.unchanged);
-    at("interval").append(key([["bar", "interval"], ...(found.baseline ? [["none", `no action, ${found.baseline.point.toFixed(3)}`]] : []),
-      ...(found.unchanged ? [["now", `present values kept, ${found.unchanged.point.toFixed(3)}`]] : [])]));
+    interval(at("interval"), one, found.baseline, found.unchanged, found.told);
+    at("interval").append(key([["bar", "interval"], ...(found.baseline ? [["none", `no action, ${found.told.baseline}`]] : []),
+      ...(found.unchanged ? [["now", `present values kept, ${found.told.unchanged}`]] : [])]));
   } else {
     at("interval").replaceChildren();
   }

@@ -38,6 +38,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.percent import beside
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
 from rehearsal_torch.surrogates.outcome.outcome_regression import JUDGEMENT, OutcomeRegression
 from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts, SuccessOfMany
@@ -228,7 +229,7 @@ class OutcomeSuccess(AlterationObjective):
                     "collect data there or widen the task"
                 )
             elif upper < baseline:
-                declined = f"predicted worse than doing nothing ({estimated:.3f} against {baseline:.3f})"
+                declined = f"predicted worse than doing nothing ({beside(estimated, baseline)})"
             appraisals.append(
                 Appraisal(
                     chance(estimated, lower, upper, self.level),

@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.percent import beside
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
@@ -199,9 +200,7 @@ class StackedSuccess(AlterationObjective):
         declined = ""
         upper = None if estimate is None else estimate.upper
         if estimate is not None and baseline is not None and upper is not None and upper < baseline.point:
-            declined = (
-                f"predicted worse than doing nothing ({estimate.point:.3f} against {baseline.point:.3f})"
-            )
+            declined = f"predicted worse than doing nothing ({beside(estimate.point, baseline.point)})"
         return Appraisal(
             estimate,
             baseline,

@@ -19,7 +19,9 @@ def answers(of: Material) -> Markup:
     boxes = [_box(one, of) for one in of.shown]
     more = 0 if of.trials else len(of.run.decisions) - len(boxes)
     rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
-    return joined([paragraphs(question(of)), *boxes, tag("p", rest) if more > 0 else None])
+    every = probability_sentences.overall(of.run.decisions, of.wanted) if of.alterations else ""
+    summed = tag("p", every, class_="answer") if every else None
+    return joined([paragraphs(question(of)), summed, *boxes, tag("p", rest) if more > 0 else None])
 
 
 def verdicts(decisions: Sequence[Decided]) -> str:
@@ -56,7 +58,7 @@ def _box(one: Decided, of: Material) -> Markup:
 def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
     said = [probability_sentences.context(one, of.units)]
     if of.alterations:
-        said += probability_sentences.chances(one) + probability_sentences.truth(one)
+        said += probability_sentences.chances(one, of.wanted) + probability_sentences.truth(one)
     else:
         value = finite(one.get("value"))
         said += [] if value is None else [f"Value of the objective: {value:.4g}."]

@@ -5,6 +5,7 @@ The tables are those of the console (`alteration_report`, `trial_report`, `summa
 
 from collections.abc import Sequence
 
+from rehearsal_torch.data.estimates.percent import percents
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
 from rehearsal_torch.evaluation.summaries import LAST, online_summary
 from rehearsal_torch.reporting import alteration_report, observed_outcomes, trial_report, untouched_score
@@ -37,10 +38,10 @@ def online_sentences(run: Recorded) -> list[str]:
     said = []
     for name, each in alteration_report.learnt(run).items():
         one = online_summary(each)
+        late, best = percents([one.late, one.late + one.left])
         said.append(
-            f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; mean true "
-            f"probability {one.late:.3f} in the last {min(LAST, one.rounds)}, best possible "
-            f"{one.late + one.left:.3f}."
+            f"{name}: {one.rounds} online rounds, {one.successes:.0f} of them successful; mean true chance "
+            f"{late} in the last {min(LAST, one.rounds)}, best possible {best}."
         )
     return said
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.codings.recorded import card_in_words
+from rehearsal_torch.data.codings.wanted import wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import alteration_report, trial_report
@@ -65,6 +66,11 @@ class Material:
     def units(self) -> dict[str, str]:
         """Variable to its unit, where the data set says so."""
         return {name: str(unit) for name, unit in mapping(self.run.words.get("units_of")).items() if unit}
+
+    @property
+    def wanted(self) -> str:
+        """The desired region of alterations in words; empty where it is not recorded, or too long."""
+        return wanted_of(self.card)
 
     @property
     def nouns(self) -> tuple[str, str]:

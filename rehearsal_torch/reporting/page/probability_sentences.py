@@ -1,19 +1,33 @@
 """One sentence for each part of a rehearsal decision: what to set, the chances, the truth, what was rejected.
 
-The numbers are those of the decision's line in ``decisions.jsonl``, in the digits of the console's table
-(`reporting.decision_table`): probabilities in three decimals, settings in four significant digits.
+The numbers are those of the decision's line in ``decisions.jsonl``. Chances are in per cent with their
+intervals, differences in percentage points (`data.estimates.percent`), settings in four significant digits.
+The desired region is named where its words are short (`data.codings.wanted`). Tables have more digits
+(`reporting.decision_table`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
+from rehearsal_torch.data.estimates.estimate import CHANCE
+from rehearsal_torch.data.estimates.percent import (
+    Ends,
+    Intervals,
+    alike,
+    in_words,
+    is_chance,
+    percent,
+    percents,
+)
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
+from rehearsal_torch.evaluation.recorded_run import before as compared_with
 from rehearsal_torch.evaluation.rehearsal_rows import interval_of, scored_by_world, truth_bounds
 from rehearsal_torch.reporting import cost_words
-from rehearsal_torch.reporting.decision_table import figure
 from rehearsal_torch.reporting.page.material import finite, mapping, shown
 
-DESIRED = "probability of a desired outcome"
+# With more cases than these, one sentence on all of them stands before the sentences of each.
+SEVERAL = 5
 
 
 def headline(one: Decided, units: Mapping[str, Any] | None = None) -> str:
@@ -78,67 +92,104 @@ def context(one: Decided, units: Mapping[str, Any] | None = None) -> str:
     return f"Known before deciding: {', '.join(each)}."
 
 
-def chances(one: Decided) -> list[str]:
+def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
+    """All cases in one sentence: in how many an alteration is recommended, and the mean chances without and
+    with it; empty for few cases.
+
+    Args:
+        decisions: The decisions.
+        wanted: The desired region in words; empty where these are too long.
+    """
+    if len(decisions) <= SEVERAL:
+        return ""
+    acted = [one for one in decisions if one.get("alteration") is not None]
+    said = f"In {len(acted)} of {len(decisions)} cases an alteration is recommended"
+    pairs = [(finite(compared_with(one)), finite(claim(one))) for one in acted]
+    both = [(before, after) for before, after in pairs if before is not None and after is not None]
+    if not both or len(both) < len(acted):
+        return f"{said}."
+    before, after = fmean(each[0] for each in both), fmean(each[1] for each in both)
+    of, told, fine = _of(acted[0]), Intervals(), alike(before, after)
+    number = told.chance if is_chance(of) else told.plain
+    ends = f"{number(before, fine=fine)} to {number(after, fine=fine)}"
+    what = in_words(of, wanted)
+    return f"{said}; in these, the estimated {what} {_way(before, after)} on average from {ends}."
+
+
+def chances(one: Decided, wanted: str = "") -> list[str]:
     """The estimated chance before and after, with its interval; what the rejected alteration was estimated
     to bring, where one was rejected; what it costs and nets, where that is known.
+
+    Args:
+        one: The decision.
+        wanted: The desired region in words; empty where these are too long.
     """
     costs = cost_words.sentence(one)
-    return [*_chances(one), *([costs] if costs else [])]
+    return [*_chances(one, in_words(_of(one), wanted)), *([costs] if costs else [])]
 
 
-def _chances(one: Decided) -> list[str]:
+def _chances(one: Decided, what: str) -> list[str]:
     before, after = finite(claim(one, of="baseline")), finite(claim(one))
     unchanged = finite(claim(one, of="unchanged"))
-    what = str(claim(one, "of") or claim(one, "of", "baseline") or DESIRED)
+    told = Intervals()
     if one.get("alteration") is None:
-        said = [f"With no action, the estimated {what} is {figure(before)}."] if before is not None else []
+        said = []
         if unchanged is not None:
-            said = [
-                f"With {_left(one)}, the estimated {what} is {figure(unchanged)}"
-                f"{_interval(one, 'unchanged')}.{_usual(before)}"
-            ]
+            said = [f"With {_left(one)}, the estimated {what} is {_number(one, 'unchanged', told)}."]
+            said += _usual(one, told)
+        elif before is not None:
+            said = [f"With no action, the estimated {what} is {_number(one, 'baseline', told)}."]
         would = mapping(effort(one, "would_set"))
         if would:
-            said.append(_rejected(one, would, after))
+            brings = "" if after is None else f", estimated at {_number(one, 'estimate', told)}"
+            said.append(f"The alteration that was withdrawn would have set {settings(would)}{brings}.")
         return said
     if after is None:
         return ["The method estimates no chance for this."]
-    ends = interval(one)
-    if before is None:
-        return [f"The estimated {what} is {figure(after)}{ends}."]
-    if unchanged is not None:
-        gain = finite(claim(one, of="gain"))
-        return [
-            f"The estimated {what} {_way(unchanged, after)} from {figure(unchanged)} with {_left(one)} to "
-            f"{figure(after)}{ends}.",
-            *([] if gain is None else [_gained(one, gain)]),
-            _usual(before).strip(),
-        ]
-    way, gain = _way(before, after), finite(claim(one, of="gain"))
+    against = before if unchanged is None else unchanged
+    if against is None:
+        return [f"The estimated {what} is {_number(one, 'estimate', told)}."]
+    fine = is_chance(_of(one)) and alike(against, after)
+    left = "no action" if unchanged is None else _left(one)
+    start = _number(one, "baseline" if unchanged is None else "unchanged", told, fine)
+    end = _number(one, "estimate", told, fine)
     return [
-        f"The estimated {what} {way} from {figure(before)} with no action{_interval(one, 'baseline')} to "
-        f"{figure(after)}{ends}.",
-        *([] if gain is None else [_gained(one, gain)]),
+        f"The estimated {what} {_way(against, after)} from {start} with {left} to {end}{_gained(one, told)}.",
+        *([] if unchanged is None else _usual(one, told)),
     ]
 
 
-def _gained(one: Decided, gain: float) -> str:
-    """The difference to changing nothing, and whether it is told from zero."""
-    lower, upper = (finite(claim(one, end, "gain")) for end in ("lower", "upper"))
-    within = lower is not None and upper is not None and lower <= 0 <= upper
-    unclear = ", so that it is not told from zero" if within else ""
-    return f"The difference is {gain:+.3f}{_interval(one, 'gain', '+.3f')}{unclear}."
+def _of(one: Decided) -> str:
+    """What the estimates of a decision are of."""
+    return str(claim(one, "of") or claim(one, "of", "baseline") or CHANCE)
 
 
-def interval(one: Decided) -> str:
-    """The interval of the estimate in brackets, with its level if that is known; empty without one."""
-    found = _interval(one, "estimate")
-    if found:
-        return found
-    lower, upper = map(finite, interval_of(one))
-    if lower is None or upper is None:
+def _gained(one: Decided, told: Intervals) -> str:
+    """The difference to changing nothing, and whether it is told from zero; empty where it is not known."""
+    gain, ends = finite(claim(one, of="gain")), _ends(one, "gain")
+    if gain is None:
         return ""
-    return f" (certified interval {figure(lower)} to {figure(upper)})"
+    unclear = ", not told from zero" if ends is not None and ends[0] <= 0 <= ends[1] else ""
+    number = told.difference if is_chance(_of(one)) else told.plain
+    return f": a difference of {number(gain, ends, finite(claim(one, 'level', 'gain')))}{unclear}"
+
+
+def _number(one: Decided, of: str, told: Intervals, fine: bool = False) -> str:
+    """An estimate of a decision with its interval, in words; for want of one, with that of a certificate."""
+    point, ends, chance = finite(claim(one, of=of)), _ends(one, of), is_chance(_of(one))
+    assert point is not None
+    lower, upper = map(finite, interval_of(one)) if of == "estimate" and ends is None else (None, None)
+    if lower is not None and upper is not None and chance:
+        said = percents([point, lower, upper], fine)
+        return f"{said[0]} (certified interval {said[1]} to {said[2]})"
+    level = finite(claim(one, "level", of))
+    return told.chance(point, ends, level, fine) if chance else told.plain(point, ends, level, fine)
+
+
+def _ends(one: Decided, of: str) -> Ends:
+    """The interval of an estimate; None without one."""
+    lower, upper = (finite(claim(one, end, of)) for end in ("lower", "upper"))
+    return None if lower is None or upper is None else (lower, upper)
 
 
 def truth(one: Decided) -> list[str]:
@@ -151,24 +202,25 @@ def truth(one: Decided) -> list[str]:
     if lower is not None and upper is not None:
         level = finite(mapping(one.get("certificate")).get("level"))
         sure = "" if level is None else f"with a probability of {100 * level:g}%, "
-        said.append(
-            f"If the model is right, {sure}the true probability lies between {figure(lower)} and "
-            f"{figure(upper)}."
-        )
+        least, most = percents([lower, upper])
+        said.append(f"If the model is right, {sure}the true chance lies between {least} and {most}.")
     if scored_by_world(one):
         score = one["score"]
         acted = one.get("alteration") is not None
-        after = f"is {figure(score['probability'])} after this, " if acted else ""
+        known = [finite(score[name]) for name in ("probability", "no_action", "oracle")]
+        with_this, without, best = ("-" if each is None else percent(each) for each in known)
+        after = f"is {with_this} after this, " if acted else ""
         said.append(
-            f"The truth, which this simulated world knows: the probability {after}"
-            f"{'' if acted else 'is '}{figure(score['no_action'])} with no action and "
-            f"{figure(score['oracle'])} at best."
+            f"The truth, which this simulated world knows: the chance {after}"
+            f"{'' if acted else 'is '}{without} with no action and {best} at best."
         )
     return said
 
 
 def _way(before: float, after: float) -> str:
-    return "rises" if after > before else "falls" if after < before else "stays"
+    if percents([before], True) == percents([after], True):
+        return "hardly changes,"
+    return "rises" if after > before else "falls"
 
 
 def _left(one: Decided) -> str:
@@ -179,20 +231,8 @@ def _left(one: Decided) -> str:
     return " and ".join(left) or "nothing changed"
 
 
-def _usual(before: float | None) -> str:
+def _usual(one: Decided, told: Intervals) -> list[str]:
     """What usually happens, where the comparison is with something else."""
-    return "" if before is None else f" With what is usual in such a case, it is {figure(before)}."
-
-
-def _interval(one: Decided, of: str, form: str = ".3f") -> str:
-    lower, upper, level = (finite(claim(one, part, of)) for part in ("lower", "upper", "level"))
-    if lower is None or upper is None:
-        return ""
-    named_level = "" if level is None else f"{100 * level:g}% "
-    return f" ({named_level}interval {lower:{form}} to {upper:{form}})"
-
-
-def _rejected(one: Decided, would: Mapping[str, Any], after: float | None) -> str:
-    """What the withdrawn alteration was, and what it was estimated to bring."""
-    brings = "" if after is None else f", estimated at {figure(after)}{_interval(one, 'estimate')}"
-    return f"The alteration that was withdrawn would have set {settings(would)}{brings}."
+    if finite(claim(one, of="baseline")) is None:
+        return []
+    return [f"With what is usual in such a case, it is {_number(one, 'baseline', told)}."]

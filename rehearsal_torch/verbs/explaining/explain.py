@@ -28,6 +28,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import cycled
 from rehearsal_torch.data.codings.texts import sentence_in_words
+from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.costs.action_cost import weighing
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers, ranked
@@ -85,7 +86,7 @@ def explain(
         _adjusted(model, each) for each in sorted(model.task.candidates, key=lambda one: one != names)
     )
     if action.alteration is None:
-        return Explanation(case, decision, {}, adjusted, None, (), ())
+        return Explanation(case, decision, {}, adjusted, None, (), (), wanted=wanted_in(model.task))
     setting = dict(zip(names, action.alteration.values.tolist(), strict=True))
     notes: list[str] = []
     observed = None if past is None else past.observations()
@@ -112,6 +113,7 @@ def explain(
         tuple(replace(each, alteration=words(each.alteration)) for each in others),
         tuple(replace(each, instead=words(each.instead)) for each in edges),
         tuple(notes),
+        wanted_in(model.task),
     )
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.verbs.what_if import in_interval, in_settings
+from rehearsal_torch.data.estimates.percent import Intervals, chance_of, in_words
+from rehearsal_torch.verbs.what_if import in_points, in_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,14 +147,14 @@ class RunnerUp:
         if self.difference is None:
             said += "; the method has no estimate of the difference"
         elif self.difference.lower is None or self.difference.upper is None:
-            said += f"; {_worse(self.difference.point)} (the method has no interval of this difference)"
+            said += f"; {_worse(self.difference)} (the method has no interval of this difference)"
         else:
             told = (
                 "not told apart"
                 if self.difference.lower <= 0 <= self.difference.upper
-                else _worse(self.difference.point)
+                else _worse(self.difference)
             )
-            said += f"; {told}: difference {self.difference.point:+.3f} ({in_interval(self.difference)})"
+            said += f"; {told}: a difference of {in_points(self.difference)}"
         return f"{said}. It would not be recommended: {self.against}." if self.against else f"{said}."
 
 
@@ -184,7 +185,7 @@ class WithoutEdge:
 
     def sentence(self) -> str:
         """The verdict in words."""
-        gain = "" if self.gain is None else f" (gain {self.gain:+.3f})"
+        gain = "" if self.gain is None else f" (a gain of {Intervals().difference(self.gain)})"
         instead = f"; it would then set {in_settings(self.instead)}" if self.instead else ""
         verdict = {"stands": "stands", "falls": "no longer stands", "unknown": "was not checked"}[
             self.verdict
@@ -207,6 +208,7 @@ class Explanation:
         edges: What becomes of the decision without single edges into the action, an outcome, or what lies
             between them.
         notes: What could not be asked, one sentence each.
+        wanted: The desired region in words (`data.codings.wanted`); empty where these are too long.
     """
 
     case: RehearsalCase
@@ -217,6 +219,7 @@ class Explanation:
     runners_up: tuple[RunnerUp, ...]
     edges: tuple[WithoutEdge, ...]
     notes: tuple[str, ...] = ()
+    wanted: str = ""
 
     def sentences(self) -> list[str]:
         """The explanation in plain text, the decision first."""
@@ -263,14 +266,16 @@ class Explanation:
             would = f"; the best action found was {in_settings(self.considered)}" if self.considered else ""
             return f"{what}: {one.reason or 'the method gives no reason'}{would}."
         said = f"Recommended: {in_settings(self.considered)}"
+        told = Intervals()
         if one.estimate is not None:
-            ends = f" ({in_interval(one.estimate)})" if one.estimate.lower is not None else ""
-            said += f"; {one.estimate.of} {one.estimate.point:.3f}{ends}"
+            of = in_words(one.estimate.of, self.wanted)
+            said += f"; the estimated {of} is {chance_of(one.estimate, told)}"
         if one.unchanged is not None:
-            said += f"; {one.unchanged.point:.3f} with the present values"
-        return (
-            f"{said}." if one.baseline is None else f"{said}; {one.baseline.point:.3f} without an alteration."
-        )
+            said += f"; {chance_of(one.unchanged, told)} with the present values"
+        if one.baseline is None:
+            return f"{said}."
+        usual = "with no action" if one.unchanged is None else "with what is usual in such a case"
+        return f"{said}; {chance_of(one.baseline, told)} {usual}."
 
     def _edges(self) -> list[str]:
         """One sentence for each edge without which the decision does not stand, or another action is clearly
@@ -336,8 +341,12 @@ def _end(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.4g}"
 
 
-def _worse(difference: float) -> str:
-    return f"{abs(difference):.3f} {'worse' if difference >= 0 else 'better'} by the estimate"
+def _worse(difference: Estimate) -> str:
+    """By how much another action falls behind; the numbers follow where they have an interval."""
+    way = "worse" if difference.point >= 0 else "better"
+    if difference.lower is not None:
+        return f"{way} by the estimate"
+    return f"{Intervals().difference(abs(difference.point))} {way} by the estimate"
 
 
 def _one_of(edges: Sequence[WithoutEdge]) -> str:

@@ -47,17 +47,18 @@ WHOLE = Explanation(
 
 def test_every_fact_is_said_once_and_the_recommendation_first():
     assert WHOLE.sentences() == [
-        "Recommended: a=0.5; probability of a desired outcome 0.800 (95% interval 0.700 to 0.900); 0.400 "
-        "without an alteration.",
+        "Recommended: a=0.5; the estimated chance of a desired outcome is 80 % (95% interval 70 % to 90 %); "
+        "40 % with no action.",
         "Setting a is adjusted for x, <u> (context x); by the graph, no common cause of action and outcome "
         "is left.",
         "20 of 400 rows (5.0%) lie near this action in this context (within 0.75 standard deviations); the "
         "method counts 33.3 effective rows.",
         "The near rows have x from 0 to 1, a from 0.25 to 0.75.",
         "15 of these 20 rows have a desired outcome.",
-        "Best of the other candidate sets: b=1; 0.050 worse by the estimate (the method has no interval of "
-        "this difference).",
-        "Without a -> y it no longer stands (gain +0.000): no directed path leads from a to y then.",
+        "Best of the other candidate sets: b=1; 5 percentage points worse by the estimate (the method has "
+        "no interval of this difference).",
+        "Without a -> y it no longer stands (a gain of 0 percentage points): no directed path leads from a "
+        "to y then.",
         "It stands without any one of x -> a, u -> a.",
         "Not checked without u -> y: more than 0 fits are needed.",
         "A hidden common cause would have to make this action 1.50 times as likely, or as unlikely, to "
@@ -120,8 +121,8 @@ def test_adjustments_say_whether_they_suffice_and_enter_the_fit(one, said):
 @pytest.mark.parametrize(
     ("ends", "said"),
     [
-        ((-0.1, 0.2), "not told apart: difference +0.050 (95% interval -0.100 to 0.200)."),
-        ((0.01, 0.2), "0.050 worse by the estimate: difference +0.050 (95% interval 0.010 to 0.200)."),
+        ((-0.1, 0.2), "not told apart: a difference of 5 percentage points (95% interval -10 to 20)."),
+        ((0.01, 0.2), "worse by the estimate: a difference of 5 percentage points (95% interval 1 to 20)."),
     ],
 )
 def test_runners_up_are_told_apart_by_the_interval_of_the_difference(ends, said):

@@ -1,0 +1,147 @@
+"""Chances as sentences say them: in per cent, with their intervals, and differences in percentage points.
+
+    21 % (95% interval 12 % to 30 %)      62 % (51 % to 72 %)      41 percentage points (27 to 54)
+
+A chance p is said in whole numbers. One decimal is taken below 10 % and above 90 % where two numbers of an
+estimate would be written alike, and for all of them where they would be one and the same. Only what is
+exactly 0 or 1 is said to be 0 % or 100 %: what rounds to these is under 1 % or over 99 %. Tables and files
+keep three decimals, or all.
+
+Source: ours.
+"""
+
+from collections.abc import Sequence
+
+from rehearsal_torch.data.estimates.estimate import CHANCE, Estimate
+
+Ends = tuple[float, float] | None
+# Between these, whole numbers are enough.
+_LOW, _HIGH = 0.1, 0.9
+
+
+def percents(values: Sequence[float], fine: bool = False) -> list[str]:
+    """Chances that are said together: a point with the ends of its interval.
+
+    Args:
+        values: Numbers in [0, 1].
+        fine: Whether one decimal is taken for all of them.
+    """
+    whole = [_percent(value, 0) for value in values]
+    if fine or (len(set(values)) > 1 and len(set(whole)) == 1):
+        return [_percent(value, 1) for value in values]
+    pairs = list(zip(values, whole, strict=True))
+    hidden = any(
+        text == other and value != another
+        for value, text in pairs
+        if not _LOW <= value <= _HIGH
+        for another, other in pairs
+    )
+    return [_percent(value, 1) if hidden and not _LOW <= value <= _HIGH else text for value, text in pairs]
+
+
+def percent(value: float) -> str:
+    """One chance alone, such as ``62 %``."""
+    return percents([value])[0]
+
+
+def beside(one: float, other: float) -> str:
+    """Two chances that are compared, such as ``31 % against 62 %``."""
+    return " against ".join(percents([one, other], alike(one, other)))
+
+
+def alike(one: float, other: float) -> bool:
+    """Whether whole numbers would hide that two chances differ."""
+    return one != other and _percent(one, 0) == _percent(other, 0)
+
+
+class Intervals:
+    """Estimates of one sentence with their intervals in brackets; a level is said once, and again only where
+    it is another one.
+    """
+
+    def __init__(self) -> None:
+        self._said: float | str | None = None
+
+    def chance(self, point: float, ends: Ends = None, level: float | None = None, fine: bool = False) -> str:
+        """A chance with its interval, such as ``62 % (95% interval 51 % to 72 %)``.
+
+        Args:
+            point: The chance.
+            ends: The interval; None without one.
+            level: Its coverage probability; None if it is not known.
+            fine: See `percents`.
+        """
+        said = percents([point, *(ends or ())], fine)
+        return f"{said[0]}{self._brackets(said[1:], level)}"
+
+    def difference(self, point: float, ends: Ends = None, level: float | None = None) -> str:
+        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``."""
+        said = points([point, *(ends or ())])
+        unit = "point" if said[0] in ("1", "-1") else "points"
+        return f"{said[0]} percentage {unit}{self._brackets(said[1:], level)}"
+
+    def plain(self, point: float, ends: Ends = None, level: float | None = None, fine: bool = False) -> str:
+        """An estimate of something else, in four significant digits; six if it is `fine`."""
+        said = [f"{value:.{6 if fine else 4}g}" for value in [point, *(ends or ())]]
+        return f"{said[0]}{self._brackets(said[1:], level)}"
+
+    def _brackets(self, ends: Sequence[str], level: float | None) -> str:
+        if not ends:
+            return ""
+        named = "interval " if level is None else f"{100 * level:g}% interval "
+        said, self._said = self._said == named, named
+        return f" ({'' if said else named}{ends[0]} to {ends[1]})"
+
+
+def chance_of(estimate: Estimate, intervals: Intervals | None = None, fine: bool = False) -> str:
+    """An estimate in words: a chance in per cent, anything else as a number."""
+    told, ends = intervals or Intervals(), ends_of(estimate)
+    if is_chance(estimate.of):
+        return told.chance(estimate.point, ends, estimate.level, fine)
+    return told.plain(estimate.point, ends, estimate.level)
+
+
+def ends_of(estimate: Estimate) -> Ends:
+    """The interval of an estimate; None without one."""
+    if estimate.lower is None or estimate.upper is None:
+        return None
+    return estimate.lower, estimate.upper
+
+
+def is_chance(of: str) -> bool:
+    """Whether a quantity is a probability, or a difference of two, so that it is said in per cent."""
+    return "probabilit" in of
+
+
+def in_words(of: str, wanted: str = "") -> str:
+    """What an estimate is of, as sentences have it: ``chance that progression is at most 140``.
+
+    Args:
+        of: The estimated quantity (`Estimate.of`).
+        wanted: The desired region in words (`codings.wanted`); empty where these are too long.
+    """
+    if wanted:
+        of = of.replace(CHANCE, f"chance that {wanted}")
+    return of.replace("probability of a", "chance of a")
+
+
+def _percent(value: float, digits: int) -> str:
+    text, step = f"{100 * value:.{digits}f}", 10.0**-digits
+    if value > 0 and float(text) == 0:
+        return f"under {step:.{digits}f} %"
+    if value < 1 and float(text) == 100:
+        return f"over {100 - step:.{digits}f} %"
+    return f"{text} %"
+
+
+def points(values: Sequence[float]) -> list[str]:
+    """Differences in percentage points, without the unit: whole, with more digits where these would hide
+    a sign or that numbers differ.
+    """
+    said = list[str]()
+    for digits in (0, 1, 2):
+        said = [f"{round(100 * value, digits) + 0.0:.{digits}f}" for value in values]
+        lost = any(value and not float(text) for value, text in zip(values, said, strict=True))
+        if not lost and (len(set(values)) == 1 or len(set(said)) > 1):
+            break
+    return said
