@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.verbs.configured import decisions, in_words, undisturbed
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning
-from rehearsal_torch.verbs.request import check_workers, labels_of, rows_of
+from rehearsal_torch.verbs.request import check_workers, labels_of, names_of, rows_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -107,6 +107,7 @@ class RehearsalModel:
                 incomplete; all faults are listed.
             RequestError: if the cases are of another type, there is none, or `workers` is below 1.
         """
+        from rehearsal_torch.data.tables.in_memory import library_of
         from rehearsal_torch.verbs.decisions import Decisions
 
         check_workers(workers)
@@ -118,7 +119,7 @@ class RehearsalModel:
                 problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
             )
         every = [problem.case(index) for index in range(problem.count())]
-        return Decisions(made, every, labels_of(cases))
+        return Decisions(made, every, labels_of(cases), library_of(cases) or "pandas")
 
     def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float | str]) -> "WhatIf":
         """What the method claims of a given alteration in one case; nothing is searched.
@@ -290,9 +291,11 @@ class RehearsalModel:
                 raise RequestError(f"{read.where}: expected at least one case; got none")
             numbers = isinstance(rows, Table)
             frame = read.frame if numbers else cases_in_codes(read.frame, read.where, self.task)
+            given_context, lines = cases_in(frame, read.where, self.task.context)
             return NewCases(
                 self.task,
-                *cases_in(frame, read.where, self.task.context),
+                given_context,
+                names_of(rows, len(lines)) or lines,
                 present_in(frame, read.where, self.task.box.names),
                 unit_costs=costs_in(frame, read.where, self.task.costs),
             )

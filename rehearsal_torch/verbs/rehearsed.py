@@ -43,6 +43,7 @@ class Rehearsed(Decisions):
         cases: See `Decisions`.
         labels: See `Decisions`.
         model: The fitted method.
+        library: See `Decisions`.
 
     Attributes:
         untouched: The same.
@@ -56,8 +57,9 @@ class Rehearsed(Decisions):
         cases: Sequence[DecisionContext] = (),
         labels: "pd.Index | None" = None,
         model: "RehearsalModel | None" = None,
+        library: str = "pandas",
     ) -> None:
-        super().__init__(decisions, cases, labels)
+        super().__init__(decisions, cases, labels, library)
         self.untouched, self.model = untouched, model
 
     def held_out(self) -> str:
