@@ -20,20 +20,7 @@ from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.objectives.guard import OUTSIDE
 from rehearsal_torch.reporting.page.material import shown
 from rehearsal_torch.reporting.page.probability_sentences import chances, headline, settings
-from rehearsal_torch.verbs.what_if import WhatIf
-
-
-def outside(warnings: Sequence[str]) -> tuple[str, list[str]]:
-    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
-
-    What lies outside its range comes first.
-    """
-    found = sorted(
-        (text for text in warnings if text.startswith(OUTSIDE)), key=lambda text: text.startswith(OUTSIDE[1])
-    )
-    ranges = sum(text.startswith(OUTSIDE[0]) for text in found) or 1
-    said = [text.partition(": ")[2] for text in found]
-    return (f"outside the data: {'; '.join(said[:ranges])}" if said else ""), said[ranges:]
+from rehearsal_torch.verbs.what_if import WhatIf, outside
 
 
 def answer(

@@ -149,22 +149,23 @@ class RehearsalModel:
         first: Mapping[str, float | str],
         second: Mapping[str, float | str],
     ) -> "Comparison":
-        """Which of two alterations of the same variables is better in one case.
+        """Which of two alterations is better in one case.
 
         Args:
             case: As for `what_if`.
             first: As `what_if`'s alteration.
-            second: Another one of the same variables.
+            second: Another one, of the same variables or of another candidate set.
 
         Returns:
             Both claims, and their difference with its interval: both are judged by the same draws of the
             model, or by the posterior of the difference, so that it is narrower than what the two intervals
-            suggest.
+            suggest. Where two sets of variables have regressions of their own, it is wider, and holds
+            whatever the dependence of the two errors; `basis` says so.
 
         Raises:
             TableError: if the context is incomplete or not numeric.
-            RequestError: if there is not one case, the values may not be set, the variables differ, or the
-                method has no interval of the difference.
+            RequestError: if there is not one case, the values may not be set, or the method has no interval
+                of the difference.
         """
         from rehearsal_torch.verbs.what_if import compare
 
