@@ -21,20 +21,7 @@ from rehearsal_torch.data.estimates.percent import ends_of, percent, percents
 from rehearsal_torch.objectives.guard import OUTSIDE
 from rehearsal_torch.reporting.page.material import shown
 from rehearsal_torch.reporting.page.probability_sentences import chances, headline
-from rehearsal_torch.verbs.what_if import WhatIf
-
-
-def outside(warnings: Sequence[str]) -> tuple[str, list[str]]:
-    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
-
-    What lies outside its range comes first.
-    """
-    found = sorted(
-        (text for text in warnings if text.startswith(OUTSIDE)), key=lambda text: text.startswith(OUTSIDE[1])
-    )
-    ranges = sum(text.startswith(OUTSIDE[0]) for text in found) or 1
-    said = [text.partition(": ")[2] for text in found]
-    return (f"outside the data: {'; '.join(said[:ranges])}" if said else ""), said[ranges:]
+from rehearsal_torch.verbs.what_if import WhatIf, outside
 
 
 def answer(
@@ -128,4 +115,4 @@ def _told(found: WhatIf, unknown: bool) -> dict[str, str]:
 def _sentence(found: WhatIf, unknown: bool, present: Mapping[str, Any]) -> str:
     """The claim in a sentence, with that of the present values and of no action if there is one."""
     left = " and ".join(f"{name} left at {shown(present[name])}" for name in found.setting if name in present)
-    return replace(found, baseline=None if unknown else found.baseline).sentence(left or "the present values")
+    return replace(found, baseline=None if unknown else found.baseline).claim(left or "the present values")

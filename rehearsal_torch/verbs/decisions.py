@@ -5,6 +5,7 @@ print(decisions)         a sentence for each of the first cases
 decisions.to_frame()     one row per case
 decisions.plot()         claims with intervals, case by case
 decisions                in a notebook: a sentence and a table
+decisions[0]             one of them, with the same methods (`verbs.case_decision`)
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.verbs.case_decision import CaseDecision
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,11 +32,14 @@ class Decisions(list[Decision]):
             shown.
         labels: The index of the data frame from which the cases come; None if they come from elsewhere.
         wanted: The desired region in words (`data.codings.wanted`); empty where these are too long.
+        library: The library of the frames that `to_frame` returns where none is asked for: that in which the
+            cases were given.
 
     Attributes:
         cases: The cases; empty if they are not known.
         labels: The same.
         wanted: The same.
+        library: The same.
 
     Raises:
         ValueError: if there is not one case, or not one label, for each decision.
@@ -46,18 +51,35 @@ class Decisions(list[Decision]):
         cases: Sequence[DecisionContext] = (),
         labels: "pd.Index | None" = None,
         wanted: str = "",
+        library: str = "pandas",
     ) -> None:
         super().__init__(decisions)
-        self.cases, self.labels, self.wanted = tuple(cases), labels, wanted
+        self.cases, self.labels, self.wanted, self.library = tuple(cases), labels, wanted, library
         for what, given in (("case", self.cases or self), ("label", self if labels is None else labels)):
             if len(given) != len(self):
                 raise ValueError(f"expected one {what} for each of {len(self)} decisions; got {len(given)}")
+        for place, each in enumerate(self):
+            # A decision of another class has displays of its own.
+            if type(each) is Decision:
+                case = self.cases[place] if self.cases else None
+                called = str(place + 1) if case is None else case.identity
+                label = None if labels is None else labels[place : place + 1]
+                self[place] = CaseDecision.of(each, called, case, label, wanted, library)
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self, library: str | None = None) -> Any:
         """One row per case: what to set (``set/NAME``), the estimate with its interval, the estimate for no
         action, warnings and context (``given/NAME``); `reporting.decision_frame` says what each column means.
-        The index is that of the cases' data frame, if they came from one.
+        The index is that of the cases' data frame, if they came from one of pandas.
+
+        Args:
+            library: "pandas", "polars" or "pyarrow"; None for that in which the cases were given. Where
+                pandas has NaN, the others have a missing value.
         """
+        from rehearsal_torch.data.tables.in_memory import in_library
+
+        return in_library(self._frame(), library or self.library)
+
+    def _frame(self) -> "pd.DataFrame":
         from rehearsal_torch.reporting.decision_frame import decision_frame
 
         of = {column: each.name for each in self.codings.values() for column in each.columns}
@@ -83,14 +105,14 @@ class Decisions(list[Decision]):
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(layout="constrained")
-            draw(ax, self.to_frame(), quantity(self._lines()))
+            draw(ax, self._frame(), quantity(self._lines()))
         return ax
 
     def summary(self) -> str:
         """One sentence: how many cases have which status, and the mean estimates."""
         from rehearsal_torch.reporting.decision_frame import quantity, summary
 
-        return summary(self.to_frame(), quantity(self._lines()), self.wanted)
+        return summary(self._frame(), quantity(self._lines()), self.wanted)
 
     def sentences(self) -> list[str]:
         """A sentence or two for each case, as in the report: what to set, and the chances without and with
@@ -114,7 +136,7 @@ class Decisions(list[Decision]):
     def _repr_html_(self) -> str:
         from rehearsal_torch.reporting.decision_html import decision_html
 
-        return decision_html(self.to_frame(), self._sentences())
+        return decision_html(self._frame(), self._sentences())
 
     def _sentences(self) -> list[str]:
         """What stands above the table."""
@@ -123,7 +145,8 @@ class Decisions(list[Decision]):
     def _lines(self) -> list[dict[str, Any]]:
         """The facts of each case with its decision."""
         facts = [each.facts() for each in self.cases] or [
-            {"identity": str(number)} for number in range(1, len(self) + 1)
+            {"identity": each.name if isinstance(each, CaseDecision) else str(number)}
+            for number, each in enumerate(self, 1)
         ]
         codings = self.codings
         return [

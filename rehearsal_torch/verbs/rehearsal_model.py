@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.verbs.configured import decisions, in_words, undisturbed
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning
-from rehearsal_torch.verbs.request import check_workers, labels_of, rows_of
+from rehearsal_torch.verbs.request import check_workers, labels_of, names_of, rows_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -108,6 +108,7 @@ class RehearsalModel:
             RequestError: if the cases are of another type, there is none, or `workers` is below 1.
         """
         from rehearsal_torch.data.codings.wanted import wanted_in
+        from rehearsal_torch.data.tables.in_memory import library_of
         from rehearsal_torch.verbs.decisions import Decisions
 
         check_workers(workers)
@@ -119,7 +120,8 @@ class RehearsalModel:
                 problem, self.surrogate, self.method, self.seed, workers, overturning=self.overturning
             )
         every = [problem.case(index) for index in range(problem.count())]
-        return Decisions(made, every, labels_of(cases), wanted_in(self.task))
+        library = library_of(cases) or "pandas"
+        return Decisions(made, every, labels_of(cases), wanted_in(self.task), library)
 
     def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float | str]) -> "WhatIf":
         """What the method claims of a given alteration in one case; nothing is searched.
@@ -149,22 +151,23 @@ class RehearsalModel:
         first: Mapping[str, float | str],
         second: Mapping[str, float | str],
     ) -> "Comparison":
-        """Which of two alterations of the same variables is better in one case.
+        """Which of two alterations is better in one case.
 
         Args:
             case: As for `what_if`.
             first: As `what_if`'s alteration.
-            second: Another one of the same variables.
+            second: Another one, of the same variables or of another candidate set.
 
         Returns:
             Both claims, and their difference with its interval: both are judged by the same draws of the
             model, or by the posterior of the difference, so that it is narrower than what the two intervals
-            suggest.
+            suggest. Where two sets of variables have regressions of their own, it is wider, and holds
+            whatever the dependence of the two errors; `basis` says so.
 
         Raises:
             TableError: if the context is incomplete or not numeric.
-            RequestError: if there is not one case, the values may not be set, the variables differ, or the
-                method has no interval of the difference.
+            RequestError: if there is not one case, the values may not be set, or the method has no interval
+                of the difference.
         """
         from rehearsal_torch.verbs.what_if import compare
 
@@ -291,9 +294,11 @@ class RehearsalModel:
                 raise RequestError(f"{read.where}: expected at least one case; got none")
             numbers = isinstance(rows, Table)
             frame = read.frame if numbers else cases_in_codes(read.frame, read.where, self.task)
+            given_context, lines = cases_in(frame, read.where, self.task.context)
             return NewCases(
                 self.task,
-                *cases_in(frame, read.where, self.task.context),
+                given_context,
+                names_of(rows, len(lines)) or lines,
                 present_in(frame, read.where, self.task.box.names),
                 unit_costs=costs_in(frame, read.where, self.task.costs),
             )

@@ -22,7 +22,7 @@ from rehearsal_torch.cli.errors import as_user_error
 from rehearsal_torch.verbs.configured import decisions, in_words, judged, learnt, over_graphs, undisturbed
 from rehearsal_torch.verbs.learn import model_of
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning, check_method
-from rehearsal_torch.verbs.request import Request, check_workers, labels_of
+from rehearsal_torch.verbs.request import Request, check_workers, labels_of, names_of
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -98,6 +98,7 @@ def rehearse(
         raise RequestError(f"claims: expected 'in_sample' or 'cross_fitted'; got {claims!r}")
     request = Request.of(table, task, method, seed, settings)
     with in_words(), undisturbed():
+        from rehearsal_torch.data.tables.in_memory import library_of
         from rehearsal_torch.graphs.graph_class import graph_class
         from rehearsal_torch.method_choice.noted import Noted
         from rehearsal_torch.method_choice.words import sentences
@@ -108,6 +109,10 @@ def rehearse(
             known = None if graphs is None else graph_class(graphs)
         config, found = request.configured()
         problem = request.problem(config, cases)
+        from_memory = table if cases is None else cases
+        if request.written is None or cases is not None:
+            called = names_of(from_memory, problem.count()) if config.dataset.identity is None else None
+            problem.identities = called or problem.identities
         if claims == "cross_fitted" and problem.imputations():
             raise RequestError(
                 "claims: 'cross_fitted': folds of imputed tables have seen each other's rows through the "
@@ -126,4 +131,5 @@ def rehearse(
         score = untouched_score(problem, surrogate, chosen.objective, others)
         every = [problem.case(index) for index in range(problem.count())]
         model = model_of(request, config, chosen, problem, surrogate, score, choice)
-        return Rehearsed(made, score, every, labels_of(table if cases is None else cases), model)
+        library = library_of(cases) or library_of(table) or "pandas"
+        return Rehearsed(made, score, every, labels_of(from_memory), model, library)

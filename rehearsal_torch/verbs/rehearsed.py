@@ -44,6 +44,7 @@ class Rehearsed(Decisions):
         cases: See `Decisions`.
         labels: See `Decisions`.
         model: The fitted method.
+        library: See `Decisions`.
 
     Attributes:
         untouched: The same.
@@ -57,8 +58,10 @@ class Rehearsed(Decisions):
         cases: Sequence[DecisionContext] = (),
         labels: "pd.Index | None" = None,
         model: "RehearsalModel | None" = None,
+        library: str = "pandas",
     ) -> None:
-        super().__init__(decisions, cases, labels, "" if model is None else wanted_in(model.task))
+        wanted = "" if model is None else wanted_in(model.task)
+        super().__init__(decisions, cases, labels, wanted, library)
         self.untouched, self.model = untouched, model
 
     def held_out(self) -> str:

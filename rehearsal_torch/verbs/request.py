@@ -209,6 +209,26 @@ def labels_of(given: object) -> pd.Index | None:
     return given.index if isinstance(given, pd.DataFrame) else None
 
 
+def names_of(given: object, count: int) -> list[str] | None:
+    """The names of cases that are in memory: the index of a data frame of pandas, else 1, 2, 3 ...
+
+    Args:
+        given: The cases.
+        count: Their number.
+
+    Returns:
+        A name for each case; None for a file, whose cases are named by it.
+    """
+    if given is None or isinstance(given, str | Path):
+        return None
+    labels = labels_of(given)
+    if labels is not None and labels.is_unique and not labels.equals(pd.RangeIndex(count)):
+        return [
+            ", ".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in labels.tolist()
+        ]
+    return [str(number) for number in range(1, count + 1)]
+
+
 def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
     """A source of rows; dictionaries become a data frame.
 

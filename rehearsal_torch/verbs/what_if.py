@@ -3,7 +3,10 @@
 The claim is the method's own, with the interval and the diagnostics of its decisions; nothing is searched. In
 a comparison both are judged by the same draws of the model, or by the posterior of their difference
 (`AlterationObjective.contrast`): two alterations may have wide intervals, as little is known of the case, and
-still be told apart.
+still be told apart. Alterations of different variables are compared by `objectives.set_difference`.
+
+A claim outside the data has no number in its sentence: the warning takes its place, as on the page of
+``rehearsal explore``. `WhatIf.estimate` keeps it.
 
 Source: ours.
 """
@@ -27,8 +30,9 @@ from rehearsal_torch.data.estimates.percent import (
 )
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.objectives.candidates import Candidates, claimed
-from rehearsal_torch.objectives.guard import linked, no_path
+from rehearsal_torch.objectives.guard import OUTSIDE, linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
+from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.seeding import paired_seed
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.verbs.methods import RequestError
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.decision import RehearsalCase
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
+# How warnings begin that compare with no action.
+AGAINST_NOTHING = ("gain: ", "predicted no better")
 WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
 
 
@@ -81,8 +87,32 @@ class WhatIf:
         """The alteration in words: texts where its variables have some."""
         return self.texts or self.alteration
 
-    def sentence(self, left: str = "the present values") -> str:
-        """The claim in words.
+    @property
+    def withheld(self) -> str:
+        """Why its number is none to rely on: the method cannot answer, or the claim lies outside the data;
+        empty if neither is so.
+        """
+        return f"refused: {self.refused}" if self.refused else outside(self.warnings)[0]
+
+    @property
+    def note(self) -> str:
+        """What is to be known of the number: why the method would not recommend it, else the first warning;
+        empty if there is nothing.
+        """
+        if self.against:
+            return f"the method would not set this: {self.against}"
+        return self.warnings[0] if self.warnings else ""
+
+    def sentence(self) -> str:
+        """The claim in words, with why the method would not recommend it, or the first warning; where the
+        claim lies outside the data, or the method cannot answer, that reason in place of the number.
+        """
+        if self.withheld:
+            return f"{in_settings(self.setting)}: {self.withheld}"
+        return f"{self.claim()} Note: {self.note}." if self.note else self.claim()
+
+    def claim(self, left: str = "the present values") -> str:
+        """The claim alone in words.
 
         Args:
             left: What changing nothing leaves as it is, where the present values are known.
@@ -120,7 +150,9 @@ class WhatIf:
         return _html(self._said())
 
     def _said(self) -> list[str]:
-        return [self.sentence(), *self.warnings, *([self.against] if self.against else [])]
+        first = self.sentence()
+        more = [*self.warnings, *([self.against] if self.against else [])]
+        return [first, *(text for text in more if _bare(text) not in first)]
 
 
 @dataclass(frozen=True)
@@ -131,25 +163,41 @@ class Comparison:
         first: The claim of the first.
         second: The claim of the second.
         difference: The first minus the second, with the interval of the difference.
+        basis: How the interval was found where the two set different variables; empty where they set the
+            same.
     """
 
     first: WhatIf
     second: WhatIf
     difference: Estimate
+    basis: str = ""
 
     def sentence(self) -> str:
-        """Which of the two is better, in words."""
+        """Which of the two is better, in words, and what is to be known of the claims; where one of them has
+        no number, the reason.
+        """
+        both = f"{in_settings(self.first.setting)} against {in_settings(self.second.setting)}"
+        for each in (self.first, self.second):
+            if each.withheld:
+                return f"{both}: not compared; {in_settings(each.setting)}: {each.withheld}"
         lower, upper = self.difference.lower, self.difference.upper
         assert lower is not None
         assert upper is not None
         verdict = (
             "the first is better" if lower > 0 else "the second is better" if upper < 0 else "not told apart"
         )
-        return (
-            f"{in_settings(self.first.setting)} against {in_settings(self.second.setting)}: {verdict}: a "
-            f"difference of {in_points(self.difference)} in the estimated "
-            f"{in_words(self.first.estimate.of, self.first.wanted)}."
+        # How each compares with no action stands in its own sentence.
+        notes = dict.fromkeys(
+            f"{in_settings(each.setting)}: {each.note}"
+            for each in (self.first, self.second)
+            if each.note and not each.note.startswith(AGAINST_NOTHING)
         )
+        basis = f" ({self.basis})" if self.basis else ""
+        said = (
+            f"{both}: {verdict}: a difference of {in_points(self.difference)} in the estimated "
+            f"{in_words(self.first.estimate.of, self.first.wanted)}{basis}."
+        )
+        return " ".join([said, *(f"Note: {each}." for each in notes)])
 
     def __str__(self) -> str:
         return "\n".join(self._said())
@@ -189,24 +237,24 @@ def compare(
 ) -> Comparison:
     """See `RehearsalModel.compare`."""
     settings = [_checked(model, case, each) for each in (first, second)]
-    names = settings[0].names
-    if settings[1].names != names:
-        raise RequestError(
-            f"compare: expected two alterations of the same variables; got {_variables(model, names)} and "
-            f"{_variables(model, settings[1].names)}: their models share no draws, so that no interval of "
-            "the difference is known; ask what_if of each"
-        )
+    names = [each.names for each in settings]
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
         objective = objectives_in(model, [case])
         claims = [_claims(model, objective, [each])[0] for each in settings]
-        one = next(each for each in objective.whole if each.names == names)
-        found = one.contrast(*(_rows(one, each.values) for each in settings))
-    if found is None or found[0] is None:
+        whole = {each.names: each for each in objective.whole}
+        one, other = (whole[each] for each in names)
+        rows = [_rows(each, setting.values) for each, setting in zip((one, other), settings, strict=True)]
+        if names[0] == names[1]:
+            told = one.contrast(*rows)
+            found = None if told is None or told[0] is None else (told[0], "")
+        else:
+            found = between_sets(one, rows[0], other, rows[1])
+    if found is None:
         raise RequestError(
             f"compare: the method {model.name!r} has no interval for the difference of two alterations: "
             f"choose a method that has, such as {WITH_INTERVALS}"
         )
-    return Comparison(claims[0], claims[1], found[0])
+    return Comparison(claims[0], claims[1], *found)
 
 
 def _checked(model: "RehearsalModel", case: "RehearsalCase", given: Mapping[str, float]) -> Alteration:
@@ -303,13 +351,27 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision) -> Wha
     )
 
 
-def _variables(model: "RehearsalModel", names: Sequence[str]) -> list[str]:
-    return list(model.task.variables(names))
-
-
 def _rows(objective: AlterationObjective, values: Tensor) -> Tensor:
     """An action of the only case, (1, k), where the objective's own actions are."""
     return values.reshape(1, -1).to(objective.starts(1).device)
+
+
+def _bare(text: str) -> str:
+    """A warning without the word that says that it lies outside the data, as `outside` has it."""
+    return text.partition(": ")[2] if text.startswith(OUTSIDE) else text
+
+
+def outside(warnings: Sequence[str]) -> tuple[str, list[str]]:
+    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
+
+    What lies outside its range comes first.
+    """
+    found = sorted(
+        (text for text in warnings if text.startswith(OUTSIDE)), key=lambda text: text.startswith(OUTSIDE[1])
+    )
+    ranges = sum(text.startswith(OUTSIDE[0]) for text in found) or 1
+    said = [text.partition(": ")[2] for text in found]
+    return (f"outside the data: {'; '.join(said[:ranges])}" if said else ""), said[ranges:]
 
 
 def number(value: Any) -> float | None:

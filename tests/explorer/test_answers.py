@@ -6,9 +6,9 @@ import torch
 
 from rehearsal_torch.data.decision import CHANCE, Decision, Estimate
 from rehearsal_torch.data.sensitivity import Sensitivity
-from rehearsal_torch.explorer.answers import answer, decision_answer, outside
+from rehearsal_torch.explorer.answers import answer, decision_answer
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.verbs.what_if import WhatIf
+from rehearsal_torch.verbs.what_if import WhatIf, outside
 
 CLAIM = Estimate(0.6, CHANCE, 0.5, 0.7, 0.95)
 BEFORE = Estimate(0.4, CHANCE)

@@ -1,7 +1,10 @@
 """Collections of decisions: frames, figures and HTML of what verbs return."""
 
+from dataclasses import fields
+
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from matplotlib import pyplot
@@ -26,7 +29,7 @@ def found(frame):  # noqa: F811
 def test_a_frame_has_the_numbers_of_the_decisions_and_the_index_of_the_cases(found):
     shown = found.to_frame()
     assert list(shown.index) == ["ann", "bob"]
-    assert shown["case"].tolist() == ["2", "3"]
+    assert shown["case"].tolist() == ["ann", "bob"]
     assert shown[["given/X1", "given/X2"]].to_numpy().tolist() == [[0.3, 0.4], [0.6, 0.9]]
     for decision, (_, row) in zip(found, shown.iterrows(), strict=True):
         assert decision.status == "recommended"
@@ -40,7 +43,9 @@ def test_a_frame_has_the_numbers_of_the_decisions_and_the_index_of_the_cases(fou
 
 def test_cases_that_are_no_frame_of_pandas_are_numbered(frame):  # noqa: F811
     for cases in (CASES, pl.DataFrame(CASES)):
-        assert list(rt.rehearse(frame, TASK, cases, method="care").to_frame().index) == [0, 1]
+        shown = rt.rehearse(frame, TASK, cases, method="care").to_frame("pandas")
+        assert list(shown.index) == [0, 1]
+        assert shown["case"].tolist() == ["1", "2"]
     every = rt.rehearse(frame.set_axis(range(100, 180)), TASK, method="care").to_frame()
     assert list(every.index) == list(range(100, 180))
 
@@ -96,10 +101,10 @@ def test_lengths_that_differ_are_refused():
 def test_printed_decisions_say_a_sentence_for_each_case_first(found):
     first, second, last = str(found).splitlines()
     value, claim = found[0].alteration.values.item(), found[0].estimate
-    assert first.startswith(f"Case 2: Set A2 to {value:.4g}. The estimated chance of a desired outcome ")
+    assert first.startswith(f"Case ann: Set A2 to {value:.4g}. The estimated chance of a desired outcome ")
     point, lower, upper = (f"{100 * each:.0f} %" for each in (claim.point, claim.lower, claim.upper))
     assert f"to {point} (95% interval {lower} to {upper})." in first
-    assert second.startswith("Case 3: ")
+    assert second.startswith("Case bob: ")
     assert last == found.summary()
     declined = Decision(None, 0.0, status="refused", reason="no row is near")
     many = Decisions([declined] * 12)
@@ -107,3 +112,59 @@ def test_printed_decisions_say_a_sentence_for_each_case_first(found):
     assert lines[0].startswith("Case 1: Refused: ")
     assert lines[0].endswith("Why: no row is near.")
     assert lines[10] == "... and 2 more cases: see sentences() and to_frame()"
+
+
+@pytest.mark.parametrize("native", [pl.DataFrame, lambda rows: pa.Table.from_pylist(rows)])
+def test_frames_are_those_of_the_library_that_came_in(frame, native):  # noqa: F811
+    cases = native(CASES)
+    model = rt.learn(frame, TASK, method="care")
+    for found in (model.decide(cases), rt.rehearse(frame, TASK, cases, method="care")):
+        shown = found.to_frame()
+        assert type(shown) is type(cases)
+        wanted = found.to_frame("pandas")
+        assert isinstance(wanted, pd.DataFrame)
+        columns = shown.to_dict(as_series=False) if isinstance(shown, pl.DataFrame) else shown.to_pydict()
+        assert list(columns) == list(wanted.columns)
+        assert columns["set/A2"] == wanted["set/A2"].tolist()
+        assert columns["case"] == ["1", "2"]
+        assert type(found[0].to_frame()) is type(cases)
+    every = rt.rehearse(native(frame.to_dict("records")), TASK, CASES, method="care")
+    assert type(every.to_frame()) is type(cases)
+    assert isinstance(every.to_frame(library="polars"), pl.DataFrame)
+    with pytest.raises(ValueError, match="library: expected pandas, polars, pyarrow or None; got 'arrow'"):
+        every.to_frame("arrow")
+
+
+def test_one_of_several_decisions_has_the_displays_of_the_list(found):
+    for place, one in enumerate(found):
+        assert one.sentence() == found.sentences()[place]
+        assert str(one) == "\n".join([one.sentence(), *one.warnings])
+        pd.testing.assert_frame_equal(one.to_frame(), found.to_frame().iloc[[place]])
+        assert one.sentence().partition(": ")[2] in one._repr_html_().replace("&#x27;", "'")
+        own = Figure().subplots()
+        assert one.plot(own) is own
+        assert [each.get_text() for each in own.get_xticklabels()] == [["ann", "bob"][place]]
+    assert found[0] == Decision(**{each.name: getattr(found[0], each.name) for each in fields(Decision)})
+    assert found[0] != found[1]
+    assert Decisions(found[1:])[0].sentence().startswith("Case bob: ")
+    assert Decisions([NO, NO])[1].to_frame()["case"].tolist() == ["2"]
+
+
+def test_cases_are_called_as_in_the_frame_else_by_number(frame):  # noqa: F811
+    model, rows = rt.learn(frame, TASK, method="care"), pd.DataFrame(CASES)
+    for cases, names in (
+        (rows, ["1", "2"]),
+        (CASES, ["1", "2"]),
+        (rows.set_axis([402, 7]), ["402", "7"]),
+        (rows.set_axis(range(10, 12)), ["10", "11"]),
+        (rows.set_axis(pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])), ["a, 1", "a, 2"]),
+        (rows.set_axis(["twice", "twice"]), ["1", "2"]),
+    ):
+        decided = model.decide(cases), rt.rehearse(frame, TASK, cases, method="care")
+        assert [each.to_frame()["case"].tolist() for each in decided] == [names, names]
+
+
+def test_cases_of_a_file_are_called_by_their_lines(frame, tmp_path):  # noqa: F811
+    pd.DataFrame(CASES).to_csv(tmp_path / "cases.csv", index=False)
+    found = rt.learn(frame, TASK, method="care").decide(tmp_path / "cases.csv")
+    assert found.to_frame()["case"].tolist() == ["2", "3"]

@@ -73,7 +73,7 @@ def test_auto_takes_a_method_and_keeps_the_settings_of_the_data(monkeypatch):
     config, method = asked.configured()
     assert (method, config.choose.cases) == (None, 4)
     given = found({"care": [0.6] * 4}, NOTHING)
-    monkeypatch.setattr(module, "choose", lambda config, problem: chosen(given, 200, SIMPLEST_FIRST))
+    monkeypatch.setattr(module, "choose", lambda config, problem, **how: chosen(given, 200, SIMPLEST_FIRST))
     request, config, method, choice = asked.settled(config, method, asked.problem(config))
     assert (request.method, dict(request.settings)) == ("care", {"dataset.validation": 0.2})
     assert (choice.chosen, "choose" in config) == ("care", False)

@@ -159,11 +159,40 @@ def test_questions_that_cannot_be_answered_are_refused(models, case, alteration,
     assert caught.value.__cause__ is None
 
 
-def test_alterations_of_other_variables_share_no_draws(loans):  # noqa: F811
-    task = TASK | {"box": {"A2": [0, 1], "U1": [0, 1]}}
-    model = rt.learn(loans, task, method="care")
-    with pytest.raises(RequestError, match=r"of the same variables; got \['A2'\] and \['U1'\]: their models"):
-        model.compare(CASE, {"A2": 0.3}, {"U1": 0.5})
+TWO = TASK | {"box": {"A2": [0, 1], "U1": [0, 1]}, "candidates": [["A2"], ["U1"], ["A2", "U1"]]}
+
+
+def test_alterations_of_other_variables_are_compared_by_joint_draws_of_the_equations(loans):  # noqa: F811
+    model, first, second = rt.learn(loans, TWO, method="care"), {"A2": 0.3}, {"U1": 0.5}
+    found = model.compare(CASE, first, second)
+    assert (found.first, found.second) == (model.what_if(CASE, first), model.what_if(CASE, second))
+    assert found.difference.point == pytest.approx(
+        found.first.estimate.point - found.second.estimate.point, abs=3e-6
+    )
+    assert found.basis == "both follow from the same draws of the equations"
+    assert "interval" in found.sentence()
+    assert found.basis in found.sentence()
+    back = model.compare(CASE, second, first).difference
+    assert (back.point, back.lower, back.upper) == pytest.approx(
+        (-found.difference.point, -found.difference.upper, -found.difference.lower), abs=1e-9
+    )
+    # U1 has no mechanism once both are set: what remains unknown of A2's equations is common.
+    narrow = model.compare(CASE, {"A2": 0.3}, {"A2": 0.3, "U1": 0.5}).difference
+    claims = (model.what_if(CASE, each).estimate for each in ({"A2": 0.3}, {"A2": 0.3, "U1": 0.5}))
+    assert narrow.upper - narrow.lower < sum(each.upper - each.lower for each in claims)
+
+
+def test_without_joint_draws_the_interval_of_a_difference_allows_for_any_dependence(loans):  # noqa: F811
+    model = rt.learn(loans, TWO, method="cme_stack", **SMALL)
+    found = model.compare(CASE, {"A2": 0.3}, {"U1": 0.5})
+    one, other = found.first.estimate, found.second.estimate
+    assert found.difference.point == pytest.approx(one.point - other.point, abs=3e-6)
+    assert found.difference.level == one.level == 0.95
+    # Each claim has 97.5 %, so that both hold with 95 %: wider than the two intervals of 95 %.
+    assert found.difference.lower <= one.lower - other.upper
+    assert found.difference.upper >= min(1.0, one.upper - other.lower)
+    assert found.basis.startswith("conservative: each set of variables has a regression of its own")
+    assert found.basis in found.sentence()
 
 
 @pytest.mark.slow
@@ -185,11 +214,11 @@ def test_sentences_and_html_say_who_is_better_and_escape_names():
     def claim(point, lower, upper, of="probability of a desired outcome"):
         return rt.Estimate(point, of, lower, upper, 0.95)
 
-    one = WhatIf({"<b>": 1.0}, claim(0.7, 0.6, 0.8), claim(0.5, 0.4, 0.6), 3.0, 0.2, ("range: <i>",))
+    one = WhatIf({"<b>": 1.0}, claim(0.7, 0.6, 0.8), claim(0.5, 0.4, 0.6), 3.0, 0.2, ("gain: <i>",))
     other = WhatIf({"<b>": 2.0}, claim(0.6, 0.5, 0.7))
     assert one.sentence() == (
         "With <b> at 1, the estimated chance of a desired outcome is 70 % (95% interval 60 % to 80 %), "
-        "against 50 % (40 % to 60 %) with no action."
+        "against 50 % (40 % to 60 %) with no action. Note: gain: <i>."
     )
     better = Comparison(one, other, claim(0.1, 0.05, 0.15, DIFFERENCE))
     assert better.sentence() == (
@@ -206,17 +235,35 @@ def test_sentences_and_html_say_who_is_better_and_escape_names():
 
 def test_what_is_printed_is_what_is_said(models):
     found = models["care"].what_if(CASE, {"A2": 0.30})
-    assert str(found).splitlines() == [
-        found.sentence(),
-        *found.warnings,
-        *([found.against] * bool(found.against)),
-    ]
+    assert str(found).splitlines() == [found.sentence(), *found.warnings[1:]]
     apart = models["care"].compare(CASE, {"A2": 0.30}, {"A2": 0.35})
     assert str(apart).splitlines() == [apart.sentence(), apart.first.sentence(), apart.second.sentence()]
     decisions = models["care"].decide(CASE)
     assert str(decisions).splitlines() == [*decisions.sentences(), decisions.summary()]
     explained = models["care"].explain(CASE)
     assert str(explained).splitlines() == explained.sentences()
+
+
+def test_outside_the_data_the_reason_stands_in_place_of_the_number(models):
+    far = {"X1": 0.3, "X2": 40.0}
+    found = models["care"].what_if(far, {"A2": 0.3})
+    assert found.sentence().startswith("A2=0.3: outside the data: X2 is 40; the observations lie between ")
+    assert f"{found.estimate.point:.3f}" not in found.sentence()
+    apart = models["care"].compare(far, {"A2": 0.3}, {"A2": 0.4})
+    assert apart.sentence().startswith(
+        "A2=0.3 against A2=0.4: not compared; A2=0.3: outside the data: X2 is 40; "
+    )
+    refused = models["cme_stack"].what_if({"X1": 9.0, "X2": 0.4}, {"A2": 0.3})
+    assert refused.sentence() == f"A2=0.3: refused: {refused.refused}"
+    assert any(text.startswith("range: X1 is 9") for text in str(refused).splitlines())
+
+
+def test_what_the_method_would_not_set_is_said_beside_the_number(models):
+    worse = models["cme_stack"].what_if(CASE, {"A2": 1.0})
+    assert worse.sentence().endswith(f". Note: the method would not set this: {worse.against}.")
+    assert str(worse).count(worse.against) == 1
+    apart = models["cme_stack"].compare(CASE, {"A2": 0.3}, {"A2": 1.0})
+    assert apart.sentence().endswith(f". Note: A2=1: the method would not set this: {worse.against}.")
 
 
 def test_it_says_what_an_alteration_costs_and_nets(loans):  # noqa: F811
@@ -229,5 +276,5 @@ def test_it_says_what_an_alteration_costs_and_nets(loans):  # noqa: F811
     told = rt.learn(loans, TASK | {"costs": {"A2": 10}}, method="care").what_if(
         CASE | {"A2": 0.2}, {"A2": 0.5}
     )
-    assert told.sentence().endswith(". It costs 3.")
+    assert ". It costs 3." in told.sentence()
     assert told.net_gain is None

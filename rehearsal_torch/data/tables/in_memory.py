@@ -11,6 +11,7 @@ Cells that a decision set, not a mechanism, are marked in columns of their own, 
 Source: ours.
 """
 
+import math
 from typing import Any
 
 import narwhals as nw
@@ -23,6 +24,8 @@ from rehearsal_torch.files.schema import listed, meant
 
 # Before the name of a column in which some cells were set: the column that marks them.
 SET = "set:"
+# The libraries of which data frames are returned.
+LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 def row_count(given: Any) -> int | None:
@@ -60,6 +63,45 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
         raise TableError(f"{called}: {found}")
     faults.append(found)
     return frame.loc[:, ~frame.columns.duplicated()]
+
+
+def library_of(given: Any) -> str | None:
+    """The library of a data frame, "pandas", "polars" or "pyarrow"; None if it is of another, or none."""
+    found = nw.from_native(given, pass_through=True)
+    if not isinstance(found, nw.DataFrame):
+        return None
+    name = found.implementation.value
+    return name if name in LIBRARIES else None
+
+
+def in_library(frame: pd.DataFrame, library: str) -> Any:
+    """A data frame of pandas as one of another library, without its index; NaN becomes a missing value.
+
+    Args:
+        frame: The data frame, with columns of numbers or of texts.
+        library: "pandas", which returns the frame itself, "polars" or "pyarrow".
+
+    Raises:
+        ValueError: if there is no such library.
+        TableError: if it is not installed.
+    """
+    if library not in LIBRARIES:
+        raise ValueError(f"library: expected {', '.join(LIBRARIES)} or None; got {library!r}")
+    if library == "pandas":
+        return frame
+    columns = {
+        str(name): [None if isinstance(cell, float) and math.isnan(cell) else cell for cell in frame[name]]
+        for name in frame.columns
+    }
+    kinds = {
+        name: nw.String() if any(isinstance(cell, str) for cell in cells) else nw.Float64()
+        for name, cells in columns.items()
+    }
+    try:
+        made = nw.from_dict(columns, schema=kinds, backend="polars" if library == "polars" else "pyarrow")
+    except ImportError as error:
+        raise TableError(f"library: {library} is not installed: install it, or ask for 'pandas'") from error
+    return made.to_native()
 
 
 def _narwhals_frame(given: Any, called: str) -> nw.DataFrame[Any] | None:
