@@ -3,7 +3,8 @@
     by name      the last word is id, identifier, uuid, ...; or the words are those of a person's data: name,
                  email, phone, address, zip, date of birth, social security number, ...
     by value     texts that differ in every row; whole numbers that differ in every row and either have no
-                 gaps (row numbers) or five digits and more, equally many in all rows (customer numbers)
+                 gaps (row numbers) or five digits and more, equally many in all rows (customer numbers) or
+                 rising from row to row
 
 Nothing can be learnt from such a column, and what it holds may be private. Columns with two values are never
 taken for identifiers: a column `phone` of 0 and 1 says who has one.
@@ -138,6 +139,8 @@ def identifier(name: str, column: pd.Series) -> Identifier | None:
     lengths = np.floor(np.log10(np.maximum(np.abs(numbers), 1))) + 1
     if lengths.min() == lengths.max() >= DIGITS:
         return Identifier(f"every row has another number of {int(lengths[0])} digits", True, False, True)
+    if lengths.min() >= DIGITS and (np.diff(numbers) > 0).all():
+        return Identifier("every row has a larger whole number than the row before", True, False, True)
     return None
 
 

@@ -50,6 +50,7 @@ def test_names_that_only_look_alike(name):
     [
         (np.arange(40) + 7, "every row has another whole number, without gaps"),
         (100_000 + 37 * np.arange(40), "every row has another number of 6 digits"),
+        (99_000 + 370 * np.arange(40), "every row has a larger whole number than the row before"),
         ([f"K{place}" for place in range(40)], "every row has another text"),
     ],
 )
@@ -65,6 +66,7 @@ def test_values_that_differ_in_every_row(values, reason):
         3 * np.arange(40),  # another whole number in each row, with gaps: a quantity
         9_990 + 7 * np.arange(40),  # of four and of five digits
         [f"K{place % 9}" for place in range(40)],
+        np.random.default_rng(0).permutation(99_000 + 370 * np.arange(40)),  # in no order
         np.arange(10),
         [None] * 40,
         100_000.5 + np.arange(40),
