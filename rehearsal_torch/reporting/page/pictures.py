@@ -29,8 +29,9 @@ COLUMN, PHONE, BESIDE = 888, 290, 40
 CAPTIONS = {
     "decisions": (
         "What is claimed of each case",
-        "A point is the estimate after the alteration, a bar its interval; an open square is the estimate with "
-        "the present values, where these are known, and an open circle that of no action, where they are not.",
+        "A point is the estimate after the alteration, a bar its interval; an open square is the estimate "
+        "with the present values, where these are known, and an open circle that of no action, where they "
+        "are not.",
     ),
     "claims": (
         "The claimed probability over each action",
