@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
 # How warnings begin that compare with no action.
-AGAINST_NOTHING = ("gain: ", "predicted no better")
+AGAINST_NOTHING = ("not told apart from", "predicted no better")
 WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
 
 
@@ -101,7 +101,7 @@ class WhatIf:
         """
         if self.against:
             return f"the method would not set this: {self.against}"
-        return self.warnings[0] if self.warnings else ""
+        return self.warnings[0].removeprefix("gain: ") if self.warnings else ""
 
     def sentence(self) -> str:
         """The claim in words, with why the method would not recommend it, or the first warning; where the

@@ -218,7 +218,7 @@ def test_sentences_and_html_say_who_is_better_and_escape_names():
     other = WhatIf({"<b>": 2.0}, claim(0.6, 0.5, 0.7))
     assert one.sentence() == (
         "With <b> at 1, the estimated chance of a desired outcome is 70 % (95% interval 60 % to 80 %), "
-        "against 50 % (40 % to 60 %) with no action. Note: gain: <i>."
+        "against 50 % (40 % to 60 %) with no action. Note: <i>."
     )
     better = Comparison(one, other, claim(0.1, 0.05, 0.15, DIFFERENCE))
     assert better.sentence() == (
