@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
 # How warnings begin that compare with no action.
-AGAINST_NOTHING = ("not told apart from", "predicted no better")
+AGAINST_NOTHING = ("gain: ", "predicted no better")
 WITH_INTERVALS = "cme_stack, cme, outcome_regression or care"
 
 
@@ -102,6 +102,11 @@ class WhatIf:
         if self.against:
             return f"the method would not set this: {self.against}"
         return self.warnings[0].removeprefix("gain: ") if self.warnings else ""
+
+    @property
+    def noted_alone(self) -> bool:
+        """Whether `note` compares with no action, which a comparison of two does not repeat."""
+        return not self.against and bool(self.warnings) and self.warnings[0].startswith(AGAINST_NOTHING)
 
     def sentence(self) -> str:
         """The claim in words, with why the method would not recommend it, or the first warning; where the
@@ -190,7 +195,7 @@ class Comparison:
         notes = dict.fromkeys(
             f"{in_settings(each.setting)}: {each.note}"
             for each in (self.first, self.second)
-            if each.note and not each.note.startswith(AGAINST_NOTHING)
+            if each.note and not each.noted_alone
         )
         basis = f" ({self.basis})" if self.basis else ""
         said = (
