@@ -12,7 +12,17 @@ from rehearsal_torch.cli.signals import Stopped, code_of, stopping
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
 def test_a_command_that_is_asked_to_end_says_so(capsys, name, code):
-    before = signal.getsignal(getattr(signal, name))
+    number = getattr(signal, name)
+    # Under nohup, and in the background of a shell, signals are ignored from the start.
+    before = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    at_first = signal.signal(number, before)
+    try:
+        _asked_to_end(capsys, name, code, before)
+    finally:
+        signal.signal(number, at_first)
+
+
+def _asked_to_end(capsys, name, code, before):
 
     def run():
         os.kill(os.getpid(), getattr(signal, name))

@@ -121,7 +121,7 @@ def test_the_support_of_the_indicator_warns_and_does_not_refuse(model):
 def test_an_alteration_that_is_surely_worse_than_nothing_is_declined(model):
     made = objective(model, 0.5)
     one, other = (Appraisal(chance(point, 0.1, 0.3), chance(0.9)) for point in (0.2, 0.25))
-    assert "worse than doing nothing (0.225 against 0.900)" in made._both(one, other).declined
+    assert "worse than doing nothing (22 % against 90 %)" in made._both(one, other).declined
 
 
 def test_a_decision_says_which_of_the_two_spoke(model):
