@@ -93,9 +93,7 @@ def shown(page):
 
 def expected(session, case, x, setting):
     found = session.what_if(case, {"x": x}, setting)
-    one = found["estimate"]
-    point, lower, upper = (f"{100 * one[part]:.0f} %" for part in ("point", "lower", "upper"))
-    return point, f"95% interval {lower} to {upper}", found["sentence"]
+    return found["told"]["point"], found["told"]["interval"], found["sentence"]
 
 
 def decided(run, place):
