@@ -98,7 +98,7 @@ def in_library(frame: pd.DataFrame, library: str) -> Any:
         for name, cells in columns.items()
     }
     try:
-        made = nw.from_dict(columns, schema=kinds, backend=library)
+        made = nw.from_dict(columns, schema=kinds, backend="polars" if library == "polars" else "pyarrow")
     except ImportError as error:
         raise TableError(f"library: {library} is not installed: install it, or ask for 'pandas'") from error
     return made.to_native()
