@@ -1,4 +1,8 @@
-"""The answers of a run, case by case: what is recommended, and the chances before and after."""
+"""The answers of a run, case by case: what is recommended, and the chances before and after.
+
+What is known of a case is said of cases that were given. Rows of the table that were held out and decided for
+instead may be those of persons who asked nothing: their values are left out unless the reader asks for rows.
+"""
 
 from collections.abc import Sequence
 
@@ -11,6 +15,10 @@ from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
 from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
 
+WITHHELD = (
+    "The cases are rows of the table that were held out. What is known of each is left out here; "
+    "rehearsal report RUN rows=true shows it."
+)
 _KINDS = {"recommended": None, "no_action": "none", "refused": "refused"}
 
 
@@ -20,8 +28,15 @@ def answers(of: Material) -> Markup:
     more = 0 if of.trials else len(of.run.decisions) - len(boxes)
     rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
     every = probability_sentences.overall(of.run.decisions, of.wanted) if of.alterations else ""
-    summed = tag("p", every, class_="answer") if every else None
-    return joined([paragraphs(question(of)), summed, *boxes, tag("p", rest) if more > 0 else None])
+    return joined(
+        [
+            paragraphs(question(of)),
+            tag("p", every, class_="answer") if every else None,
+            tag("p", WITHHELD) if of.withholds else None,
+            *boxes,
+            tag("p", rest) if more > 0 else None,
+        ]
+    )
 
 
 def verdicts(decisions: Sequence[Decided]) -> str:
@@ -56,6 +71,8 @@ def _box(one: Decided, of: Material) -> Markup:
 
 
 def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
+    if of.withholds:
+        one = {key: value for key, value in one.items() if key not in ("given", "present")}
     said = [probability_sentences.context(one, of.units)]
     if of.alterations:
         said += probability_sentences.chances(one, of.wanted) + probability_sentences.truth(one)

@@ -52,22 +52,34 @@ def assumptions(of: Material) -> Markup:
 
 
 def _graph(of: Material) -> Markup:
-    plain = mapping(of.card.get("graph"))
-    if not plain:
-        return tag("p", "The run recorded no graph.")
     try:
-        cliques = tuple(tuple(map(str, listed(each))) for each in listed(plain.get("cliques")))
-        graph = RehearsalGraph(cliques, _pairs(plain.get("edges")), _pairs(plain.get("bows")))
+        graph = graph_of(of.card)
+        if graph is None:
+            return tag("p", "The run recorded no graph.")
         return joined([_drawn(graph, of), _edges(graph)])
     except (ValueError, TypeError) as error:
         return tag("p", f"The graph in data.yaml cannot be drawn: {error}.")
+
+
+def graph_of(card: dict[str, Any]) -> RehearsalGraph | None:
+    """The graph of a data card; None if there is none.
+
+    Raises:
+        ValueError: if it is none that can be read.
+        TypeError: the same.
+    """
+    plain = mapping(card.get("graph"))
+    if not plain:
+        return None
+    cliques = tuple(tuple(map(str, listed(each))) for each in listed(plain.get("cliques")))
+    return RehearsalGraph(cliques, _pairs(plain.get("edges")), _pairs(plain.get("bows")))
 
 
 def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
     """The picture and its legend; None for graphs that are too large."""
     if len(graph.names) > DRAWN:
         return tag("p", f"The graph has {len(graph.names)} variables, too many to be drawn.")
-    roles = _roles(graph, of.card)
+    roles = roles_in(graph, of.card)
     with warnings.catch_warnings(record=True) as missing, drawing():
         warnings.simplefilter("always")
         figure = graph_figure(graph, *roles)
@@ -89,7 +101,7 @@ def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
     return joined([either(wide, narrow, alternative, caption, least), shown])
 
 
-def _roles(graph: RehearsalGraph, card: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
+def roles_in(graph: RehearsalGraph, card: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:
     """Context, alterable variables and outcomes, as far as the graph has them."""
     region_names = listed(mapping(card.get("region")).get("names"))
     reward = mapping(card.get("reward"))

@@ -63,6 +63,17 @@ class Material:
         return not self.trials and not self.alterations and any(map(is_sequence, self.run.decisions))
 
     @property
+    def withholds(self) -> bool:
+        """Whether what is known of the cases is left out: they are rows of the table that were held out, not
+        cases that somebody gave, and nobody asked for rows.
+        """
+        if self.rows or not self.alterations:
+            return False
+        scored = any("desired_no_action" in mapping(one.get("score")) for one in self.run.decisions)
+        held_out = self.card.get("kept_aside")
+        return scored or (bool(held_out) and held_out == self.card.get("cases"))
+
+    @property
     def units(self) -> dict[str, str]:
         """Variable to its unit, where the data set says so."""
         return {name: str(unit) for name, unit in mapping(self.run.words.get("units_of")).items() if unit}

@@ -2,21 +2,28 @@
 
 Reasons, support by data, certificates, hidden common causes (as odds of the action, or as partial R^2 for
 episodes), other graphs, and proofs of optimality. Nothing is computed here but medians and counts, by the
-functions that also serve the console.
+functions that also serve the console, and what the recorded graph asks to adjust for (`graphs.separation`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from rehearsal_torch.data.codings.texts import recorded_codings
 from rehearsal_torch.data.hidden_cause import share
 from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation import hidden_causes, overturning
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
+from rehearsal_torch.graphs.separation import adjustment
+from rehearsal_torch.reporting.page.assumptions import graph_of, roles_in
 from rehearsal_torch.reporting.page.grouped import grouped, name_of
 from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs, table, tag
-from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named, shown
+from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, named, shown
 from rehearsal_torch.reporting.style import Wording
 
 _DASH = "-"
+# Candidate sets whose covariates are named one by one.
+_SETS = 12
+# Rooms of methods whose fits use the covariates of each candidate set, and nothing else of the graph.
+_BY_ADJUSTMENT = ("rehearsal_torch.surrogates.kernel.", "rehearsal_torch.surrogates.outcome.")
 _SUPPORT = "Support is the method's own count of the observations that speak for a decision."
 _DISTANCE = "Distance is that to the fifth most similar row, in standard deviations of context and action."
 _STRENGTH = (
@@ -35,6 +42,7 @@ def why(of: Material) -> Markup:
     decisions = of.run.decisions
     reasons = [(name_of(one), str(one["reason"])) for one in decisions if one.get("reason")]
     parts = [
+        paragraphs(_adjusted(of) if of.alterations else []),
         paragraphs(_overall(of)),
         _strengths(of.shown),
         _episodes(of.shown, of.words) if of.sequences else None,
@@ -44,6 +52,51 @@ def why(of: Material) -> Markup:
         _next_trial(decisions[-1]) if of.trials else None,
     ]
     return joined(part for part in parts if part)
+
+
+def _adjusted(of: Material) -> list[str]:
+    """For each candidate set, among which rows it is compared; empty where the card has no graph that can be
+    read.
+    """
+    try:
+        graph = graph_of(of.card)
+        if graph is None:
+            return []
+        context, alterable, outcomes = roles_in(graph, of.card)
+        columns = recorded_codings(of.card.get("codings")).values()
+        called = {column: each.name for each in columns for column in each.columns}
+        sets = [
+            tuple(dict.fromkeys(called.get(str(name), str(name)) for name in listed(each)))
+            for each in listed(of.card.get("candidates")) or [[name] for name in alterable]
+        ]
+        found = [
+            (names, adjustment(graph, context, names, outcomes))
+            for names in dict.fromkeys(sets)
+            if names and set(names) <= set(graph.names)
+        ]
+    except (ValueError, TypeError, KeyError):
+        return []
+    by = str(mapping(of.run.config.get("surrogate")).get("_target_", "")).startswith(_BY_ADJUSTMENT)
+    said = []
+    for names, covariates in found[:_SETS]:
+        every = [*context, *covariates.before, *covariates.between]
+        among = f"among rows alike in {_and(every)}" if every else "among all rows, adjusted for nothing"
+        said.append(
+            f"Settings of {_and(names)} are compared {among}"
+            f"{' (the covariates adjusted for)' if every else ''}."
+            if by
+            else f"By the graph it suffices to compare settings of {_and(names)} {among}; the method itself "
+            "fits the equations of the graph."
+        )
+        if covariates.reasons:
+            said[-1] += f" That does not suffice: {'; '.join(covariates.reasons)}."
+    more = len(found) - len(said)
+    return [*said, *([f"{counted(more, 'further candidate set')}: see model.explain."] if more > 0 else [])]
+
+
+def _and(names: Sequence[str]) -> str:
+    """Names as text: ``age, sex and s5``."""
+    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
 
 
 def _overall(of: Material) -> list[str]:

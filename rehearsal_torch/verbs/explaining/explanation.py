@@ -1,6 +1,7 @@
 """Explanations of decisions: covariates, near rows, runners-up, and what single edges of the graph do.
 
     explanation = model.explain(case)
+    explanation.sentence()       the recommendation
     explanation.sentences()      plain text, the recommendation first
     explanation.to_frame()       one row per fact
 
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.percent import Intervals, chance_of, in_words
-from rehearsal_torch.verbs.what_if import in_points, in_settings
+from rehearsal_torch.verbs.what_if import in_points, in_settings, outside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -220,6 +221,13 @@ class Explanation:
     edges: tuple[WithoutEdge, ...]
     notes: tuple[str, ...] = ()
     wanted: str = ""
+
+    def sentence(self) -> str:
+        """The decision with its chances, or why there is none; and why it lies outside the data, if it
+        does.
+        """
+        beyond, _ = outside(self.decision.warnings)
+        return f"{self._headline()} {_capital(beyond)}." if beyond else self._headline()
 
     def sentences(self) -> list[str]:
         """The explanation in plain text, the decision first."""

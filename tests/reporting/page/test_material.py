@@ -95,3 +95,12 @@ def test_names_and_counts():
         "2 cases",
         "1,200 children",
     ]
+
+
+def test_cases_are_held_out_rows_where_as_many_were_kept_aside(tmp_path):
+    card = recorded_runs.CARD | {"kept_aside": 2, "cases": 2}
+    assert material(recorded_runs.alterations(tmp_path / "held", card=card)).withholds
+    assert not material(tmp_path / "held", rows=True).withholds
+    given = recorded_runs.CARD | {"kept_aside": 0, "cases": 2}
+    assert not material(recorded_runs.alterations(tmp_path / "given", card=given)).withholds
+    assert not material(recorded_runs.trials(tmp_path / "trials")).withholds

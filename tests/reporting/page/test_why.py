@@ -85,3 +85,36 @@ def test_trials_say_why_the_last_one_was_tried(tmp_path):
 def test_nothing_recorded_is_nothing_said(tmp_path, trace):
     line = recorded_runs.recommended() | {"trace": trace, "sensitivity": None}
     assert why(material(recorded_runs.alterations(tmp_path, [line]))) == ""
+
+
+EDGES = "age-bmi age-s5 s5-bp bmi-bp bp-y s5-y bmi-y"
+GRAPH = {
+    "cliques": [["age"], ["s5"], ["bmi"], ["bp"], ["y"]],
+    "edges": [each.split("-") for each in EDGES.split()],
+}
+ROLES = {"context": ["age"], "box": {"bmi": [0, 1], "bp": [0, 1]}, "region": {"names": ["y"]}}
+
+
+def test_it_says_what_is_adjusted_for_in_each_candidate_set(tmp_path):
+    card = {"graph": GRAPH, **ROLES, "candidates": [["bmi"], ["bp"]]}
+    for room, words in (
+        ("kernel.nested_ridge.NestedRidge", "Settings of bmi are compared among rows alike in age"),
+        ("outcome.stacked.StackedRegression", "bp are compared among rows alike in age, s5 and bmi (the"),
+        (
+            "structural.linear_scm.LinearStructural",
+            "By the graph it suffices to compare settings of bmi among",
+        ),
+    ):
+        config = {"name": "n", "seed": 0, "surrogate": {"_target_": f"rehearsal_torch.surrogates.{room}"}}
+        of = material(recorded_runs.alterations(tmp_path / room, card=card, config=config))
+        assert words in shown(of).said
+
+
+def test_what_does_not_suffice_is_said_and_a_card_that_cannot_be_read_is_left_out(tmp_path):
+    pairs = {**GRAPH, "cliques": [["age"], ["s5"], ["bmi"], ["bp", "y"]], "edges": [["age", "bmi"]]}
+    card = {"graph": pairs, **ROLES, "candidates": [["bp"]]}
+    recorded = recorded_runs.alterations(tmp_path / "a", card=card)
+    assert "That does not suffice: " in shown(material(recorded)).said
+    odd = {"graph": {"cliques": [["a"]], "edges": [["a"]]}, **ROLES}
+    recorded = recorded_runs.alterations(tmp_path / "b", card=odd)
+    assert "ettings of" not in shown(material(recorded)).said

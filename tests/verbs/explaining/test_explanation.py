@@ -1,6 +1,7 @@
 """Explanations in words, as a frame and as HTML."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -67,6 +68,12 @@ def test_every_fact_is_said_once_and_the_recommendation_first():
         "Range: x is 9.",
         "A note.",
     ]
+
+
+def test_one_sentence_has_the_decision_and_what_lies_outside_the_data():
+    assert WHOLE.sentence() == f"{WHOLE.sentences()[0]} Outside the data: x is 9."
+    inside = replace(WHOLE, decision=replace(DECISION, warnings=()))
+    assert inside.sentence() == inside.sentences()[0]
 
 
 def test_the_frame_has_a_row_for_each_fact():
