@@ -103,11 +103,6 @@ class WhatIf:
             return f"the method would not set this: {self.against}"
         return self.warnings[0].removeprefix("gain: ") if self.warnings else ""
 
-    @property
-    def noted_alone(self) -> bool:
-        """Whether `note` compares with no action, which a comparison of two does not repeat."""
-        return not self.against and bool(self.warnings) and self.warnings[0].startswith(AGAINST_NOTHING)
-
     def sentence(self) -> str:
         """The claim in words, with why the method would not recommend it, or the first warning; where the
         claim lies outside the data, or the method cannot answer, that reason in place of the number.
@@ -195,7 +190,7 @@ class Comparison:
         notes = dict.fromkeys(
             f"{in_settings(each.setting)}: {each.note}"
             for each in (self.first, self.second)
-            if each.note and not each.noted_alone
+            if each.note and (each.against or not each.warnings[0].startswith(AGAINST_NOTHING))
         )
         basis = f" ({self.basis})" if self.basis else ""
         said = (
