@@ -41,6 +41,8 @@ __all__ = [
 TWO = 10_000
 # The beginning of a date as text.
 DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
+PERCENT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?\s*%\s*\Z")
+COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z")
 
 
 class TableWarning(UserWarning):
@@ -165,7 +167,7 @@ def number_faults(
             cell = rows[name][text].iloc[0]
             faults.append(
                 f"{name}: expected numbers; got {str(cell)[:60]!r}{_at(rows, text)}: "
-                f"{_of_two(rows[name]) or _as_number(cell)}"
+                f"{_of_two(rows[name]) or as_number(cell)}"
             )
         if bad.any():
             faults.append(
@@ -202,17 +204,32 @@ def _of_two(column: pd.Series) -> str | None:
     return f"it has two values, {texts[0]!r} and {texts[1]!r}: write 0 and 1"
 
 
-def _as_number(cell: object) -> str:
-    """How a cell that is not a number may be written as one."""
+def as_number(cell: object) -> str:
+    """How a cell that is not a number may be written as one.
+
+    Args:
+        cell: The cell.
+    """
     if isinstance(cell, datetime.date | datetime.timedelta | np.datetime64 | pd.Period) or DATE.match(
         str(cell)
     ):
         return "write dates and durations as numbers, such as days since the first, or leave the variable out"
     if isinstance(cell, complex):
         return "split complex numbers into two columns, or leave the variable out"
-    if re.match(r"\s*[+-]?\d+,\d+\s*\Z", str(cell)):
+    if COMMA.match(str(cell)):
         return "write a decimal point"
+    if PERCENT.match(str(cell)):
+        return "remove the percent sign"
     return "encode strings as numbers, or leave the variable out"
+
+
+def misspelt_number(text: str) -> bool:
+    """Whether a text is a date, or a number with a percent sign or a decimal comma.
+
+    Args:
+        text: A cell.
+    """
+    return any(each.match(text) is not None for each in (DATE, PERCENT, COMMA))
 
 
 def numbers_of(column: pd.Series) -> np.ndarray:

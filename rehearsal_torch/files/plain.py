@@ -25,7 +25,15 @@ _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class PlainFileError(ValueError):
     """A file or text that cannot be read; the message says where, what was expected, what was found, and what
     to do.
+
+    Attributes:
+        line: The line at which it is no YAML, from 1; None if that is not known.
+        since: The line at which the part begins that holds it; None if that is not known.
     """
+
+    def __init__(self, words: str, line: int | None = None, since: int | None = None) -> None:
+        super().__init__(words)
+        self.line, self.since = line, since
 
 
 def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
@@ -128,10 +136,24 @@ def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
         raise PlainFileError(
             f"{where}: expected {kind} with at most {DEPTH} levels of nesting; there are more"
         ) from error
+    except yaml.MarkedYAMLError as error:
+        raise _unread(kind, where, error) from error
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
         raise PlainFileError(
             f"{where} cannot be read as {kind}: {' '.join(str(error).split())[:300]}"
         ) from error
+
+
+def _unread(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFileError:
+    """What the parser met, and in which line; nothing of the text is quoted but what the parser quotes."""
+    mark, before = error.problem_mark or error.context_mark, error.context_mark
+    since = None if before is None else before.line + 1
+    line = None if mark is None else mark.line + 1
+    place = "" if mark is None else f"line {line}, column {mark.column + 1}: "
+    within = f", {error.context}" if error.context else ""
+    begun = f" that begins in line {since}" if within and since is not None and since != line else ""
+    words = " ".join(f"{place}{error.problem or 'it is not finished'}{within}{begun}".split())
+    return PlainFileError(f"{where} cannot be read as {kind}: {words[:300]}", line, since)
 
 
 def _yaml(text: str) -> Any:

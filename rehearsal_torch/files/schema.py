@@ -84,11 +84,27 @@ def shown(value: Any) -> str:
 
 
 def meant(word: str, choices: Iterable[str]) -> str:
-    """The choice that was probably meant, or the list of choices."""
+    """The choice that was probably meant, upper and lower case alike, or the list of choices."""
     known = list(choices)
-    alike = [each for each in known if each.casefold() == word.casefold()]
-    near = alike or get_close_matches(word, known, 1, 0.6)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known[:30])}"
+    near = suggested(word, known)
+    return f"did you mean {near!r}?" if near else f"there are {', '.join(known[:30])}"
+
+
+def suggested(word: str, choices: Iterable[str], similar: float = 0.6) -> str | None:
+    """The choice that was probably meant; None if none is similar.
+
+    Args:
+        word: What was written.
+        choices: What is known.
+        similar: The least similarity, in [0, 1].
+    """
+    known = list(choices)
+    exact = [each for each in known if each.casefold() == word.casefold()]
+    near = exact or get_close_matches(word, known, 1, similar)
+    if not near:
+        folded = {each.casefold(): each for each in reversed(known)}
+        near = [folded[each] for each in get_close_matches(word.casefold(), folded, 1, similar)]
+    return near[0] if near else None
 
 
 def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitted") -> str:

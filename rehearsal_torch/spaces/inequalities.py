@@ -44,6 +44,11 @@ EQUAL = (
 )
 OTHERS = {"<": CLOSED, ">": CLOSED, "=": EQUAL, "==": EQUAL, "!=": EQUAL, "≠": EQUAL}
 WHAT = "a number, a name or ("
+# Words that only small letters make.
+HINTS = {
+    "and": ": write and in small letters",
+    "or": ": a region is convex, so that alternatives are no region; join conditions that all hold by and",
+}
 
 
 class InequalityError(ValueError):
@@ -309,7 +314,12 @@ class Reader:
             else:
                 found = found.times(other.constant)
         if self.next.kind in ("word", "name", "number") and self.next.value not in ("and", "or"):
-            raise self.error("expected a sign between two values, such as 2*cost")
+            raise InequalityError(
+                self.text,
+                self.next.place,
+                "expected a sign between two values, such as 2*cost; got "
+                f"{self.next.value!r}{HINTS.get(self.next.value.lower(), '')}",
+            )
         return found
 
     def factor(self) -> Linear:

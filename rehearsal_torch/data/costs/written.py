@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJs
 from rehearsal_torch.data.codings.coding import Coding, listed
 from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.costs.level_prices import LevelPrices
-from rehearsal_torch.files.schema import Name, Number, Schema, fault, mapping, meant
+from rehearsal_torch.files.schema import Name, Number, Schema, fault, is_number, mapping, meant
 
 COST = (
     "a cost per unit of change, or {up: 2, down: 0.5}, with fixed: 10 for any change; or, of levels and "
@@ -51,6 +51,11 @@ def _either_way(plain: Any) -> Any:
     if isinstance(plain, dict):
         # What is no key of a cost may be a level, which the action knows.
         return {"levels": plain} if any(each not in WrittenCost.model_fields for each in plain) else plain
+    if isinstance(plain, str) and not is_number(plain):
+        raise fault("a number of at least 0, or {up: 2, down: 0.5}", plain, "write 0 for what costs nothing")
+    if isinstance(plain, int | float) and not isinstance(plain, bool) and plain < 0:
+        # Once, not for each direction.
+        _cost(float(plain))
     return {"up": plain, "down": plain}
 
 

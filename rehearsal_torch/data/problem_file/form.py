@@ -20,7 +20,7 @@ a password.
 Source: ours.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Annotated, Any
 
@@ -40,6 +40,7 @@ from rehearsal_torch.files.schema import (
     list_of,
     mapping,
     meant,
+    suggested,
 )
 
 ROLES = ("context", "action", "outcome", "other")
@@ -57,14 +58,23 @@ _NUMBER: TypeAdapter[float] = TypeAdapter(Number)
 SOURCE, LISTED, NOTHING = form("file", "sheet", "separator", "decimal", "sql", "query"), form(), form("none")
 
 
+def perhaps(value: Any, choices: Iterable[str]) -> str:
+    """The choice that was probably meant, as a question; empty if none is similar, since the list was told.
+
+    Args:
+        value: What was written.
+        choices: What is known.
+    """
+    near = suggested(value, choices) if isinstance(value, str) else None
+    return f"did you mean {near!r}?" if near else ""
+
+
 def one_of(choices: tuple[str, ...]) -> Callable[[Any], Any]:
     """A validator that accepts some words alone."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value not in choices:
-            raise fault(
-                f"one of {', '.join(choices)}", value, meant(value, choices) if isinstance(value, str) else ""
-            )
+            raise fault(f"one of {', '.join(choices)}", value, perhaps(value, choices))
         return value
 
     return check
@@ -127,6 +137,10 @@ def _unknown(plain: dict[Any, Any], model: type[Schema]) -> str:
 def _variable(plain: Any) -> Any:
     if isinstance(plain, dict) and (words := _unknown(plain, VariableForm)):
         raise _untold(words)
+    if plain is None:
+        raise _untold(f"nothing is written there yet; expected its role, one of {', '.join(ROLES)}")
+    if not isinstance(plain, str | dict | VariableForm):
+        raise fault(f"its role, one of {', '.join(ROLES)}, or {{role: ..., kind: ...}}", plain)
     return {"role": plain} if isinstance(plain, str) else plain
 
 
@@ -150,7 +164,7 @@ def _missing(plain: Any) -> Any:
     if isinstance(plain, str):
         if plain in MISSING:
             return plain
-        raise fault(MISSING_AS, plain, meant(plain, MISSING))
+        raise fault(MISSING_AS, plain, perhaps(plain, MISSING))
     if not isinstance(plain, dict) or "impute" not in plain:
         raise fault(MISSING_AS, plain)
     if odd := [str(each) for each in plain if each not in IMPUTE]:
@@ -160,8 +174,7 @@ def _missing(plain: Any) -> Any:
         raise fault(MISSING_AS, plain)
     by = plain.get("by", IMPUTERS[0])
     if not isinstance(by, str) or by not in IMPUTERS:
-        near = meant(by, IMPUTERS) if isinstance(by, str) else ""
-        raise fault(f"{{impute: m, by: {' or '.join(IMPUTERS)}}}", by, near)
+        raise fault(f"{{impute: m, by: {' or '.join(IMPUTERS)}}}", by, perhaps(by, IMPUTERS))
     return Imputing(count, by)
 
 
@@ -170,6 +183,12 @@ def _cases(plain: Any) -> Any:
         if not plain or len(plain) > MOST:
             raise fault(f"1 to {MOST} cases", f"{len(plain)} cases")
         return plain
+    if isinstance(plain, dict) and plain and not set(plain) & set(DataForm.model_fields):
+        # Numbers alone are shown, since a mistyped key may stand before a connection string.
+        case = ", ".join(
+            f"{name}: {value if isinstance(value, int | float) else '...'}" for name, value in plain.items()
+        )
+        raise _untold(f"expected a list of cases, or a file: write a list, - {{{case[:100]}}}")
     return None if plain is None else _source(plain)
 
 

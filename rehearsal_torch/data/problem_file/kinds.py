@@ -23,7 +23,7 @@ from rehearsal_torch.data.codings.columns import NEW, coded, labelled, texts_in,
 from rehearsal_torch.data.codings.written import classes_of, levels_in
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
-from rehearsal_torch.data.reading import ReadTable
+from rehearsal_torch.data.reading import ReadTable, as_number, misspelt_number
 from rehearsal_torch.files.schema import is_number
 
 CODED = ("binary", "ordinal", "categorical")
@@ -96,18 +96,16 @@ def _unkind(name: str, about: VariableForm, texts: Sequence[str], found: Finding
             f"levels are texts, and the kind is {about.kind}: write kind: binary, ordinal or categorical",
         )
     elif len(texts) > 2 and not any(map(is_number, texts)) and about.role != "other":
-        remedy = (
-            "write kind: ordinal with levels: [...] in their order, or kind: categorical if they have none"
-        )
-        if all(map(_PERCENT.fullmatch, texts)):
-            remedy = "write the numbers without the percent sign"
-        elif all(map(_DATE.match, texts)):
-            remedy = (
-                "write dates as numbers, such as days since the first, or give the variable the role other"
-            )
+        remedy = as_number(texts[0]) if all(map(misspelt_number, texts)) else ""
         found.fault(
             key("variables", name),
-            f"the column has texts ({_shown(texts)}), and the kind is {about.kind}: {remedy}",
+            f"the column has texts ({_shown(texts)}), and the kind is {about.kind}: "
+            + (
+                f"{remedy} (such as {texts[0][:30]!r})"
+                if remedy
+                else "write kind: ordinal with levels: [...] in their order, or kind: categorical if they "
+                "have none"
+            ),
         )
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError
+from rehearsal_torch.data.problem_file.form import perhaps
 from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
-from rehearsal_torch.files.schema import Schema, meant, read, shown
+from rehearsal_torch.files.schema import Schema, read, shown
 from rehearsal_torch.files.yaml_lines import lines_of
 
 QUESTION = "question"
@@ -26,6 +27,19 @@ _CALLS = {"cases": "rt.rehearse", "sequence": "rt.learn_episodes", "trials": "rt
 _BRACES = re.compile(r"->\s*\{|\}\s*<?->")
 _LINES = re.compile(r"\bline (\d+)")
 _TABS = re.compile(r"^ *\t", re.MULTILINE)
+# The lines from where YAML began to read a part to where it met a fault.
+NEAR = 3
+# What YAML says, and what helps.
+_REMEDIES = {
+    "expected '-' indicator": "each line of a list begins with '-' at the same depth, and a line such as "
+    "name: value does not belong among them",
+    "expected key": 'indent the keys of one part equally, and put texts with : # { [ or " in quotes',
+    "mapping values are not allowed": "put a text with a colon in quotes, and indent the keys of one part "
+    "equally",
+    "expected ',' or": "close every bracket and brace, and put texts that contain commas or braces in quotes",
+    "cannot start any token": "put texts that begin with a sign in quotes",
+    "constructor for the tag": "leave the tag, which begins with !, out",
+}
 
 
 @dataclass(frozen=True)
@@ -62,13 +76,7 @@ def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
         text = text_of(file)
         plain = yaml_of(text, str(file))
     except PlainFileError as error:
-        # Braces and commas have a meaning of their own in YAML's lists in brackets.
-        rows = text.splitlines()
-        told = [rows[int(line) - 1] for line in _LINES.findall(str(error)) if 0 < int(line) <= len(rows)]
-        braces = any(map(_BRACES.search, told))
-        hint = ': put arrows with braces in quotes, such as "{a b} -> c"' if braces else ""
-        hint = ": indent lines with blanks, not with tabs" if _TABS.search(text) else hint
-        raise ProblemError(f"{error}{hint}", ()) from error
+        raise ProblemError(f"{error}{_remedy(error, text)}", ()) from error
     if plain is None:
         raise ProblemError(f"{file} is empty: draft a problem file from a table by rehearsal init TABLE", ())
     if not isinstance(plain, dict):
@@ -80,11 +88,26 @@ def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
         found.fault(telling, f"is a part of another question: add the line question: {_TELLING[telling]}")
         found.settle()
     if question not in QUESTIONS:
-        near = meant(question, QUESTIONS) if isinstance(question, str) else ""
+        near = perhaps(question, QUESTIONS)
         expected = f"expected one of {', '.join(QUESTIONS)}; got {shown(question)}"
         found.fault(QUESTION, f"{expected}{': ' if near else ''}{near}")
         found.settle()
     return Opened({key: each for key, each in plain.items() if key != QUESTION}, question, found, file.parent)
+
+
+def _remedy(error: PlainFileError, text: str) -> str:
+    """What to do about a text that is no YAML, where the lines at which it was met show that."""
+    if _TABS.search(text):
+        return ": indent lines with blanks, not with tabs"
+    if error.line is None:
+        return ""
+    start = error.line if error.since is None or error.line - error.since > NEAR else error.since
+    # Braces and commas have a meaning of their own in YAML's lists in brackets.
+    if _BRACES.search(
+        re.sub(r"\"[^\"]*\"|'[^']*'", "", "\n".join(text.splitlines()[start - 1 : error.line]))
+    ):
+        return ': put arrows with braces in quotes, such as "{a b} -> c"'
+    return next((f": {remedy}" for words, remedy in _REMEDIES.items() if words in str(error)), "")
 
 
 def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:

@@ -93,13 +93,16 @@ def test_a_task_without_costs_is_written_as_before():
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"costs": {"a": -1}}, "costs.a.up: expected a cost of at least 0; got -1"),
+        ({"costs": {"a": -1}}, "costs.a: expected a cost of at least 0; got -1"),
         ({"costs": {"c": 1}}, "costs: 'c' is no action; there are a, b"),
         ({"costs": {"x": 1}}, "costs: 'x' is no action; there are a, b"),
         ({"costs": {"a": {"upp": 1}}}, "'upp': unknown key; did you mean 'up'?"),
         ({"costs": {"a": {"up": 1, "column": "p"}}}, "leave one of the two out"),
         ({"costs": {"a": {"usual": 1}}}, "expected a cost per unit of change"),
-        ({"costs": {"a": "two"}}, "costs.a.up: expected a number; got 'two'"),
+        (
+            {"costs": {"a": "two"}},
+            "costs.a: expected a number of at least 0, or {up: 2, down: 0.5}; got 'two'",
+        ),
         ({"worth": 0}, "worth: expected what a desired outcome is worth"),
     ],
 )

@@ -89,7 +89,7 @@ def test_faults_of_all_parts_are_told_at_once(written):
         ("- a\n- b\n", "expected the parts data, variables, graph, desired"),
         ("data: [1\n", "cannot be read as YAML"),
         ("graph: [x -> {a b}]\n", 'line 1.*: put arrows with braces in quotes, such as "{a b} -> c"'),
-        ("graph:\n\t- x -> {a b}\n", "line 2, column 1: indent lines with blanks, not with tabs"),
+        ("graph:\n\t- x -> {a b}\n", "line 2, column 1: .*: indent lines with blanks, not with tabs"),
         ("# nothing yet\n", "is empty: draft a problem file from a table by rehearsal init TABLE"),
         ("data: a\ndata: b\n", "the key 'data' occurs twice"),
         ("graph: {}\nbox: {}\nregion: {}\n", "is a task file (graph, context, box, region"),

@@ -65,7 +65,7 @@ def test_held_out_rows_have_the_costs_of_the_table(written, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"variables": priced(-1)}, "variables.a.cost.up: expected a cost of at least 0; got -1"),
+        ({"variables": priced(-1)}, "variables.a.cost: expected a cost of at least 0; got -1"),
         ({"variables": priced({"upp": 1})}, "unknown key; did you mean 'up'?"),
         ({"worth": -5}, "worth: expected what a desired outcome is worth"),
         ({"costs": {"x": "name"}}, "costs.x: is no action; there are a, d"),

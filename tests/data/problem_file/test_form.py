@@ -35,7 +35,7 @@ def test_short_forms_are_the_long_ones():
         (
             "variables",
             {"x": {"role": "action", "cost": -1}},
-            "variables.x.cost.up: expected a cost of at least 0; got -1",
+            "variables.x.cost: expected a cost of at least 0; got -1",
         ),
         (
             "variables",

@@ -148,7 +148,7 @@ def test_chained_equations_are_named_where_they_are_asked_for(gaps, monkeypatch)
     ("more", "words"),
     [
         ({"by": "statsmodel"}, "got 'statsmodel': did you mean 'statsmodels'?"),
-        ({"by": "mice"}, "got 'mice': there are own, statsmodels"),
+        ({"by": "mice"}, "by: own or statsmodels}; got 'mice'"),
         ({"by": 3}, "expected {impute: m, by: own or statsmodels}; got 3"),
         ({"by": None}, "expected {impute: m, by: own or statsmodels}; got None"),
         ({"bye": "own"}, "unknown key 'bye', did you mean 'by'?"),
