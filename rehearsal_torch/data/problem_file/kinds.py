@@ -11,7 +11,6 @@ Numbers of a categorical variable are classes as texts are.
 Source: `data.codings` (what the codes are).
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,8 +26,6 @@ from rehearsal_torch.data.reading import ReadTable, as_number, misspelt_number
 from rehearsal_torch.files.schema import is_number
 
 CODED = ("binary", "ordinal", "categorical")
-_PERCENT = re.compile(r"\s*[-+]?\d+(?:[.,]\d+)?\s*%\s*")
-_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}\b")
 
 
 def only_texts(frame: pd.DataFrame, name: str) -> bool:

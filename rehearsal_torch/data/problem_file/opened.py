@@ -25,7 +25,6 @@ QUESTIONS = ("cases", "sequence", "trials")
 _TELLING = {"time": "sequence", "words": "sequence", "reward": "trials", "limits": "trials"}
 _CALLS = {"cases": "rt.rehearse", "sequence": "rt.learn_episodes", "trials": "rt.CausalOptimiser"}
 _BRACES = re.compile(r"->\s*\{|\}\s*<?->")
-_LINES = re.compile(r"\bline (\d+)")
 _TABS = re.compile(r"^ *\t", re.MULTILINE)
 # The lines from where YAML began to read a part to where it met a fault.
 NEAR = 3

@@ -282,10 +282,7 @@ def _case(context: Sequence[_Column], action: _Column, named: Mapping[str, str])
 
 
 def _usual(column: _Column) -> str:
-    """The median of numbers, and the most frequent of two numbers or of texts."""
-    if not column.levels and column.kind == "binary":
-        values, often = np.unique(column.numbers[np.isfinite(column.numbers)], return_counts=True)
-        return f"{values[often.argmax()]:g}"
+    """The median of numbers, and the most frequent text, or value of a variable of two."""
     if not column.levels:
         if column.kind == "binary":
             values, often = np.unique(column.numbers, return_counts=True)

@@ -134,8 +134,8 @@ def test_what_cannot_be_read_is_told_with_its_own_remedy(file, capsys, tmp_path)
     name = file()
     rows = table()
     for values, words in (
-        ([f"{place}%" for place in range(120)], "write the numbers without the percent sign"),
-        ([f"2024-01-{1 + place % 28:02d}" for place in range(120)], "write dates as numbers, such as days"),
+        ([f"{place}%" for place in range(120)], "remove the percent sign"),
+        ([f"2024-01-{1 + place % 28:02d}" for place in range(120)], "write dates and durations as numbers"),
     ):
         rows.assign(x=values).to_csv("table.csv", index=False)
         assert main([name]) == 2
