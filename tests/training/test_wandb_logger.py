@@ -4,6 +4,7 @@ import json
 import os
 import struct
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -205,6 +206,10 @@ def test_an_offline_run_of_the_library_holds_the_losses_and_no_surroundings(tmp_
     for part in ("first", "second"):
         (path,) = (tmp_path / part).rglob("*.wandb")
         assert path.parent.name.startswith("offline-run-")
+        # The library writes the file in a process of its own, which a busy machine may keep waiting.
+        ends = time.monotonic() + 60
+        while not losses(path) and time.monotonic() < ends:
+            time.sleep(0.2)
         read = [(f"{part}/{name}", pytest.approx(value, rel=1e-6)) for name, value in losses(path)]
         assert sorted(read, key=lambda each: each[0]) == sorted(
             ((name, value) for _, name, value in history if name.startswith(f"{part}/")),
