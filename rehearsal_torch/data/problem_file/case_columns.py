@@ -9,7 +9,6 @@ Source: ours.
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import pandas as pd
@@ -17,7 +16,10 @@ import pandas as pd
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable
+from rehearsal_torch.files.schema import suggested
 
+# The least similarity of a slip, and the fewest letters of one.
+ALIKE, SHORT = 0.8, 3
 _WORD = re.compile(r"[^\W\d]\w*|`[^`]*`")
 
 
@@ -51,12 +53,10 @@ def unused_columns(cases: ReadTable, form: Mapping[str, Any], found: Findings) -
 
 
 def _near(name: str, choices: Iterable[str]) -> str | None:
-    """The choice of which a name is a slip; of short names only the case may differ."""
-    folded = {each.casefold(): each for each in choices}
-    if name.casefold() in folded:
-        return folded[name.casefold()]
-    near = get_close_matches(name.casefold(), list(folded), 1, 0.8)
-    return folded[near[0]] if near and min(len(name), len(near[0])) > 2 else None
+    """The choice of which a name is a slip; of short names only upper and lower case may differ."""
+    near = suggested(name, choices, ALIKE)
+    short = near is not None and min(len(name), len(near)) < SHORT
+    return None if near is None or (short and near.casefold() != name.casefold()) else near
 
 
 def impossible_values(
