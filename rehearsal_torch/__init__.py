@@ -48,14 +48,15 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
     from rehearsal_torch.verbs.decisions import Decisions
+    from rehearsal_torch.verbs.episode_model import EpisodeModel
     from rehearsal_torch.verbs.explaining.explanation import Explanation
     from rehearsal_torch.verbs.learn import learn
-    from rehearsal_torch.verbs.learn_episodes import EpisodeModel, learn_episodes
+    from rehearsal_torch.verbs.learn_episodes import learn_episodes
     from rehearsal_torch.verbs.look_back import look_back
     from rehearsal_torch.verbs.looked_back import LookedBack
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
     from rehearsal_torch.verbs.rehearse import rehearse
-    from rehearsal_torch.verbs.saved_model import load
+    from rehearsal_torch.verbs.saving.saved_model import load
     from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 
 __version__ = "0.2.0"
@@ -65,7 +66,7 @@ _HOME = {
     "pac_bound": "certificate",
     "CredibleBound": "credible_bound",
     "card": "checkpoint",
-    "load": "verbs.saved_model",
+    "load": "verbs.saving.saved_model",
     "save": "checkpoint",
     "CausalTask": "data.causal_task",
     "Decision": "data.decision",
@@ -117,7 +118,7 @@ _HOME = {
     "WhatIf": "verbs.what_if",
     "RehearsalModel": "verbs.rehearsal_model",
     "learn": "verbs.learn",
-    "EpisodeModel": "verbs.learn_episodes",
+    "EpisodeModel": "verbs.episode_model",
     "learn_episodes": "verbs.learn_episodes",
     "look_back": "verbs.look_back",
     "LookedBack": "verbs.looked_back",

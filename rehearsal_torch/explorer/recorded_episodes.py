@@ -9,6 +9,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 
+from rehearsal_torch.checkpoint import load
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.run import Run, build, suits
 from rehearsal_torch.data.decision import EpisodeCase
@@ -16,7 +17,6 @@ from rehearsal_torch.explorer.run_material import NEEDED, checkpoint_of, setting
 from rehearsal_torch.reporting.page.material import Material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.verbs.configured import undisturbed
-from rehearsal_torch.verbs.saved_model import load
 
 # The episodes of a run that the page offers.
 MOST = 200

@@ -24,7 +24,8 @@ from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.verbs.configured import in_words
 from rehearsal_torch.verbs.learn import NODES
 from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
-from rehearsal_torch.verbs.saved_model import METHOD, load
+from rehearsal_torch.verbs.saving.saved_folder import METHOD
+from rehearsal_torch.verbs.saving.saved_model import load
 
 _ELSEWHERE = {"look_back": "episodes", "optimise": "trials"}
 

@@ -11,7 +11,7 @@ from rehearsal_torch.explorer.run_material import existing, recorded
 from rehearsal_torch.explorer.server import Session
 from rehearsal_torch.explorer.trials.opened_trials import file_of, opened_trials
 from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
-from rehearsal_torch.verbs.saved_model import METHOD as SAVED
+from rehearsal_torch.verbs.saving.saved_folder import METHOD as SAVED
 from rehearsal_torch.verbs.trial_method import METHOD
 
 

@@ -91,6 +91,13 @@ class Problem(ABC):
         """
         return {}
 
+    def episode_reading(self) -> Mapping[str, Any]:
+        """What a checkpoint's card keeps, as plain data, so that episodes that come later are read as those
+        of the fit: ``task``, ``step``, the length of a step, and ``first``, the time of the first one; empty
+        by default.
+        """
+        return {}
+
     def to_begin(self, seed: int = 0) -> Table | None:  # noqa: ARG002
         """The experiments to run before a model can be fitted, actions to set (m, k); None if there are
         enough observations, the default.

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.objectives.reward import Reward
     from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.verbs.episode_model import EpisodeModel
     from rehearsal_torch.verbs.looked_back import LookedBack
 
 # The configuration groups in which settings are allowed.
@@ -52,7 +53,7 @@ _TAKEN = {
 
 
 def look_back(
-    model: "Surrogate | str | Path",
+    model: "Surrogate | EpisodeModel | str | Path",
     episode: "Episode | EpisodeCase",
     changes: int = 3,
     method: str = "branch_and_bound",
@@ -64,15 +65,17 @@ def look_back(
     """The best change of at most k actions of an episode.
 
     Args:
-        model: A fitted transition model, as `load` returns it, or the folder of a checkpoint or run.
+        model: A fitted transition model, or one with its task (`EpisodeModel`), as `load` returns them, or
+            the folder of a checkpoint or run.
         episode: The observed episode; an `EpisodeCase` also marks the time steps whose action may not change.
         changes: k, the maximum number of actions that differ from the observed ones.
         method: The name of a file in ``conf/decision``, such as "branch_and_bound" (the default), "astar" or
             "greedy".
         reward: The reward of a step: a `Reward`; the name of a file in ``conf/reward``, such as "sofa_score"
             or "sofa_organs"; or a mapping of varying features to weights, in 1 / the feature's unit. The
-            return is the sum over the episode's T steps. None is the method's own: minus the SOFA score of
-            the organs ("sofa_organs"), or minus the SOFA column for "astar".
+            return is the sum over the episode's T steps. None is that of the model's task; of a model without
+            one, the method's own: minus the SOFA score of the organs ("sofa_organs"), or minus the SOFA
+            column for "astar".
         seed: Determines the draws of random baselines.
         records: The episodes to which the model was fitted, or their `transitions`, as a table or a data
             frame; no decision depends on them. `hidden_cause` needs them, as no checkpoint keeps them.
@@ -97,7 +100,6 @@ def look_back(
             the reward, there is no such method or setting, or the method is for another kind of problem.
         ValueError: base class of all of the above.
     """
-    from rehearsal_torch.checkpoint import load
     from rehearsal_torch.data.decision import EpisodeCase
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
@@ -110,11 +112,16 @@ def look_back(
         if key in settings:
             raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
     with in_words(), undisturbed():
+        from rehearsal_torch.verbs.episode_model import EpisodeModel
         from rehearsal_torch.verbs.looked_back import LookedBack, words_for
         from rehearsal_torch.verbs.one_episode import OneEpisode
+        from rehearsal_torch.verbs.saving.saved_model import load
 
         check_method(method, "look_back")
-        fitted = load(model) if isinstance(model, str | Path) else model
+        known = load(model) if isinstance(model, str | Path) else model
+        if isinstance(known, EpisodeModel):
+            reward = known.reward if reward is None else reward
+        fitted = known.surrogate if isinstance(known, EpisodeModel) else known
         if not isinstance(fitted, EpisodeSurrogate):
             raise RequestError(
                 f"model: expected a model of episodes, such as a TransitionModel; got a "

@@ -255,7 +255,7 @@ class RehearsalModel:
             CheckpointError: if the folder holds anything but a saved model, or the model cannot be saved;
                 nothing is written then.
         """
-        from rehearsal_torch.verbs.saved_model import save
+        from rehearsal_torch.verbs.saving.saved_model import save
 
         return save(self, folder)
 

@@ -12,8 +12,8 @@ from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.program import main as program
-from rehearsal_torch.verbs.hub_page import _settable
 from rehearsal_torch.verbs.methods import RequestWarning
+from rehearsal_torch.verbs.saving.hub_page import _settable
 from tests.toys.class_world import rows, truth
 
 TASK = {

@@ -261,6 +261,7 @@ def saved(
         **({"training_faults": unsound} if unsound else {}),
         "lipschitz": dict(promised),
         "data": dict(problem.card()),
+        **({"reading": dict(known)} if (known := problem.episode_reading()) else {}),
     }
     beside = kept.with_name(".checkpoint.part")
     # What a killed process left there would move along with the new files.

@@ -15,6 +15,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.problems.episodes.plain_task import plain_task
 from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
 from rehearsal_torch.problems.problem import Problem
 
@@ -34,11 +35,15 @@ class EpisodeProblem(Problem, ABC):
         roles: The content of the task.
         chosen: The episodes to decide on.
         keep_last: How many actions at the end of each of them stay as they were.
+        length: The length of a step, in the unit of time.
+        first: The time of the first step, if it is the same for all units; None elsewhere.
     """
 
     roles: EpisodeRoles
     chosen: Sequence[Episode]
     keep_last: int
+    length: float
+    first: int | None = None
 
     def surrogate_settings(self) -> Mapping[str, Any]:
         """The columns of a model of transitions, and the number of levels."""
@@ -48,6 +53,17 @@ class EpisodeProblem(Problem, ABC):
         """The reward of a step, as the task has it."""
         return self.roles.reward_settings()
 
+    def episode_reading(self) -> Mapping[str, Any]:
+        """The task as plain data, the length of a step, the time of the first one, and how many actions at
+        the end stay.
+        """
+        return {
+            "task": plain_task(self.roles),
+            "step": self.length,
+            "first": self.first,
+            "keep_last": self.keep_last,
+        }
+
     def count(self) -> int:
         """The number of units to decide on."""
         return len(self.chosen)
@@ -56,10 +72,7 @@ class EpisodeProblem(Problem, ABC):
         """Unit number `index` of the split, in retrospect."""
         if not 0 <= index < self.count():
             raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
-        episode = self.chosen[index]
-        fixed = torch.zeros(episode.horizon if self.keep_last else 0, dtype=torch.bool)
-        fixed[max(episode.horizon - self.keep_last, 0) :] = True
-        return EpisodeCase(episode, fixed)
+        return in_retrospect(self.chosen[index], self.keep_last)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Empty: the outcome of other actions is unknown."""
@@ -127,6 +140,18 @@ class EpisodeProblem(Problem, ABC):
             }
             for name, column in zip(self.roles.names, rows.T, strict=True)
         }
+
+
+def in_retrospect(episode: Episode, keep_last: int) -> EpisodeCase:
+    """An episode to look back at, whose last actions stay as they were.
+
+    Args:
+        episode: The episode.
+        keep_last: How many of them.
+    """
+    fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
+    fixed[max(episode.horizon - keep_last, 0) :] = True
+    return EpisodeCase(episode, fixed)
 
 
 def _shown(action: Action, amounts: Sequence[float]) -> str:

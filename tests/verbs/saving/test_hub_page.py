@@ -4,7 +4,7 @@ import yaml
 from huggingface_hub import ModelCard
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.verbs.hub_page import LONGEST, NAMED, TAGS, hub_page
+from rehearsal_torch.verbs.saving.hub_page import LONGEST, NAMED, TAGS, hub_page
 from tests.verbs.test_rehearse import TASK
 
 CARD = {

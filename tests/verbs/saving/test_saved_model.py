@@ -12,7 +12,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import CheckpointError, described
 from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.verbs.saved_model import FILES
+from rehearsal_torch.verbs.saving.saved_folder import FILES
 from tests.places import ROOT
 from tests.verbs.test_rehearse import CASES, SMALL, TASK, plain
 from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture

@@ -2,7 +2,7 @@
 
     config.yaml, weights.safetensors, card.yaml     the checkpoint (`rehearsal_torch.checkpoint`)
     method.yaml                                     objective, search, seed and the strengths of covariates
-    README.md                                       for readers (`verbs.hub_page`); never read again
+    README.md                                       for readers (`verbs.saving.hub_page`); never read again
 
 Loading runs no code from the folder: objective and search must be classes of this package, or of a module
 that the caller trusts, and no configuration files are read. The card holds the SHA-256 of method.yaml, as it
@@ -10,7 +10,6 @@ holds that of the weights, so that files of two models are never mixed.
 """
 
 import hashlib
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,16 +23,15 @@ from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, yaml_of
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.run_folder import write_folder
-from rehearsal_torch.verbs.hub_page import hub_page
+from rehearsal_torch.verbs.saving.hub_page import hub_page
+from rehearsal_torch.verbs.saving.saved_folder import METHOD, PAGE, written
 
 if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
+    from rehearsal_torch.verbs.episode_model import EpisodeModel
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
-METHOD, SHA = "method.yaml", "method_sha256"
-PAGE = "README.md"
-FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD, PAGE}
+SHA, READING = "method_sha256", "reading"
 ROOMS = {"objective": "rehearsal_torch.objectives", "search": "rehearsal_torch.search"}
 INSTRUCTIONS = ("_target_", "_partial_")
 LARGEST = 2**20
@@ -41,8 +39,6 @@ LARGEST = 2**20
 
 def save(model: "RehearsalModel", folder: str | Path) -> Path:
     """See `RehearsalModel.save`."""
-    folder = Path(folder)
-    _free(folder)
     strengths = [
         {"altered": list(names), "covariates": None if found is None else dict(found)}
         for names, found in model.strengths.items()
@@ -57,41 +53,18 @@ def save(model: "RehearsalModel", folder: str | Path) -> Path:
     card = {**model.card, SHA: hashlib.sha256(text.encode()).hexdigest()}
     # The task may have other bounds than when the surrogate was built.
     surrogate = {**model.nodes["surrogate"], "task": model.task.to_plain()}
-    beside = folder.with_name(f".{folder.name}.part")
-    if beside.exists():
-        shutil.rmtree(beside)
-    try:
+
+    def write(beside: Path) -> None:
         save_surrogate(model.surrogate, surrogate, beside, card)
         write_text(beside / METHOD, text)
         write_text(beside / PAGE, hub_page(card, model.task, described(beside / "weights.safetensors")))
-        write_folder(folder, beside)
-    finally:
-        if beside.exists():
-            shutil.rmtree(beside)
-    return folder
 
-
-def _free(folder: Path) -> None:
-    """Refuses a place at which something else than a saved model would be replaced.
-
-    Raises:
-        CheckpointError: with what is there.
-    """
-    if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
-    found = {each.name for each in folder.iterdir()} if folder.exists() else set()
-    # A page alone is somebody's own.
-    others = sorted(found - (FILES if "card.yaml" in found else FILES - {PAGE}))
-    if others:
-        raise CheckpointError(
-            f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "
-            "of a saved model, and saving replaces the folder: choose a new folder"
-        )
+    return written(folder, write)
 
 
 def load(
     folder: str | Path, task: object = None, trusted: Sequence[str] = ()
-) -> "Surrogate | RehearsalModel":
+) -> "Surrogate | RehearsalModel | EpisodeModel":
     """Reads a saved model, a checkpoint, or the checkpoint of a run folder; runs no code from it.
 
     Args:
@@ -103,16 +76,23 @@ def load(
             importing them runs their code, never code from the folder.
 
     Returns:
-        The model, ready to decide; for a checkpoint without a method, its surrogate, in evaluation mode.
+        The model, ready to decide or to look back; for a checkpoint whose card says neither how it decides
+        nor how episodes are read, its surrogate, in evaluation mode.
 
     Raises:
         CheckpointError: if a file is missing or damaged, belongs to another model, or asks for a class that
             is not trusted; or if it was fitted for another question than `task`, naming each field that
             differs.
     """
+    from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
     folder = Path(folder)
     surrogate = load_surrogate(folder, task, trusted)
     card = card_of(folder)
+    if isinstance(surrogate, EpisodeSurrogate) and READING in card:
+        from rehearsal_torch.verbs.saving.saved_episodes import model_of
+
+        return model_of(folder, surrogate, card)
     if SHA not in card:
         return surrogate
     return _model(folder, surrogate, card, trusted)

@@ -42,7 +42,7 @@ def hub_page(card: Mapping[str, Any], task: "RehearsalTask", labels: Mapping[str
         task: The task that the model answers.
         labels: The labels of its weights (`surrogates.weight_labels`).
     """
-    method = _line(card.get("method") or "model")[:LONGEST]
+    method = line(card.get("method") or "model")[:LONGEST]
     name = f"{method} for {', '.join(task.outcomes[:NAMED])}"
     data = card.get("data_fingerprint")
     parts = [
@@ -50,11 +50,11 @@ def hub_page(card: Mapping[str, Any], task: "RehearsalTask", labels: Mapping[str
         yaml.safe_dump(_front(card, name, method), sort_keys=False, allow_unicode=True).rstrip(),
         "---",
         "",
-        f"# A rehearsal model: {_code(method)} for {_codes(task.outcomes)}",
+        f"# A rehearsal model: {code(method)} for {codes(task.outcomes)}",
         "",
-        f"Given {_codes(task.variables(task.context)) or 'nothing'} of a case, it estimates how probable it "
-        f"is that {_codes(task.outcomes)} will lie in a desired region after setting "
-        f"{_codes(task.variables(task.box.names))}, and recommends values or declines. A recommendation "
+        f"Given {codes(task.variables(task.context)) or 'nothing'} of a case, it estimates how probable it "
+        f"is that {codes(task.outcomes)} will lie in a desired region after setting "
+        f"{codes(task.variables(task.box.names))}, and recommends values or declines. A recommendation "
         "is a claim of this model, not a prescription.",
         "",
         "```python",
@@ -66,14 +66,14 @@ def hub_page(card: Mapping[str, Any], task: "RehearsalTask", labels: Mapping[str
         "",
         "## Limits",
         "",
-        *(f"- {_line(each)}" for each in card.get("limits") or ()),
+        *(f"- {line(each)}" for each in card.get("limits") or ()),
         f"- {UNLICENSED}",
         "",
         "## What may be set, and what is desired",
         "",
         "| variable | may be set to |",
         "|---|---|",
-        *(f"| {_code(each)} | {_line(ends)} |" for each, ends in _settable(task)),
+        *(f"| {code(each)} | {line(ends)} |" for each, ends in _settable(task)),
         "",
         "An outcome is desired if",
         "",
@@ -81,14 +81,14 @@ def hub_page(card: Mapping[str, Any], task: "RehearsalTask", labels: Mapping[str
         "",
         "## Held-out rows",
         "",
-        _line(_held_out(card)),
+        line(_held_out(card)),
         "",
         "## Where it comes from",
         "",
         "| | |",
         "|---|---|",
-        *(f"| {each} | {_code(str(labels[each]))} |" for each in sorted(labels)),
-        *([] if data is None or "data_fingerprint" in labels else [f"| data | {_code(str(data))} |"]),
+        *(f"| {each} | {code(str(labels[each]))} |" for each in sorted(labels)),
+        *([] if data is None or "data_fingerprint" in labels else [f"| data | {code(str(data))} |"]),
         "",
     ]
     return "\n".join(parts)
@@ -156,11 +156,11 @@ def _faces(task: "RehearsalTask") -> list[str]:
             ((name, one),) = terms
             coding, end = task.coded.get(name), offset / one
             if coding is not None:
-                found.append(_code(bound_in_words(coding, end, one > 0)))
+                found.append(code(bound_in_words(coding, end, one > 0)))
             else:
-                found.append(f"{_code(name)} is at {'most' if one > 0 else 'least'} {_number(end)}")
+                found.append(f"{code(name)} is at {'most' if one > 0 else 'least'} {_number(end)}")
         else:
-            added = " + ".join(f"{_number(one)} {_code(name)}" for name, one in terms[:NAMED])
+            added = " + ".join(f"{_number(one)} {code(name)}" for name, one in terms[:NAMED])
             found.append(f"{added}{' + ...' if len(terms) > NAMED else ''} is at most {_number(offset)}")
     more = len(region.offsets) - NAMED
     return [*found, *([f"and {more} more hold"] if more > 0 else [])]
@@ -171,17 +171,17 @@ def _number(value: float) -> str:
     return f"{value:.15g}"
 
 
-def _codes(names: Sequence[str]) -> str:
+def codes(names: Sequence[str]) -> str:
     """Names as code, in a list; the first ones, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(_code(name) for name in names[:NAMED]) + more
+    return ", ".join(code(name) for name in names[:NAMED]) + more
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """A text as code: one line, without backticks, which would end it, and bars, which would end a cell."""
-    return f"`{_line(text).replace('`', chr(39)).replace('|', '/')[:LONGEST] or ' '}`"
+    return f"`{line(text).replace('`', chr(39)).replace('|', '/')[:LONGEST] or ' '}`"
 
 
-def _line(text: object) -> str:
+def line(text: object) -> str:
     """A text in one line."""
     return " ".join(str(text).split())

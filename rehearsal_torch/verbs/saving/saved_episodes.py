@@ -1,0 +1,176 @@
+"""Saved models of episodes: a checkpoint whose card says how their tables are read, and how it looks back.
+
+    reading    the task (`problems.episodes.task`), the length of a step, the time of the first one, and how
+               many actions at the end of a unit stay as they were
+    looking    method, number of changes, and settings of search and objective; checkpoints of runs have none
+
+Both are plain data. They are read by the same readers as a user's, and settings that say what is built are
+refused, so that loading runs no code from the folder.
+"""
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rehearsal_torch.checkpoint import CheckpointError, configuration, described
+from rehearsal_torch.checkpoint import save as save_surrogate
+from rehearsal_torch.cli.job import commit
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.problems.episodes.task import episode_task
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+from rehearsal_torch.verbs.configured import configuration as method_configuration
+from rehearsal_torch.verbs.configured import in_words
+from rehearsal_torch.verbs.episode_model import CHANGES, LOOKING, METHOD, EpisodeModel, EpisodeReading
+from rehearsal_torch.verbs.methods import check_method
+from rehearsal_torch.verbs.model_card import PACKAGES
+from rehearsal_torch.verbs.saving.episode_page import INTENDED, LIMITS, episode_page
+from rehearsal_torch.verbs.saving.saved_folder import PAGE, written
+
+if TYPE_CHECKING:
+    from rehearsal_torch.problems.episodes.roles import EpisodeRoles
+
+AGAIN = "fetch the model again, or save it again"
+MOST_CHANGES = 10_000
+
+
+def save(model: EpisodeModel, folder: str | Path) -> Path:
+    """See `EpisodeModel.save`."""
+    card = dict(model.card) if model.problem is None else _card(model)
+    card["looking"] = {
+        "method": model.method,
+        "changes": model.changes,
+        "settings": {key: _plain(value) for key, value in model.settings.items()},
+    }
+
+    def write(beside: Path) -> None:
+        save_surrogate(model.surrogate, dict(model.node), beside, card)
+        labels = described(beside / "weights.safetensors")
+        write_text(beside / PAGE, episode_page(card, model.reading.roles, labels))
+
+    return written(folder, write)
+
+
+def _card(model: EpisodeModel) -> dict[str, Any]:
+    assert model.problem is not None
+    return {
+        "intended_use": INTENDED,
+        "limits": list(LIMITS),
+        "seed": model.seed,
+        "commit": commit(),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "data_fingerprint": model.problem.observations().fingerprint(),
+        "data": dict(model.problem.card()),
+        "reading": dict(model.problem.episode_reading()),
+    }
+
+
+def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any]) -> EpisodeModel:
+    """The model of a checkpoint whose card says how episodes are read.
+
+    Args:
+        folder: The checkpoint, or a run folder with one.
+        surrogate: Its surrogate.
+        card: Its card.
+
+    Raises:
+        CheckpointError: if the card is damaged, or belongs to another model.
+    """
+    place = folder if (folder / "card.yaml").is_file() else folder / "checkpoint"
+    path = place / "card.yaml"
+    reading = _reading(card["reading"], path)
+    _same(surrogate, reading.roles, path)
+    looking = card.get("looking", {})
+    if not isinstance(looking, Mapping):
+        raise CheckpointError(f"{path}: looking: expected names and values: {AGAIN}")
+    method, changes = looking.get("method", METHOD), looking.get("changes", CHANGES)
+    settings, seed = looking.get("settings", {}), 0 if card.get("seed") is None else card["seed"]
+    if not _whole(changes, 0, MOST_CHANGES) or not _whole(seed, 0, 2**63 - 1):
+        raise CheckpointError(
+            f"{path}: expected whole numbers of changes (at most {MOST_CHANGES}) and seed; got {changes!r} "
+            f"and {seed!r}: {AGAIN}"
+        )
+    if not isinstance(settings, Mapping) or not _harmless(settings):
+        raise CheckpointError(
+            f"{path}: looking.settings: expected names and plain values, none of which says what is built; "
+            f"nothing was built: {AGAIN}"
+        )
+    try:
+        with in_words():
+            check_method(method if isinstance(method, str) else str(method), "look_back")
+            method_configuration([f"decision={method}"], dict(settings), LOOKING)
+    except ValueError as error:
+        raise CheckpointError(f"{path}: looking: {error}") from None
+    node = configuration(place)
+    return EpisodeModel(surrogate, reading, method, seed, dict(settings), node, changes, None, dict(card))
+
+
+def _reading(plain: object, path: Path) -> EpisodeReading:
+    """How episodes are read.
+
+    Raises:
+        CheckpointError: if it is not said, or wrongly.
+    """
+    known = plain if isinstance(plain, Mapping) else {}
+    step, first, kept = known.get("step"), known.get("first"), known.get("keep_last", 1)
+    sound = isinstance(step, int | float) and not isinstance(step, bool) and 0 < step < 1e150
+    if (
+        not isinstance(known.get("task"), Mapping)
+        or not sound
+        or not (first is None or _whole(first, -(2**63), 2**63))
+        or not _whole(kept, 0, 2**31)
+    ):
+        raise CheckpointError(
+            f"{path}: reading: expected a task, step (a length above 0), first and keep_last (whole "
+            f"numbers): {AGAIN}"
+        )
+    try:
+        roles = episode_task(known["task"])
+    except TaskError as error:
+        raise CheckpointError(f"{path}: reading: {'; '.join(error.faults)}: {AGAIN}") from None
+    return EpisodeReading(roles, float(step or 1), first, int(kept))
+
+
+def _same(surrogate: EpisodeSurrogate, roles: "EpisodeRoles", path: Path) -> None:
+    """Refuses a card that belongs to another model.
+
+    Raises:
+        CheckpointError: if the model needs other columns than the task has, or has other actions.
+    """
+    absent = [name for name in surrogate.names if name not in roles.names]
+    actions = tuple(each.name for each in roles.actions)
+    if absent or tuple(surrogate.dose_names) != actions:
+        raise CheckpointError(
+            f"{path}: reading: expected the columns {list(surrogate.names)} with the actions "
+            f"{list(surrogate.dose_names)}; got {list(roles.names)} with {list(actions)}: "
+            f"{AGAIN}"
+        )
+
+
+def _whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _harmless(plain: object) -> bool:
+    """Whether plain data say nothing of what is built, and refer to nothing outside."""
+    if isinstance(plain, Mapping):
+        return all(
+            isinstance(key, str) and not key.rpartition(".")[2].startswith("_") and _harmless(value)
+            for key, value in plain.items()
+        )
+    if isinstance(plain, list):
+        return all(map(_harmless, plain))
+    if isinstance(plain, str):
+        return "${" not in plain
+    return plain is None or isinstance(plain, bool | int | float)
+
+
+def _plain(value: Any) -> Any:
+    """A setting as YAML writes it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)

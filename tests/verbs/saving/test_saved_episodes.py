@@ -1,0 +1,99 @@
+"""Saved models of episodes: what a damaged or hostile card is told, and runs that fitted such a model."""
+
+import copy
+
+import pytest
+import yaml
+
+import rehearsal_torch as rt
+from rehearsal_torch.checkpoint import CheckpointError
+from rehearsal_torch.cli.run import build
+from rehearsal_torch.cli.verbs.fitting import fit
+from rehearsal_torch.run_folder import RunFolder
+from tests.cli.test_run import configured
+from tests.toys.pumps import table, task
+from tests.verbs.test_episode_model import SMALL, told
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    model = rt.learn_episodes(table(), task(), seed=3, **SMALL)
+    return model.save(tmp_path_factory.mktemp("saved") / "pumps")
+
+
+def test_a_run_of_episodes_is_loaded_with_its_task(tmp_path, folder):
+    table().to_csv(tmp_path / "pumps.csv", index=False)
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(task(), sort_keys=False))
+    typed = ["+experiment=own_episodes", f"path={tmp_path}/pumps.csv", f"dataset.task={tmp_path}/task.yaml"]
+    run = build(configured(*typed, "seed=3", *(f"{key}={value}" for key, value in SMALL.items())))
+    fit(run, RunFolder(tmp_path / "run"))
+    found, saved = rt.load(tmp_path / "run"), rt.load(folder)
+    assert isinstance(found, rt.EpisodeModel)
+    assert (found.reading, found.words, found.method) == (saved.reading, saved.words, "branch_and_bound")
+    units = saved.read(table(units=2, seed=9))
+    assert told(found.look_back(units[0], 2)) == told(saved.look_back(units[0], 2))
+
+
+def test_the_folder_is_that_of_a_hub(folder):
+    names = {each.name for each in folder.iterdir()}
+    assert names == {"README.md", "card.yaml", "config.yaml", "weights.safetensors"}
+    card = rt.card(folder)
+    assert card["reading"]["task"]["actions"]["valve"]["levels"] == ["shut", "half", "open"]
+    assert card["looking"] == {"method": "branch_and_bound", "changes": 3, "settings": {}}
+
+
+def changed(**parts):
+    def change(card):
+        card["reading"].update(parts)
+
+    return change
+
+
+def with_settings(settings):
+    return lambda card: card["looking"].update(settings=settings)
+
+
+def other_actions(card):
+    card["reading"]["task"]["actions"]["lever"] = card["reading"]["task"]["actions"].pop("oil")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (changed(task=3), "reading: expected a task, step"),
+        (changed(step=0), "reading: expected a task, step"),
+        (changed(step=True), "reading: expected a task, step"),
+        (changed(first=1.5), "reading: expected a task, step"),
+        (changed(keep_last=-1), "reading: expected a task, step"),
+        (changed(task={"unit": "pump"}), "reading: time: missing; expected"),
+        (lambda card: card.update(reading=[1]), "reading: expected a task, step"),
+        (other_actions, r"with the actions \['valve', 'oil'\]; got"),
+        (lambda card: card.update(looking=[1]), "looking: expected names and values"),
+        (lambda card: card["looking"].update(method="care"), "looking: .*care"),
+        (lambda card: card["looking"].update(method="../evil"), "looking: .*evil"),
+        (lambda card: card["looking"].update(method=["astar"]), "looking: .*astar"),
+        (lambda card: card["looking"].update(changes=10**9), "expected whole numbers of changes"),
+        (lambda card: card.update(seed="now"), "expected whole numbers of changes"),
+        (with_settings({"search._target_": "os.system"}), "none of which says what is built"),
+        (with_settings({"objective.reward": {"_target_": "os.system"}}), "none of which says what is built"),
+        (with_settings({"search.budget_s": "${oc.env:HOME}"}), "none of which says what is built"),
+        (with_settings([1]), "none of which says what is built"),
+        (with_settings({"trainer.max_epochs": 3}), "looking: 'trainer.max_epochs' cannot be set here"),
+    ],
+)
+def test_cards_that_do_not_belong_here_are_refused(folder, tmp_path, change, said):
+    card = copy.deepcopy(rt.card(folder))
+    change(card)
+    for each in folder.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    (tmp_path / "card.yaml").write_text(yaml.safe_dump(card, sort_keys=False))
+    with pytest.raises(CheckpointError, match=said):
+        rt.load(tmp_path)
+
+
+def test_a_checkpoint_whose_card_says_nothing_of_episodes_is_its_surrogate(folder, tmp_path):
+    card = {key: value for key, value in rt.card(folder).items() if key != "reading"}
+    for each in folder.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    (tmp_path / "card.yaml").write_text(yaml.safe_dump(card, sort_keys=False))
+    assert isinstance(rt.load(tmp_path), rt.Surrogate)

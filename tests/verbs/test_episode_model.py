@@ -1,0 +1,128 @@
+"""Models of episodes that were saved: units of tables that come after the fit, read and answered alike."""
+
+from dataclasses import replace
+
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+
+import rehearsal_torch as rt
+from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.verbs.methods import RequestError
+from tests.toys.pumps import table, task
+
+SMALL = {
+    "trainer.max_epochs": 2,
+    "trainer.progress": False,
+    "surrogate.count": 2,
+    "surrogate.member.mechanism.hidden": 8,
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return rt.learn_episodes(table(), task(), seed=3, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def loaded(model, tmp_path_factory):
+    return rt.load(model.save(tmp_path_factory.mktemp("saved") / "pumps"))
+
+
+def told(found):
+    return replace(found, seconds=0.0).to_dict()
+
+
+def test_a_loaded_model_answers_as_the_one_that_was_saved(model, loaded):
+    assert isinstance(loaded, rt.EpisodeModel)
+    assert loaded.cases == []
+    case = model.cases[0]
+    found = loaded.look_back(case, 2, records=model.problem.observations())
+    assert told(found) == told(model.look_back(case, 2))
+    assert found.words == model.words
+    assert found.summary().startswith(f"Pump {case.identity}: ")
+
+
+def test_units_of_a_later_table_are_read_as_those_of_the_fit(model, loaded):
+    later = table(units=3, seed=9)
+    units = loaded.read(later)
+    assert [each.identity for each in units] == ["1", "2", "3"]
+    assert units[0].fixed.tolist() == [*[False] * 5, True]
+    assert units[0].episode.names == model.cases[0].episode.names
+    of_polars = loaded.read(pl.DataFrame(later))
+    assert told(loaded.look_back(units[0], 2)) == told(loaded.look_back(of_polars[0], 2))
+
+
+def test_one_unit_with_one_distance_of_steps_has_the_length_of_the_fit(loaded):
+    few = table(units=1, steps=8)
+    with pytest.raises(TableError, match="gaps"):
+        loaded.read(few[few["hour"] % 2 == 0])
+
+
+def test_what_leaves_the_data_of_the_fit_is_warned_of(loaded):
+    later = table(units=1, seed=9)
+    later.loc[2, "heat"] = 400.0
+    found = loaded.look_back(loaded.read(later)[0], 1)
+    assert any(each.startswith("range: heat") for each in found.warnings)
+
+
+def test_it_says_why_no_hidden_cause_is_known(loaded, model):
+    found = loaded.look_back(model.cases[0], 2)
+    assert found.hidden_cause is None
+    assert found.alteration is not None
+    assert "not computed: the transitions to which the model was fitted" in str(found.trace["hidden_cause"])
+
+
+def test_names_need_a_table(loaded):
+    with pytest.raises(RequestError, match=r"there is no pump '3': a loaded model has no rows. Read a table"):
+        loaded.look_back(3)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        (table(units=2).drop(columns="flow"), TableError, "no column 'flow'"),
+        (table(units=2).assign(valve="ajar"), TableError, "expected shut, half, open; got 'ajar'"),
+        (table(units=2, steps=1), TableError, "no pump with at least 2 steps is left"),
+        (7, RequestError, "table: expected a data frame or a .csv file; got a int"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_refused(loaded, given, error, said):
+    with pytest.raises(error, match=said):
+        loaded.read(given)
+
+
+def test_files_are_read(loaded, tmp_path):
+    table(units=2).to_csv(tmp_path / "later.csv", index=False)
+    assert len(loaded.read(tmp_path / "later.csv")) == 2
+
+
+def test_a_model_is_saved_with_its_method_and_settings(tmp_path):
+    asked = {"search.budget_s": 5, **SMALL}
+    model = rt.learn_episodes(table(), task(), "greedy", 3, **asked)
+    again = rt.load(model.save(tmp_path / "greedy"))
+    assert (again.method, again.seed, again.changes, dict(again.settings)) == (
+        "greedy",
+        3,
+        3,
+        {"search.budget_s": 5},
+    )
+    twice = rt.load(again.save(tmp_path / "again"))
+    assert rt.card(tmp_path / "again") == rt.card(tmp_path / "greedy")
+    mine, other = model.surrogate.state_dict(), twice.surrogate.state_dict()
+    assert all(torch.equal(mine[name], other[name]) for name in mine)
+
+
+def test_look_back_takes_the_reward_of_a_model_with_a_task(model, loaded, tmp_path):
+    case = model.cases[0]
+    plain = rt.look_back(model.surrogate, case, 2, reward=model.reward, seed=3)
+    folder = model.save(tmp_path / "pumps")
+    for given in (loaded, model, folder):
+        assert told(rt.look_back(given, case, 2, seed=3)) == told(plain)
+
+
+def test_frames_keep_the_index_of_their_rows_out_of_lines(loaded):
+    later = pd.concat([table(units=1), table(units=1)]).assign(valve="ajar")
+    with pytest.raises(TableError, match="in line 2"):
+        loaded.read(later)
