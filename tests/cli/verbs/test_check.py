@@ -182,6 +182,27 @@ def test_slips_are_answered(tmp_path, monkeypatch, capsys, typed, words):
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["loans.csv", "loans.tsv", "loans.txt"])
+def test_a_table_in_the_place_of_a_problem_file_is_told_as_one(tmp_path, monkeypatch, capsys, name):
+    """It was told that parts were expected, and that it was a str."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("age,dose,result\n40,1,2\n")
+    assert program(["check", name]) == 2
+    assert capsys.readouterr().err == (
+        f"{name}: this is a table, and check reads a problem file. Write a problem file of this table, which "
+        f"says what may be set and what is desired: python scripts/init.py data={name}, then "
+        "python scripts/check.py problem=problem.yaml.\n"
+    )
+
+
+def test_a_problem_file_may_have_any_name(file, tmp_path, capsys):
+    (tmp_path / file()).rename(tmp_path / "problem.txt")
+    assert program(["check", "problem.txt"]) == 0
+    assert "problem.txt: no faults." in capsys.readouterr().out
+    assert program(["check", "nowhere.csv"]) == 2
+    assert "nowhere.csv: there is no such file" in capsys.readouterr().err
+
+
 def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["schema=problem.schema.json"]) == 0
