@@ -142,6 +142,25 @@ def test_what_cannot_be_read_is_told_with_its_own_remedy(file, capsys, tmp_path)
         assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"separator": ";"}, "the whole header was read as one column, 'x,a,d,y,z,"),
+        ({"separator": "|", "decimal": ","}, "the file seems to be separated by commas"),
+        ({"decimal": ","}, "no number in its first lines has decimal commas, and "),
+    ],
+)
+def test_a_wrong_separator_or_decimal_sign_is_one_fault(file, capsys, given, words):
+    """It was one for each column."""
+    assert main([file(data={"file": "table.csv", **given})]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "problem.yaml: 1 fault, nothing can be decided yet\n- line 1, data: table.csv: with "
+    )
+    assert words in told
+    assert "out\n" in told
+
+
 def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
     about = {"role": "action", "range": [-1, 1], "unit": "mg", "cost": {"up": 2, "fixed": 10}}
     variables = SOUND["variables"] | {"a": about, "d": SOUND["variables"]["d"] | {"cost": 1}}
