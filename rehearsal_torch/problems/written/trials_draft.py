@@ -4,12 +4,14 @@
     action     columns with a name such as dose, rate or setting; else the first one
     other      what is measured besides
 
-The graph cannot be guessed: the file has a place for it, with an example.
+Rows without a value of the outcome wait for their result: what is empty in them is no action, and else they
+say nothing. The graph cannot be guessed: the file has a place for it, with an example.
 
 Source: ours.
 """
 
 import numpy as np
+import pandas as pd
 
 from rehearsal_torch.data.causal_task import MIN_ROWS
 from rehearsal_torch.data.reading import ReadTable, TableError, numbers_of
@@ -43,7 +45,9 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
     Raises:
         TableError: if fewer than two columns have numbers.
     """
-    columns = {str(name): numbers_of(table.frame[name]) for name in table.frame.columns}
+    waits = _waiting(table.frame)
+    frame, ahead = table.frame[~waits], table.frame[waits]
+    columns = {str(name): numbers_of(frame[name]) for name in frame.columns}
     unfit = {name: why for name, each in columns.items() if (why := _unfit(name, each))}
     usable = [name for name in columns if name not in unfit][:COLUMNS]
     measured = [name for name in usable if not _fixed(columns[name])]
@@ -56,14 +60,17 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
     named = [name for name in measured if has_word(name, OUTCOMES)]
     outcome = named[-1] if named else measured[-1]
     rest = [name for name in usable if name != outcome]
-    actions = [name for name in rest if has_word(name, _SET)] or rest[:1]
+    # What is set is there before the result is.
+    known = [name for name in rest if np.isfinite(numbers_of(ahead[name])).all()] or rest
+    actions = [name for name in known if has_word(name, _SET)] or known[:1]
     others = [name for name in rest if name not in actions]
     edges = [(one, other) for one in actions for other in [*others, outcome]]
     edges += [(one, outcome) for one in others]
     left_out = [name for name in columns if name not in usable]
     lines = [
-        f"# A problem of {len(table.frame)} experiments. Correct what is guessed, fill in what is marked,",
+        f"# A problem of {len(frame)} experiments. Correct what is guessed, fill in what is marked,",
         f"# then type   rehearsal check {written}",
+        *([f"# {len(ahead)} more wait for their result, and are not learnt from."] if len(ahead) else []),
         *commented(table.notes),
         "",
         "# Which experiment next?",
@@ -91,6 +98,21 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
         f"# limits: {value(f'{term(actions[0])} <= {columns[actions[0]].max():.4g}')}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _waiting(frame: pd.DataFrame) -> np.ndarray:
+    """The rows without a value of what looks like the outcome, (n,) bool."""
+    candidates = [
+        name
+        for name in frame.columns
+        if writable(str(name))
+        and frame[name].notna().any()
+        and (np.isfinite(numbers_of(frame[name])) | frame[name].isna().to_numpy()).all()
+    ]
+    named = [name for name in candidates if has_word(str(name), OUTCOMES)]
+    if not candidates:
+        return np.zeros(len(frame), dtype=bool)
+    return np.asarray(frame[[*candidates, *named][-1]].isna().to_numpy(dtype=bool))
 
 
 def _unfit(name: str, numbers: np.ndarray) -> str:

@@ -82,3 +82,21 @@ def test_what_a_model_could_not_be_fitted_to_is_left_out_with_the_reason():
         drafted(pd.DataFrame({"dose": ["a", "b"], "y": [1.0, 2.0]}))
     with pytest.raises(TableError, match="an outcome that varies"):
         drafted(pd.DataFrame({"dose": [1.0] * 9, "rate": 2.0}))
+
+
+def test_rows_without_a_result_wait_and_what_is_empty_in_them_is_no_action(tmp_path):
+    table = experiments()
+    table.loc[[2, 7], ["ambient", "temperature", "waste", "yield"]] = None
+    table[["temperature", "valve", "dose", "ambient", "waste", "yield"]].rename(
+        columns={"temperature": "mixing rate", "valve": "inlet"}
+    ).to_csv(tmp_path / "experiments.csv", index=False)
+    text = drafted(pd.read_csv(tmp_path / "experiments.csv"))
+    assert "# A problem of 6 experiments." in text
+    assert "# 2 more wait for their result, and are not learnt from.\n" in text
+    plain = yaml.safe_load(text)
+    assert plain["reward"] == "yield"
+    assert plain["variables"]["mixing rate"] == "other", "it is not known before"
+    assert plain["variables"]["dose"]["role"] == "action"
+    (tmp_path / "problem.yaml").write_text(uncommented(text))
+    problem = OwnTrials(tmp_path / "problem.yaml")
+    assert (len(problem.past), len(problem.waiting)) == (6, 2)
