@@ -18,6 +18,8 @@ the workers of a Dask cluster that joblib's context names (`shared_tasks`). All 
 depend on (seed, index) alone, so that the rounds do not depend on the process that computes them or on their
 order.
 
+Trials whose results are waited for are heeded (`search.trials.beside_pending`): they are not proposed again.
+
 A batch search (`BatchSearch`) is given the cases in batches. Batches are cut from the whole list of indices,
 so that a resumed run meets the same batches.
 
@@ -42,6 +44,7 @@ from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
+from rehearsal_torch.search.trials.beside_pending import decided_beside
 from rehearsal_torch.seeding import paired_seed
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.overturning import Overturning, for_question
@@ -75,6 +78,17 @@ class _Method:
             if isinstance(self.search, BatchSearch):
                 objective = objective_for(self.objective, self.surrogate, cases)
                 decisions = decided(self.search, objective)
+            elif (log := self.problem.under_way()) is not None:
+                beside: tuple[Any, ...] = (
+                    self.objective,
+                    self.search,
+                    self.surrogate,
+                    cases[0],
+                    log,
+                    self.seed,
+                )
+                objective, decision = decided_beside(*beside)
+                decisions = [decision]
             else:
                 objective = objective_for(self.objective, self.surrogate, cases, batch=False)
                 decisions = [self.search(objective)]

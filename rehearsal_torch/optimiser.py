@@ -46,7 +46,7 @@ from rehearsal_torch.data.trials.trial import Suggestion, Trial, TrialWarning, f
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.writing import write_bytes
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.problems.causal.own_experiments import FRAME, experiments_in
+from rehearsal_torch.problems.causal.own_experiments import FRAME, experiments_and_waiting
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.pending import aware_of_pending
@@ -116,7 +116,8 @@ class CausalOptimiser(TrialView):
         self._store = TrialStore(task, seed, initial, file)
         if written is not None:
             with self._store.changing() as log:
-                self._store.keep(log.complete_rows(experiments_in(written.rows, written.task))[0])
+                done, waiting = experiments_and_waiting(written.rows, written.task)
+                self._store.keep(log.complete_rows(done)[0].await_rows(waiting, done))
         self.task, self.seed, self.initial = self._store.task, self._store.seed, self._store.initial
         self.surrogate: SurrogateFactory = make_surrogate if surrogate is None else surrogate
         self.objective: ObjectiveFactory = make_objective if objective is None else objective
@@ -338,16 +339,18 @@ class CausalOptimiser(TrialView):
 
         A row with the settings of a pending trial completes it; the others become trials that were not
         suggested. Rows equal to completed trials, to the last bit, are left out with a warning: reading the
-        same file twice adds nothing.
+        same file twice adds nothing. A row with its actions, and without a value of what the reward reads,
+        is a pending trial.
 
         Raises:
             TableError: if the file cannot be read, or a column is missing, not numeric or incomplete.
         """
-        table, source = experiments_in(path, self.task), path if isinstance(path, str | Path) else FRAME
+        table, waiting = experiments_and_waiting(path, self.task)
+        source = path if isinstance(path, str | Path) else FRAME
         outside = self.task.outside(table)
         with self._store.changing() as log:
             log, left_out = log.complete_rows(table)
-            self._store.keep(log)
+            self._store.keep(log.await_rows(waiting, table))
         if left_out:
             warnings.warn(
                 f"{source}: {left_out} of {len(table)} rows equal trials that are completed already, and are "

@@ -849,6 +849,35 @@ def test_experiments_come_from_a_frame_and_leave_in_one():
         again.read(frame.assign(a=None))
 
 
+def test_rows_without_a_result_are_pending_trials_until_they_are_filled_in(tmp_path):
+    """They were faults."""
+    made = told(optimiser(file=tmp_path / "s.json"), 6)
+    frame = made.to_frame()
+    blank = pd.DataFrame({"a": [0.25, 0.75], "b": [1.0, 0.5], "X": [0.0625, None], "Y": [None, None]})
+    both = pd.concat([frame, blank.astype(float)], ignore_index=True)
+    for _ in range(2):
+        with pytest.warns(TrialWarning, match="6 of 6 rows equal trials that are completed already"):
+            made.read(both)
+        assert made.pending == [{"a": 0.25, "b": 1.0}, {"a": 0.75, "b": 0.5}]
+    assert len(made.table) == 6
+    (action,) = made.ask()
+    assert action not in ({"a": 0.25, "b": 1.0}, {"a": 0.75, "b": 0.5})
+    both.loc[6, "Y"] = 0.9
+    with pytest.warns(TrialWarning, match="6 of 7 rows"):
+        made.read(both)
+    assert len(made.table) == 7
+    assert [each.trial for each in made.pending] == [8, 9]
+    (tmp_path / "problem.yaml").write_text(
+        "question: trials\ndata: t.csv\nvariables:\n  a: {role: action, range: [0, 1]}\n"
+        "  b: {role: action, range: [0, 2]}\n  X: other\n  Y: outcome\ngraph: [a -> X, '{X b} -> Y']\n"
+    )
+    both.to_csv(tmp_path / "t.csv", index=False)
+    for _ in range(2):
+        again = CausalOptimiser(tmp_path / "problem.yaml", file=tmp_path / "p.json")
+        assert len(again.table) == 7
+        assert again.pending == [{"a": 0.75, "b": 0.5}]
+
+
 def test_what_another_session_told_is_in_every_copy(tmp_path):
     one = CausalOptimiser(TASK, file=tmp_path / "s.json")
     asked = one.ask(6)

@@ -6,6 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from rehearsal_torch.cli.choice.unread_file import refuse_unread
 from rehearsal_torch.cli.errors import UserError, as_user_error, did_you_mean
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import on_file, spoken
@@ -14,8 +15,6 @@ from rehearsal_torch.cluster.address import check_reachable, require_dask
 from rehearsal_torch.files.checkpoint_folders import suggestion
 
 CONF = conf_folder()
-_CHOOSING = ("+experiment=", "dataset=")
-_TABLES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".xlsm", ".parquet", ".feather", ".arrow")
 # The overrides that determine the data of a run.
 _DATA = ("+experiment=", "dataset=", "dataset.", "+dataset.", "++dataset.", "path=", "checkpoint=")
 
@@ -78,52 +77,11 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
             Path(config.path).name, [path.name for path in near.iterdir()] if near.is_dir() else []
         )
         raise UserError("there is no such file or folder", f"path={config.path}", remedy)
-    _path_is_used(config, script, jobs, typed)
+    refuse_unread(config, script, jobs, typed)
     _sizes(config)
     _checkpoint(config, script, jobs)
     if not any(text.startswith(_DATA) for text in typed):
         raise UserError("no data are given", "", _what_to_type(script))
-
-
-def _path_is_used(
-    config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed: Sequence[str]
-) -> None:
-    """Refuses a file that the data set of the run does not read: what is typed is never ignored."""
-    if config.path is None or _reads_path(OmegaConf.to_container(config, resolve=False)):
-        return
-    # A sweep over data sets may have the file for another of its jobs.
-    if len({tuple(text for text in job if text.startswith(_CHOOSING)) for job in jobs}) > 1:
-        return
-    file, then = str(config.path), "train" if script == "train" else "decide"
-    if Path(file).is_dir():
-        remedy = (
-            "Name a problem file (.yaml); a run is continued by resume=FOLDER, and what a run has fitted is "
-            "named by checkpoint=FOLDER"
-        )
-    elif Path(file).suffix.lower() in _TABLES:
-        remedy = (
-            f"Write a problem file of this table, which says what may be set and what is desired: "
-            f"{on_file('init', file, 'data')}, then {on_file(then, 'problem.yaml')}"
-        )
-    else:
-        first = on_file("init", "table.csv", "data")
-        remedy = f"Name a problem file (.yaml), which is made of a table by {first}"
-    named = next((text for text in typed if text.startswith(_CHOOSING)), "")
-    who = (
-        f"the data of {named} are not read from a file"
-        if named
-        else "neither a problem file nor an experiment says what is asked of it"
-    )
-    raise UserError(f"{who}, so that it would be ignored", file, remedy)
-
-
-def _reads_path(node: Any) -> bool:
-    """Whether a value of the configuration is the path, or is made of it."""
-    if isinstance(node, dict):
-        return any(_reads_path(value) for key, value in node.items() if key != "hydra")
-    if isinstance(node, list):
-        return any(map(_reads_path, node))
-    return isinstance(node, str) and "${path}" in node
 
 
 def _what_to_type(script: str) -> str:

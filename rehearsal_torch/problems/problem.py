@@ -14,6 +14,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.episode import Episode
@@ -21,6 +23,7 @@ from rehearsal_torch.data.question import Columns, Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 # For the cards of simulated worlds.
@@ -104,6 +107,21 @@ class Problem(ABC):
 
         Args:
             seed: Scrambles the design.
+        """
+        return None
+
+    def under_way(self) -> TrialLog | None:
+        """The trials, if proposed experiments wait for their result, which decisions then heed; None, the
+        default, if none waits.
+        """
+        return None
+
+    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> pd.DataFrame | None:  # noqa: ARG002
+        """The user's table of experiments, with a row for each proposed one, whose results are to be filled
+        in; None, the default, where there is no such table.
+
+        Args:
+            settings: The proposed ones, action to value.
         """
         return None
 

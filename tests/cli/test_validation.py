@@ -157,34 +157,3 @@ def test_auto_compares_methods_with_their_own_settings_and_rows(tmp_path):
     (tmp_path / "config.yaml").write_text("surrogate: {}\n")
     given = f"checkpoint={tmp_path}"
     assert "Leave checkpoint= out, or name a method" in refused(*auto, given, script="decide")
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (["path=loans.csv"], "neither a problem file nor an experiment says what is asked of it"),
-        (["path=loans.csv", "+experiment=sepsis"], "the data of +experiment=sepsis are not read from a file"),
-        (["path=loans.csv", "dataset=lin_syn1"], "the data of dataset=lin_syn1 are not read from a file"),
-        (["path=folder"], "a run is continued by resume=FOLDER"),
-        (["path=loans.json"], "Name a problem file (.yaml), which is made of a table by"),
-    ],
-)
-def test_a_file_that_the_data_set_does_not_read_is_refused_by_name(tmp_path, monkeypatch, typed, said):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    for name in ("loans.csv", "loans.json"):
-        (tmp_path / name).write_text("a,b\n1,2\n")
-    message = refused(*typed, script="decide")
-    file = typed[0].removeprefix("path=")
-    assert message.startswith(f"{file}: ")
-    assert said in message
-    assert "so that it would be ignored" in message
-    if file == "loans.csv":
-        assert "data=loans.csv, then" in message
-
-
-def test_a_file_that_one_job_of_a_sweep_reads_is_taken(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "stays.csv").write_text("a,b\n1,2\n")
-    checked("path=stays.csv", "dataset=sepsis_simulated,mimic", multirun=True)
-    checked("path=stays.csv", "dataset=mimic")

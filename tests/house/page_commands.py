@@ -47,6 +47,7 @@ _FILES = {
     "cross_validate": "path",
     "learn_graph": "data",
     "check": "problem",
+    "options": "path",
     "init": "data",
 }
 

@@ -188,7 +188,7 @@ def test_levels_and_a_fixed_action_are_kept_from_the_start_design_on(tmp_path):
     ("columns", "message"),
     [
         ({"a0": ["hot"] * 6}, "a0: expected numbers; got 'hot' in line 2"),
-        ({"Y": [float("nan")] * 6}, "Y: 6 of 6 values are missing or infinite"),
+        ({"X": [float("nan")] * 6}, "X: 6 of 6 values are missing or infinite"),
         ({"X": None}, "no column 'X'"),
         ({"Y": [2.0] * 6}, "Y: all 6 values are 2"),
     ],

@@ -13,18 +13,22 @@ from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
 
+from rehearsal_torch.cli.choice.asked import with_asked
+from rehearsal_torch.cli.choice.unread_file import refuse_unread
 from rehearsal_torch.cli.errors import UserError, exit_code
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.options.knobs import Knob, Node, nodes, shown
+from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.spelling import PROGRAM
 
 _WIDEST = 28
 _HELP = f"""Lists every option of a configuration: key, value, type and what it means.
 
-Usage: {PROGRAM} options [+experiment=NAME] [group=option ...] [key=value ...] [--config-dir FOLDER]
+Usage: {PROGRAM} options [FILE] [+experiment=NAME] [group=option ...] [key=value ...] [--config-dir FOLDER]
 
   {PROGRAM} options +experiment=cbo                 the keys of this experiment
   {PROGRAM} options +experiment=cbo decision=ucb    the same with another method
+  {PROGRAM} options problem.yaml                    the keys of the experiment that answers a problem file
   {PROGRAM} options +experiment=cbo | grep seed     one line for each option when it does not go to a terminal
 
 A value behind which `= ${{seed}}` stands follows that key until it is set. What can be chosen for a group is
@@ -54,7 +58,11 @@ def _run(typed: list[str], conf: Path) -> int:
         raise UserError(
             "there is no such folder", f"--config-dir {parsed.config_dir}", "Give a folder like conf"
         )
-    found = nodes(conf, list(parsed.overrides), bool(parsed.multirun), parsed.config_dir)
+    typed, multirun = with_asked(parsed.overrides), bool(parsed.multirun)
+    if any(text.startswith("path=") for text in typed):
+        config, jobs = composed(conf, typed, multirun, parsed.config_dir, complete=False)
+        refuse_unread(config, "options", jobs, typed)
+    found = nodes(conf, typed, multirun, parsed.config_dir)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     print(table(found, width))
     return 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.choice.asked import YAML, asks_for
+from rehearsal_torch.cli.choice.unread_file import refuse_table
 from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
 from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
@@ -62,6 +63,7 @@ def check(options: Mapping[str, str]) -> int:
             "no problem file is given", "", f"For example: {spoken('check')} problem=problem.yaml"
         )
     path = options["problem"]
+    refuse_table(path)
     try:
         lines, warnings = _READ[asks_for(path)](path)
     except UserError as error:

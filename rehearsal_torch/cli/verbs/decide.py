@@ -25,39 +25,6 @@ if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem
 
 
-def write_initial_design(problem: "Problem", folder: RunFolder, seed: int) -> str:
-    """Prints the experiments of the initial design that are still to be run, and writes them to
-    start_design.csv.
-
-    Args:
-        problem: The problem.
-        folder: The run's folder.
-        seed: Scrambles the design.
-
-    Returns:
-        A sentence for the run's status; empty if there are enough experiments, or the problem is of another
-        kind.
-    """
-    design = problem.to_begin(seed)
-    if design is None:
-        return ""
-    past = problem.observations()
-    source = problem.card()["source"]
-    nodes = ", ".join(name for name in past.names if name not in design.names)
-    rows = [",".join(f"{value:.10g}" for value in row) for row in design.values.tolist()]
-    text = "\n".join([",".join(design.names), *rows]) + "\n"
-    folder.write("start_design.csv", text)
-    have = f"{len(past)} experiment{'' if len(past) == 1 else 's'}"
-    then = (
-        f"Run these, add a row for each with the measured values of {nodes}, and run the same command again:"
-    )
-    print(
-        f"There is no model yet: {source} has {have}. {then}\n{text}Run folder: {folder.path}",
-        flush=True,
-    )
-    return f"{have}, too few for a model; {len(design)} to run first"
-
-
 def decide(config: DictConfig) -> None:
     """Hydra's task: one cohort, or one shard of it, in its run folder."""
     carry_out("decide", _decide, config)
@@ -76,6 +43,7 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
     from rehearsal_torch.cli.choice.settled import settled
     from rehearsal_torch.cli.run import suits
     from rehearsal_torch.cli.verbs.fitting import compared, curved, fit
+    from rehearsal_torch.cli.verbs.next_experiments import write_initial_design, write_proposals
 
     if config.checkpoint is None and int(config.shards) > 1:
         raise UserError(
@@ -118,7 +86,7 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
         compared(run, folder, surrogate)
     curved(run, folder, surrogate)
     used = config.checkpoint if config.checkpoint is not None else folder.path / "checkpoint"
-    following = _following(folder, run.problem, str(used))
+    following = _following(folder, run.problem, str(used), write_proposals(run.problem, folder))
     closing(
         folder,
         sweep,
@@ -142,9 +110,10 @@ def surrogate_in(checkpoint: str) -> dict[str, object]:
     return checked(read_yaml(found / "config.yaml"), str(found / "config.yaml"), {})
 
 
-def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
+def _following(folder: RunFolder, problem: "Problem", checkpoint: str, blank: str = "") -> str:
     """The suggested next step: to run the experiment, for the user's own experiments; to ask the fitted model
-    about cases, for a problem file; otherwise a command that decides with another method.
+    about cases, for a problem file; otherwise a command that decides with another method. `blank` is the file
+    of the table with the experiment as a row to be filled in; empty if there is none.
     """
     from rehearsal_torch.problems.problem import World
 
@@ -154,7 +123,8 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str) -> str:
         # A problem file names its table.
         table = str(problem.card()["source"]) if read.endswith(YAML) else read or "the table of experiments"
         again = typed_again("decide", [text for text in typed if not text.startswith("checkpoint=")])
-        return f"run the experiment, add it as a row to {table}, and type {again}"
+        filled = f" (it is the last row of {blank}, to be filled in)" if blank else ""
+        return f"run the experiment, add it as a row to {table}{filled}, and type {again}"
     if read.endswith(YAML) and not isinstance(problem, World):
         return explored(folder)
     return typed_again("decide", _another(folder, problem, checkpoint))

@@ -79,7 +79,9 @@ def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
     if plain is None:
         raise ProblemError(f"{file} is empty: draft a problem file from a table by rehearsal init TABLE", ())
     if not isinstance(plain, dict):
-        raise ProblemError(f"{file}: expected the parts {', '.join(parts)}; got {type(plain).__name__}", ())
+        got = "a text without them" if isinstance(plain, str) else type(plain).__name__
+        draft = ": of a table, rehearsal init TABLE writes a problem file" if isinstance(plain, str) else ""
+        raise ProblemError(f"{file}: expected the parts {', '.join(parts)}; got {got}{draft}", ())
     found = Findings(str(file), lines_of(text))
     question = plain.get(QUESTION, QUESTIONS[0])
     telling = next((key for key in _TELLING if key in plain and QUESTION not in plain), None)

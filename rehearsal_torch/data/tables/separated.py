@@ -2,18 +2,13 @@
 
 A file is inspected before it is parsed: its type, encoding, separator, decimal sign, and unpacked size.
 
-The separator is the comma if the header has one; otherwise that of the semicolon, the tab and the vertical
-bar which occurs most often in the header. Where the header has a comma and another separator, the one that
-occurs equally often in every line is taken. Beside another separator than the comma, the decimal sign is the
-comma if no fewer of the numbers in the first lines have one than a point. What was
-detected is noted; both can be given.
+Separator and decimal sign are detected, with a note, or given (`data.tables.signs`).
 
 Source: ours.
 """
 
 import gzip
 import json
-import re
 import shlex
 import warnings
 import zlib
@@ -31,6 +26,15 @@ from rehearsal_torch.data.tables.frame import (
     header_faults,
     refused_or_collected,
     without_empty_columns,
+)
+from rehearsal_torch.data.tables.signs import (
+    COMMA,
+    SEPARATORS,
+    SIGNS,
+    WHOLE,
+    check_given,
+    decimal_of,
+    separator_of,
 )
 
 HEAD = 2**20
@@ -50,11 +54,6 @@ KINDS = {
     '"sqlite:///FILE", query: "select ..."}',
     b"\x1f\x8b": "packed with gzip: name it .csv.gz",
 }
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-SIGNS = {",": "commas", ".": "points"}
-_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
-_WHOLE = re.compile(r"[+-]?\d+")
 
 
 def read_separated(
@@ -83,6 +82,7 @@ def read_separated(
         raise TableError(f"decimal: expected '.' or ','; got {decimal!r}")
     head, packed = _head(file)
     blank, lines = _checked(file, head)
+    check_given(file, lines, separator, decimal)
     found, sign, notes = _detected(file, lines, separator, decimal)
     if found == sign == ",":
         # Both signs are the comma: decimals stand in quotes.
@@ -170,44 +170,14 @@ def _detected(
     file: Path, lines: list[str], separator: str | None, decimal: str | None
 ) -> tuple[str, str, list[str]]:
     """Separator, decimal sign, and a note of what was detected."""
-    found = _separator(file, lines) if separator is None else separator
-    sign = _sign(lines[1:], found) if decimal is None else decimal
+    found = separator_of(file, lines) if separator is None else separator
+    sign = decimal_of(lines[1:], found) if decimal is None else decimal
     told = []
     if separator is None and found != ",":
         told.append(f"separated by {SEPARATORS[found]}")
     if decimal is None and (found != "," or sign != "."):
         told.append(f"written with decimal {SIGNS[sign]}")
     return found, sign, [f"{file} is read as {' and '.join(told)}"] if told else []
-
-
-def _separator(file: Path, lines: list[str]) -> str:
-    bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
-    header, rows = bare[0], bare[1:]
-    others = [
-        mark for mark in SEPARATORS if mark != "," and mark in header and (not rows or _some(rows, mark))
-    ]
-    if not others:
-        return ","
-    if "\t" in others and ".tsv" in file.suffixes:
-        return "\t"
-    best = max(others, key=header.count)
-    if "," not in header:
-        return best
-    commas, even = ({line.count(mark) for line in bare} for mark in (",", best))
-    return best if len(even) == 1 < len(commas) else ","
-
-
-def _some(rows: list[str], mark: str) -> bool:
-    return any(mark in line for line in rows)
-
-
-def _sign(rows: list[str], separator: str) -> str:
-    """The decimal sign: a point beside separating commas, else what more numbers have."""
-    if separator == ",":
-        return "."
-    cells = [cell.strip().strip('"') for line in rows for cell in line.split(separator)]
-    commas, points = (sum(bool(kind.fullmatch(cell)) for cell in cells) for kind in (_COMMA, _POINT))
-    return "," if commas and commas >= points else "."
 
 
 def _mixed_signs(frame: pd.DataFrame) -> list[str]:
@@ -222,7 +192,7 @@ def _mixed_signs(frame: pd.DataFrame) -> list[str]:
         cells = column.dropna().astype(str).str.strip()
         points = cells.str.fullmatch(r"[+-]?[\d.]*\.\d+(?:,\d+)?").to_numpy(dtype=bool)
         others = cells[~points]
-        rest = others.str.fullmatch(f"{_COMMA.pattern}|{_WHOLE.pattern}").to_numpy(dtype=bool)
+        rest = others.str.fullmatch(f"{COMMA.pattern}|{WHOLE.pattern}").to_numpy(dtype=bool)
         if points.any() and rest.all():
             place = int(points.argmax())
             found.append(
@@ -236,7 +206,7 @@ def _with_points(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with decimal points in columns that also hold text, so that the text alone is reported."""
     for name in frame.columns[[frame[name].dtype.kind in "OTSU" for name in frame.columns]]:
         cells = frame[name].astype(object)
-        numbers = cells.notna() & cells.astype(str).str.strip().str.fullmatch(_COMMA.pattern)
+        numbers = cells.notna() & cells.astype(str).str.strip().str.fullmatch(COMMA.pattern)
         if numbers.any():
             frame[name] = cells.where(~numbers, cells.astype(str).str.strip().str.replace(",", "."))
     return frame

@@ -181,6 +181,24 @@ class TrialLog:
             )
         return log, left_out
 
+    def await_rows(self, actions: Tensor, done: Table) -> "TrialLog":
+        """Returns the log with a pending trial for each row of a table that waits for its result, unless the
+        log knows it already.
+
+        Args:
+            actions: The actions of the rows that wait, (m, k).
+            done: The completed rows of the same table, which the log has: a setting is awaited as often as
+                the whole table has it, less the trials that there are.
+        """
+        log, rows = self, Counter(map(tuple, done.columns(self.task.actions).tolist()))
+        known = Counter(map(tuple, self.settings("pending", "completed", "failed", "abandoned").tolist()))
+        for action in actions:
+            setting = tuple(action.tolist())
+            rows[setting] += 1
+            if rows[setting] > known[setting]:
+                log, _ = log.ask(action)
+        return log
+
     def fail(
         self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None
     ) -> tuple["TrialLog", Trial]:

@@ -9,8 +9,9 @@ every node. The task is a few lines of YAML:
     limits: {normals: [[1, 1]], offsets: [5]}   # optional: linear constraints M a <= d on the actions
 
 A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that
-row; the row is then not used for that node's mechanism. Suggestions are not scored: their value is unknown
-until they are tried.
+row; the row is then not used for that node's mechanism. Rows without a value of what the reward reads wait
+for their result (`problems.causal.waiting_rows`). Suggestions are not scored: their value is unknown until
+they are tried.
 
 Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action).
 """
@@ -30,9 +31,16 @@ from rehearsal_torch.data.reading import ReadTable, TableError, number_columns, 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
+from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.store import initial_count
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.problems.causal.start_design import open_points
+from rehearsal_torch.problems.causal.waiting_rows import (
+    waiting,
+    waiting_actions,
+    waiting_note,
+    with_proposals,
+)
 from rehearsal_torch.problems.problem import CausalProblem
 
 FRAME = "the data frame"
@@ -52,13 +60,26 @@ def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> Cau
 
 
 def experiments_in(source: "str | Path | IntoDataFrame | ReadTable | None", task: CausalTask) -> Table:
-    """The experiments of a file or a data frame, as `experiments_of` gives them.
+    """The completed experiments of a file or a data frame, as `experiments_of` gives them.
+
+    Raises:
+        TableError: if it cannot be read, or `experiments_of` refuses it.
+    """
+    return experiments_and_waiting(source, task)[0]
+
+
+def experiments_and_waiting(
+    source: "str | Path | IntoDataFrame | ReadTable | None", task: CausalTask
+) -> tuple[Table, Tensor]:
+    """The completed experiments of a file or a data frame, and the actions (m, k) of the rows that wait for
+    their result.
 
     Raises:
         TableError: if it cannot be read, or `experiments_of` refuses it.
     """
     table = _rows(source)
-    return experiments_of(table.frame, task, table.where)
+    done = table.frame[~waiting(table.frame, task)]
+    return experiments_of(done, task, table.where), waiting_actions(table.frame, task, table.where)
 
 
 def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
@@ -113,6 +134,7 @@ class ExperimentTable(CausalProblem):
     """A comma-separated file of experiments and a task.
 
     Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
+    Rows that wait for their result are not learnt from, and not proposed again.
 
     Args:
         path: The experiments so far, a file (see `data.reading`), a data frame or a table that was read; rows
@@ -135,9 +157,10 @@ class ExperimentTable(CausalProblem):
         self.task = causal_task(task)
         self.held = self.task.held(fixed)
         table = _rows(path)
-        self.read_notes = table.notes
-        self.past = experiments_of(table.frame, self.task, table.where)
+        self.past, self.waiting = experiments_and_waiting(table, self.task)
         self.source = FRAME if table.where == FRAME else Path(table.where).name
+        note = waiting_note(table.frame, self.task, self.source)
+        self.rows, self.read_notes = table.frame, (*table.notes, *([note] if note else []))
         if len(self.past) >= MIN_ROWS:
             self.task.check(self.past)
 
@@ -153,12 +176,25 @@ class ExperimentTable(CausalProblem):
         """
         if len(self.past) >= MIN_ROWS:
             return None
-        done = self.past.columns(self.task.actions)
+        done = torch.cat([self.past.columns(self.task.actions), self.waiting])
         points = open_points(self.task, done, initial_count(self.task), seed, held=self.held)
         return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
 
+    def under_way(self) -> TrialLog | None:
+        """The experiments, with those that wait for their result as pending trials; None if none waits."""
+        if not len(self.waiting):
+            return None
+        log, _ = TrialLog(self.task).complete_rows(self.past)
+        for action in self.waiting:
+            log, _ = log.ask(action)
+        return log
+
+    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> pd.DataFrame:
+        """All rows of the table, and a row for each proposed setting, which waits for its result."""
+        return with_proposals(self.rows, self.task, settings)
+
     def observations(self) -> Table:
-        """All experiments."""
+        """All completed experiments."""
         return self.past
 
     def notes(self) -> Sequence[str]:
@@ -178,7 +214,8 @@ class ExperimentTable(CausalProblem):
         if index != 0:
             raise IndexError(f"expected case 0; got {index}")
         levels = {**self.task.box.levels, **self.held}
-        return RehearsalCase(f"experiment {len(self.past) + 1}", {}, self.task.box.bounds(), levels=levels)
+        number = len(self.past) + len(self.waiting) + 1
+        return RehearsalCase(f"experiment {number}", {}, self.task.box.bounds(), levels=levels)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Empty: the outcome of an experiment that was not run is unknown."""
@@ -187,6 +224,8 @@ class ExperimentTable(CausalProblem):
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the best reward so far, rows outside the bounds, and the fingerprint."""
         card: dict[str, Any] = {"source": self.source, "rows": len(self.past), **self.task.to_plain()}
+        if len(self.waiting):
+            card["rows that wait for their result"] = len(self.waiting)
         if len(self.past):
             rewards = self.task.reward_of(self.past)
             best = self.past.columns(self.task.actions)[rewards.argmax()]

@@ -119,7 +119,7 @@ def _numbered(
         return 0.0
     else:
         apart = np.diff(time, prepend=time[0])
-        length = known or _most_frequent(apart[~begins])
+        length = known or usual_distance(apart[~begins])
         share = np.where(begins, 0.0, apart / length)
         odd = ~begins & ((np.abs(share - share.round()) > SLACK * np.maximum(1.0, share)) | (share < 0.5))
         if odd.any():
@@ -151,8 +151,12 @@ def _first(rows: pd.DataFrame, length: float) -> int | None:
     return int(begins[0]) if abs(begins[0]) < DATES else None
 
 
-def _most_frequent(apart: np.ndarray) -> float:
-    """The most frequent distance, the smallest of ties; distances that agree to six digits are one."""
+def usual_distance(apart: np.ndarray) -> float:
+    """The most frequent distance, the smallest of ties; distances that agree to six digits are one.
+
+    Args:
+        apart: Distances between two rows of a unit, (n,), at least one.
+    """
     middle = float(np.median(apart))
     _, which, often = np.unique(np.round(apart / middle, 6), return_inverse=True, return_counts=True)
     return float(np.median(apart[which == often.argmax()]))

@@ -126,16 +126,25 @@ def _order(column: pd.Series, units: np.ndarray) -> np.ndarray:
     return np.unique(keys, return_inverse=True)[1]
 
 
+def times_of(column: pd.Series) -> np.ndarray:
+    """A column of time as numbers, (n,): dates in ISO 8601 in days, NaN where a cell is neither.
+
+    Args:
+        column: Its cells.
+    """
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    dates = pd.to_datetime(column.astype("string"), errors="coerce", format="ISO8601", utc=True)
+    known = dates.notna().to_numpy()
+    time = np.full(len(column), np.nan)
+    since = dates[known] - pd.Timestamp("1970-01-01", tz="UTC")
+    time[known] = since.dt.total_seconds().to_numpy(np.float64) / SECONDS_OF_A_DAY
+    return time
+
+
 def _times(column: pd.Series, whose: _Lines, roles: EpisodeRoles, faults: list[str]) -> np.ndarray | None:
     """Time as numbers; dates in days."""
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
-        time = column.to_numpy(np.float64, na_value=np.nan)
-    else:
-        dates = pd.to_datetime(column.astype("string"), errors="coerce", format="ISO8601", utc=True)
-        known = dates.notna().to_numpy()
-        time = np.full(len(column), np.nan)
-        since = dates[known] - pd.Timestamp("1970-01-01", tz="UTC")
-        time[known] = since.dt.total_seconds().to_numpy(np.float64) / SECONDS_OF_A_DAY
+    time = times_of(column)
     bad = ~np.isfinite(time)
     if bad.any():
         cell = column.iloc[int(bad.argmax())]

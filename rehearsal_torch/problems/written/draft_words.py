@@ -19,6 +19,11 @@ def scalar(text: str) -> str:
     return yaml.safe_dump([text], allow_unicode=True, width=10_000, default_flow_style=True).strip()[1:-1]
 
 
+def value(text: str) -> str:
+    """A text as the value of a key, alone in its line: in quotes only where YAML needs them."""
+    return yaml.safe_dump({"a": text}, allow_unicode=True, width=10_000).removeprefix("a:").strip()
+
+
 def node(name: str) -> str:
     """A name as dagitty's statements have it."""
     return name if _PLAIN.fullmatch(name) else f'"{name}"'
@@ -26,7 +31,9 @@ def node(name: str) -> str:
 
 def term(name: str) -> str:
     """A name as inequalities have it."""
-    return name if _PLAIN.fullmatch(name) and name not in ("and", "or") else f"`{name}`"
+    if _PLAIN.fullmatch(name) and name not in ("and", "or"):
+        return name
+    return f'"{name}"' if "`" in name else f"`{name}`"
 
 
 def level(text: str) -> str:
@@ -47,6 +54,11 @@ def has_word(name: str, words: str) -> bool:
 def writable(name: str) -> bool:
     """Whether a column can be a variable: a name of 1 to 200 letters in one line."""
     return bool(name.strip()) and len(name) <= 200 and name.isprintable() and not name.startswith("Unnamed: ")
+
+
+def has_quotes(name: str) -> bool:
+    """Whether a name has double quotes, with which arrows cannot name it."""
+    return '"' in name
 
 
 def commented(sentences: Iterable[str]) -> list[str]:

@@ -32,11 +32,13 @@ from rehearsal_torch.problems.written.draft_words import (
     ACTIONS,
     MARK,
     OUTCOMES,
+    has_quotes,
     has_word,
     level,
     node,
     scalar,
     term,
+    value,
 )
 from rehearsal_torch.problems.written.text_columns import text_column
 
@@ -134,7 +136,7 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
         *_edges([each.name for each in context], action.name, outcome.name),
         "",
         "# Which outcomes are desired: inequalities with <= and >=, joined by and.",
-        f"desired: {MARK}, such as {_wanted(outcome)}",
+        f"desired: {MARK}, such as {value(_wanted(outcome))}",
         "",
         "# The cases to decide for, a file or a list; without it, rows that are held out.",
         "# cases:",
@@ -162,6 +164,8 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
         told = identifier(name, frame[name])
         if not name.strip() or len(name) > 200 or not name.isprintable() or "\n" in name:
             left_out.append((repr(name)[:40], "a name of 1 to 200 letters in one line is needed"))
+        elif has_quotes(name):
+            left_out.append((name, "a name without double quotes is needed"))
         elif name.startswith("Unnamed: "):
             left_out.append((name, "the column has no name"))
         elif _numbering(numbers) and (told is None or told.by_value):

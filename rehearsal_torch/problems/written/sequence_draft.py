@@ -13,7 +13,6 @@ example.
 Source: ours.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +20,7 @@ import pandas as pd
 
 from rehearsal_torch.data.reading import DATE, ReadTable, TableError, numbers_of
 from rehearsal_torch.problems.written.draft_columns import of_dates
+from rehearsal_torch.problems.written.draft_steps import step_lines
 from rehearsal_torch.problems.written.draft_words import (
     ACTIONS,
     MARK,
@@ -35,6 +35,11 @@ TIMES = "time|date|datetime|timestamp|day|week|month|quarter|year|hour|minute|st
 # Levels that are the least where an order has to be guessed.
 LOWEST = ("none", "no", "off", "never", "nothing", "zero", "0")
 MANY_LEVELS, ROWS_EACH, COLUMNS = 5, 3, 60
+# The share of missing cells above which a column that changes is left out.
+GAPS = 0.5
+# A column that keeps its usual value in all units but fewer than so many, and than a quarter of them, may
+# keep it in all units to learn from.
+FEW_UNITS = 10
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,13 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
         f"reward:  {MARK}, such as",
         f"#   weights: {{{scalar(states[0])}: -1}}",
         f'#   score: {{too high: {{{scalar(states[0])}: {{"> {_high(frame[states[0]]):.4g}": 1}}}}}}',
-        *_gaps(frame, [each.name for each in lines if each.role != "other"]),
+        *step_lines(
+            frame,
+            found.unit,
+            found.time,
+            [each.name for each in lines if each.role in ("state", "action")],
+            [each.name for each in lines if each.role == "static"],
+        ),
     ]
     return "\n".join(written_lines) + "\n"
 
@@ -147,6 +158,10 @@ def _line(frame: pd.DataFrame, name: str, unit: str) -> _Line:
     if isinstance(texts, str):
         return _Line(name, "other", f"  # {scalar(name)}: left out: {texts}")
     constant = bool((column.groupby(frame[unit]).nunique() <= 1).all())
+    if not constant and (why := _little(column, frame[unit])):
+        return _Line(name, "other", f"  # {scalar(name)}: left out: {why}")
+    if not constant and _of_truth(column):
+        return _variable(name, "action", "levels: ['False', 'True']", "write context, if nobody chooses it")
     if isinstance(texts, TextColumn):
         levels = sorted(texts.levels, key=lambda each: each.casefold() not in LOWEST)
         said = f"levels: [{', '.join(map(scalar, levels))}]"
@@ -165,10 +180,28 @@ def _line(frame: pd.DataFrame, name: str, unit: str) -> _Line:
         return _variable(name, "static", "", seen)
     whole = bool((known == np.round(known)).all())
     if whole and 2 <= len(known) <= MANY_LEVELS and known[0] == 0 and known[-1] == len(known) - 1:
-        return _variable(name, "action", f"levels: {len(known)}", f"{seen}; a context, if nobody chooses it")
+        note = f"{seen}; write context alone, if nobody chooses it"
+        return _variable(name, "action", f"levels: {len(known)}", note)
     if has_word(name, ACTIONS) and known[0] == 0:
         return _variable(name, "action", "", f"{seen}; amounts, or write levels")
     return _variable(name, "state", "", seen)
+
+
+def _little(column: pd.Series, units: pd.Series) -> str:
+    """Why a column says too little where only some units are learnt from; empty if it does not."""
+    missing, often = int(column.isna().sum()), column.value_counts()
+    if missing > GAPS * len(column):
+        return f"{missing} of {len(column)} values are missing"
+    other = column.notna() & (column != often.index[0])
+    count, every = units[other].nunique(), units.nunique()
+    if len(often) < 2 or count >= min(FEW_UNITS, every / 4):
+        return ""
+    return f"only {count} of {every} units have another value than {often.index[0]}"
+
+
+def _of_truth(column: pd.Series) -> bool:
+    """Whether all cells are true or false, which are read as texts."""
+    return column.dtype.kind in "bO" and all(isinstance(each, bool | np.bool_) for each in column.dropna())
 
 
 def _variable(name: str, role: str, said: str, note: str) -> _Line:
@@ -195,16 +228,3 @@ def _fractions(column: pd.Series) -> bool:
 
 def _high(column: pd.Series) -> float:
     return float(np.nanquantile(numbers_of(column), 0.9))
-
-
-def _gaps(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """What happens to empty cells and missing steps, if cells are empty."""
-    some = [f"{name}: {int(frame[name].isna().sum())}" for name in names if frame[name].isna().any()]
-    if not some:
-        return []
-    return [
-        "",
-        f"# Empty cells, by column: {', '.join(some)}. They are faults (refuse), take their unit out (drop),",
-        "# or take the last value for at most so many steps ({carry: 2}).",
-        "missing: drop",
-    ]

@@ -10,6 +10,7 @@ Source: ours.
 
 from rehearsal_torch.data.causal_task import MIN_ROWS
 from rehearsal_torch.data.problem_file.findings import key
+from rehearsal_torch.problems.causal.waiting_rows import waiting
 from rehearsal_torch.problems.written.own_trials import OwnTrials
 from rehearsal_torch.spaces.box import levels_text
 
@@ -78,7 +79,8 @@ def warned(problem: OwnTrials) -> list[str]:
 
 def _outside(problem: OwnTrials) -> list[str]:
     """A sentence for each experiment whose action may not be set any more, with its line."""
-    task, lines = problem.task, problem.problem.rows.frame.index
+    task, rows = problem.task, problem.problem.rows.frame
+    lines = rows.index[~waiting(rows, task)]
     told = []
     for line, row in zip(lines, problem.past.columns(task.actions), strict=True):
         try:

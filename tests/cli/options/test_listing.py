@@ -7,6 +7,7 @@ from rehearsal_torch.cli.options.knobs import nodes
 from rehearsal_torch.cli.options.listing import main, table
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
+from rehearsal_torch.program import main as program
 from tests.scripts.typing_in import HERE
 
 
@@ -94,6 +95,23 @@ def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
 def test_slips_are_answered(capsys, arguments, words):
     assert main(arguments) == 2
     assert words in capsys.readouterr().err
+
+
+def test_a_table_is_refused_and_a_problem_file_names_its_experiment(tmp_path, monkeypatch, capsys):
+    """Both were listed as the path of no data set, and so ignored."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loans.csv").write_text("age,dose,result\n40,1,2\n")
+    assert program(["options", "loans.csv"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("loans.csv: neither a problem file nor an experiment says what is asked of it")
+    assert "Write a problem file of this table" in told.err
+    assert "data=loans.csv, then" in told.err
+    (tmp_path / "problem.yaml").write_text("question: trials\nmethod: ucb\n")
+    assert program(["options", "problem.yaml"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("dataset=trials  ") for line in lines)
+    assert any(line.startswith("  dataset.path ") and "problem.yaml" in line for line in lines)
 
 
 def test_help(capsys):

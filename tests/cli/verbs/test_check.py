@@ -142,6 +142,25 @@ def test_what_cannot_be_read_is_told_with_its_own_remedy(file, capsys, tmp_path)
         assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"separator": ";"}, "the whole header was read as one column, 'x,a,d,y,z,"),
+        ({"separator": "|", "decimal": ","}, "the file seems to be separated by commas"),
+        ({"decimal": ","}, "no number in its first lines has decimal commas, and "),
+    ],
+)
+def test_a_wrong_separator_or_decimal_sign_is_one_fault(file, capsys, given, words):
+    """It was one for each column."""
+    assert main([file(data={"file": "table.csv", **given})]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(
+        "problem.yaml: 1 fault, nothing can be decided yet\n- line 1, data: table.csv: with "
+    )
+    assert words in told
+    assert "out\n" in told
+
+
 def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
     about = {"role": "action", "range": [-1, 1], "unit": "mg", "cost": {"up": 2, "fixed": 10}}
     variables = SOUND["variables"] | {"a": about, "d": SOUND["variables"]["d"] | {"cost": 1}}
@@ -180,6 +199,27 @@ def test_slips_are_answered(tmp_path, monkeypatch, capsys, typed, words):
     monkeypatch.chdir(tmp_path)
     assert main(typed) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["loans.csv", "loans.tsv", "loans.txt"])
+def test_a_table_in_the_place_of_a_problem_file_is_told_as_one(tmp_path, monkeypatch, capsys, name):
+    """It was told that parts were expected, and that it was a str."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text("age,dose,result\n40,1,2\n")
+    assert program(["check", name]) == 2
+    assert capsys.readouterr().err == (
+        f"{name}: this is a table, and check reads a problem file. Write a problem file of this table, which "
+        f"says what may be set and what is desired: python scripts/init.py data={name}, then "
+        "python scripts/check.py problem=problem.yaml.\n"
+    )
+
+
+def test_a_problem_file_may_have_any_name(file, tmp_path, capsys):
+    (tmp_path / file()).rename(tmp_path / "problem.txt")
+    assert program(["check", "problem.txt"]) == 0
+    assert "problem.txt: no faults." in capsys.readouterr().out
+    assert program(["check", "nowhere.csv"]) == 2
+    assert "nowhere.csv: there is no such file" in capsys.readouterr().err
 
 
 def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys):

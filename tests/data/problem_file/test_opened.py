@@ -35,6 +35,11 @@ def test_the_question_is_cases_unless_it_is_named(file):
         ("reward: y\n", "add the line question: trials"),
         ("", "is empty: draft a problem file from a table by rehearsal init TABLE"),
         ("- a\n", "expected the parts data, graph; got list"),
+        (
+            "a,b\n1,2\n",
+            "expected the parts data, graph; got a text without them: of a table, rehearsal init TABLE "
+            "writes a problem file",
+        ),
         ("graph: [{a b} -> c]\n", 'put arrows with braces in quotes, such as "{a b} -> c"'),
         ("a:\n\t- b\n", "indent lines with blanks, not with tabs"),
     ],

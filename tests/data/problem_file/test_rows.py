@@ -11,8 +11,8 @@ def test_files_and_queries(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n1.5;2\n")
     found = Findings("p")
     assert rows_of(DataForm(file="t.csv"), tmp_path, "data", found).frame["a"].tolist() == [1.5]
-    given = DataForm(file="t.csv", separator=",", decimal=".")
-    assert list(rows_of(given, tmp_path, "data", found).frame.columns) == ["a;b"]
+    given = DataForm(file="t.csv", separator=";", decimal=".")
+    assert list(rows_of(given, tmp_path, "data", found).frame.columns) == ["a", "b"]
     with sqlite3.connect(tmp_path / "t.db") as opened:
         opened.execute("create table t as select 3 as a")
     opened.close()

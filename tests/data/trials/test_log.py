@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 
 TASK = CausalTask.of(
@@ -128,3 +129,17 @@ def test_levels_that_are_close_are_different_experiments():
     assert not log.contains(action(1e-7, 2.0), "pending")
     _, trial, _ = log.complete({"a": 1e-7, "b": 2.0}, {"X": 1.0, "Y": 2.0})
     assert (trial.id, trial.asked) == (2, None)
+
+
+def test_rows_that_wait_are_pending_once():
+    done = Table.observed(("a", "b", "X", "Y"), torch.tensor([[0.5, 2.0, 1.0, 2.0]], dtype=torch.float64))
+    rows = torch.stack([action(0.25, 8.0), action(0.25, 8.0), action(0.5, 2.0)])
+    log = TrialLog(TASK).complete_rows(done)[0].await_rows(rows, done)
+    assert log.settings("pending").tolist() == rows.tolist(), "a setting may be tried twice"
+    assert log.await_rows(rows, done) is log
+    # A failed trial is known, and so is one of which another session was told.
+    log, _ = log.fail(2, "the pump broke")
+    log, _, _ = log.complete(4, {"X": 1.0, "Y": 2.0})
+    assert log.await_rows(rows, done) is log
+    further = log.await_rows(torch.cat([rows, action(0.75, 1.0)[None]]), done)
+    assert [each.settings for each in further.in_states("pending")][1:] == [{"a": 0.75, "b": 1.0}]

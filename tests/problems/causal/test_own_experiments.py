@@ -48,9 +48,9 @@ def test_a_node_that_was_set_is_marked(tmp_path, frame):
     [
         (lambda frame: frame.drop(columns="X"), TableError, "no column 'X'"),
         (
-            lambda frame: frame.assign(Y=[1.0] * 6 + [float("nan")]),
+            lambda frame: frame.assign(X=[1.0] * 6 + [float("nan")]),
             TableError,
-            "Y: 1 of 7 values are missing or infinite in line 8",
+            "X: 1 of 7 values are missing or infinite in line 8",
         ),
         (lambda frame: frame.assign(Y=1.0), ValueError, "Y: all 7 values are 1"),
         (lambda frame: frame.assign(**{"set:X": 2}), TableError, "set:X: expected 0 or 1"),
@@ -122,5 +122,34 @@ def test_a_frame_is_read_as_a_file_is(tmp_path, frame):
     torch.testing.assert_close(one.past.values, other.past.values, rtol=0, atol=1e-15)
     assert torch.equal(one.past.altered, other.past.altered)
     assert other.source == "the data frame"
-    with pytest.raises(TableError, match=r"the data frame: (?s:.*)Y: 7 of 7 values are missing"):
-        ExperimentTable(frame.assign(Y=float("nan")), task)
+    with pytest.raises(TableError, match=r"the data frame: (?s:.*)X: 7 of 7 values are missing"):
+        ExperimentTable(frame.assign(X=float("nan")), task)
+
+
+def test_rows_without_a_result_are_pending(tmp_path, frame):
+    """They were faults."""
+    whole = ExperimentTable(*written(tmp_path, frame))
+    assert whole.under_way() is None
+    frame.loc[[2, 6], ["X", "Y"]] = float("nan")
+    problem = ExperimentTable(*written(tmp_path, frame))
+    assert torch.equal(problem.past.values, whole.past.values[[0, 1, 3, 4, 5]])
+    assert problem.waiting.tolist() == whole.past.columns(["a", "b"])[[2, 6]].tolist()
+    assert "2 rows without a value of Y wait for their result (lines 4, 8)" in problem.notes()[-1]
+    assert problem.card()["rows that wait for their result"] == 2
+    assert "rows that wait for their result" not in whole.card()
+    assert problem.case(0).identity == "experiment 8"
+    log = problem.under_way()
+    assert torch.equal(log.table.values, problem.past.values)
+    assert torch.equal(log.settings("pending"), problem.waiting)
+    lines = problem.with_proposals([{"a": 0.5, "b": 2.5}]).to_csv(index=False).splitlines()
+    assert len(lines) == 1 + 7 + 1
+    assert lines[-1] == "0.5,2.5,,"
+
+
+def test_the_start_design_goes_on_behind_what_is_under_way(tmp_path, frame):
+    whole = ExperimentTable(*written(tmp_path, frame.head(0))).to_begin(seed=2)
+    asked = whole.to_frame().assign(X=None, Y=None)[["a", "b", "X", "Y"]]
+    few = ExperimentTable(*written(tmp_path, asked.head(2)))
+    assert len(few.past) == 0
+    assert torch.equal(few.to_begin(seed=2).values, whole.values[2:])
+    assert len(ExperimentTable(*written(tmp_path, asked)).to_begin(seed=2)) == 0

@@ -214,7 +214,14 @@ def test_what_is_no_person_and_what_is_a_date_or_a_copy_is_said():
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"outcome": ["yes", "no"] * 40}, {"rate": ["low", "mid", "top", "mid"] * 20}]
+    "more",
+    [
+        {},
+        {"outcome": ["yes", "no"] * 40},
+        {"rate": ["low", "mid", "top", "mid"] * 20},
+        {"final outcome": ["yes", "no"] * 40},
+        {'the "age"': np.arange(80.0) % 7},
+    ],
 )
 def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, more):
     frame = loans().assign(**more)

@@ -7,7 +7,9 @@ import yaml
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable, TableError
+from rehearsal_torch.problems.written.draft_words import MARK
 from rehearsal_torch.problems.written.own_sequence import OwnSequence
+from rehearsal_torch.problems.written.sequence_check import counted, warned
 from rehearsal_torch.problems.written.sequence_draft import sequence_draft, unit_and_time
 from rehearsal_torch.problems.written.sequence_file import sequence_problem
 from tests.problems.written.conftest import pumps
@@ -59,7 +61,7 @@ def test_empty_cells_are_named_with_a_policy():
     frame = pumps()
     frame.loc[3, "wear"] = None
     text = drafted(frame)
-    assert "# Empty cells, by column: wear: 1." in text
+    assert "# Empty cells, by column: wear: 1. They are faults" in text
     assert yaml.safe_load(text)["missing"] == "drop"
 
 
@@ -67,3 +69,71 @@ def test_none_is_the_least_of_levels():
     frame = pumps()
     frame["valve"] = frame["valve"].replace({"shut": "none"})
     assert yaml.safe_load(drafted(frame))["variables"]["valve"]["levels"] == ["none", "half", "open"]
+
+
+def with_rows(keep):
+    return lambda frame: frame[[keep(place) for place in range(len(frame))]]
+
+
+CHANGES = {
+    "as it is": lambda frame: frame,
+    "odd names": lambda frame: frame.rename(
+        columns={"wear": "wear in %", "oil": "oil: ml", "shift": "yes", "valve": "#v", "maker": '{"maker"}'}
+    ),
+    "numbers of other sizes": lambda frame: frame.assign(wear=-1e9 * frame["wear"], oil=1e-9 * frame["oil"]),
+    "amounts": lambda frame: frame.assign(dose=frame["oil"] * 2.5),
+    "truth values": lambda frame: frame.assign(alarm=frame["wear"] > 30, tall=frame["pump"] % 2 == 0),
+    "truth values with gaps": lambda frame: frame.assign(alarm=[None, True, True, False] * 60),
+    "dates": lambda frame: frame.assign(
+        day=pd.Timestamp("2024-03-01") + pd.to_timedelta(frame["hour"], unit="D")
+    ).drop(columns="hour"),
+    "uneven dates": lambda frame: frame.assign(
+        day=pd.Timestamp("2024-03-01") + pd.to_timedelta(7 * frame["hour"] + frame["pump"] % 2, unit="D")
+    ).drop(columns="hour"),
+    "uneven times": lambda frame: frame.assign(hour=frame["hour"] + 0.3 * (frame["shift"] == 1)),
+    "few missing steps": with_rows(lambda place: place % 50 != 9),
+    "many missing steps": with_rows(lambda place: place % 6 != 2),
+    "many empty cells": lambda frame: frame.assign(wear=frame["wear"].where(frame["hour"] != 3)),
+    "known once": lambda frame: frame.assign(size=frame["wear"].where(frame["hour"] == 0)),
+    "known of few": lambda frame: frame.assign(size=frame["wear"].where(frame["pump"] < 2)),
+    "an action of few": lambda frame: frame.assign(stop=((frame["pump"] < 5) & (frame["hour"] == 5)) * 1),
+    "a state of few": lambda frame: frame.assign(heat=np.where(frame["pump"] == 3, frame["wear"], 20.5)),
+    "shuffled": lambda frame: frame.sample(frac=1, random_state=1),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("rewards", [("weights",), ("score",), ("weights", "score")], ids="+".join)
+def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, change, rewards):
+    change(pumps()).to_csv(tmp_path / "pumps.csv", index=False)
+    text = drafted(pd.read_csv(tmp_path / "pumps.csv")).replace(f"reward:  {MARK}, such as", "reward:")
+    for part in rewards:
+        text = text.replace(f"#   {part}:", f"  {part}:")
+    (tmp_path / "problem.yaml").write_text(text)
+    problem = OwnSequence(tmp_path / "problem.yaml")
+    assert len(problem.all) >= 20
+    assert set(yaml.safe_load(text)["reward"]) == set(rewards)
+    assert counted(problem).startswith(f"{len(problem.all)} pump")
+    assert not [each for each in warned(problem) if "reward" in each]
+
+
+def test_a_role_that_a_note_proposes_is_taken(tmp_path):
+    frame = pumps().assign(alarm=pumps()["wear"] > 30)
+    frame.to_csv(tmp_path / "pumps.csv", index=False)
+    text = drafted(frame).replace(f"reward:  {MARK}, such as\n#   weights", "reward:\n  weights")
+    assert text.count("write context") == 2
+    lines = [
+        f"{line.partition(':')[0]}: context" if "write context" in line else line
+        for line in text.splitlines()
+    ]
+    (tmp_path / "problem.yaml").write_text("\n".join(lines))
+    roles = OwnSequence(tmp_path / "problem.yaml").roles
+    assert [each.name for each in roles.contextual] == ["shift", "alarm"]
+    assert [each.name for each in roles.actions] == ["valve"]
+
+
+def test_what_could_not_be_learnt_from_is_left_out_with_the_reason():
+    frame = CHANGES["an action of few"](CHANGES["known of few"](pumps()))
+    text = drafted(frame)
+    assert "# size: left out: 228 of 240 values are missing\n" in text
+    assert "# stop: left out: only 5 of 40 units have another value than 0\n" in text

@@ -43,3 +43,17 @@ def test_doubts_have_their_line(trials, tmp_path):
     assert any("variables.dose: it was 2 in all experiments" in each for each in told)
     assert any("variables.smell: no directed path leads from this other" in each for each in told)
     assert all(each.startswith("line ") for each in told)
+
+
+def test_rows_that_wait_are_told_of_and_the_lines_of_the_others_stay(trials, tmp_path):
+    file = trials(limits=None)
+    table = experiments()
+    table.loc[3, "valve"] = 1.5
+    measured = ["ambient", "temperature", "waste", "yield"]
+    table.loc[[1, 2], measured] = None
+    table.to_csv(tmp_path / "experiments.csv", index=False)
+    problem = OwnTrials(file)
+    assert counted(problem).startswith("6 experiments of experiments.csv; ")
+    assert "2 rows without a value of yield and waste wait" in problem.notes()[-1]
+    (outside,) = warned(problem)
+    assert "experiments.csv, line 5: valve may be set within [0, 1]; got 1.5" in outside

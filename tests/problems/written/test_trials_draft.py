@@ -6,6 +6,9 @@ import yaml
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable, TableError
+from rehearsal_torch.problems.written.draft_words import MARK
+from rehearsal_torch.problems.written.own_trials import OwnTrials
+from rehearsal_torch.problems.written.trials_check import counted, warned
 from rehearsal_torch.problems.written.trials_draft import trials_draft
 from rehearsal_torch.problems.written.trials_file import trials_problem
 from tests.problems.written.conftest import experiments
@@ -35,3 +38,65 @@ def test_a_draft_is_complete_but_for_the_graph(tmp_path):
 def test_two_columns_of_numbers_are_needed():
     with pytest.raises(TableError, match="expected at least two columns of numbers"):
         drafted(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
+
+
+def uncommented(text):
+    """The draft with all arrows, and with the limits."""
+    text = text.replace(f"graph: {MARK}: the arrows; delete", "graph: #").replace("  # - ", "  - ")
+    return text.replace("# limits:", "limits:")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda frame: frame,
+        lambda frame: frame.rename(columns={"valve": "valve rate", "waste": "and", "yield": "the yield"}),
+        lambda frame: frame.rename(columns={"valve": "2nd `rate`", "dose": "dose: ml", "waste": "yes"}),
+        lambda frame: frame.rename(columns={"valve": "größe;{rate}", "dose": "#dose", "waste": "a->b"}),
+        lambda frame: frame.rename(columns={"waste": 'called "waste"'}),
+        lambda frame: frame.assign(waste=1.0, tried=2),
+        lambda frame: frame.assign(dose=2.0),
+        lambda frame: frame.assign(**{"yield": 1.0}),
+        lambda frame: frame.assign(valve=-1e9 * frame["valve"], dose=1e-9 * frame["dose"]),
+        lambda frame: frame.assign(on=[True, False] * 4, day="2024-03-01"),
+        lambda frame: frame[["dose", "yield"]].head(1),
+    ],
+)
+def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, change):
+    frame = change(experiments())
+    frame.to_csv(tmp_path / "experiments.csv", index=False)
+    text = drafted(pd.read_csv(tmp_path / "experiments.csv"))
+    (tmp_path / "problem.yaml").write_text(uncommented(text))
+    problem = OwnTrials(tmp_path / "problem.yaml")
+    assert len(problem.past) == len(frame)
+    assert problem.task.limits is not None
+    assert counted(problem).startswith(f"{len(frame)} experiment")
+    assert not [each for each in warned(problem) if "no directed path" in each]
+
+
+def test_what_a_model_could_not_be_fitted_to_is_left_out_with_the_reason():
+    text = drafted(experiments().assign(waste=1.0, **{'a "b"': 1.0}))
+    assert "# waste: left out: all 8 values are 1\n" in text
+    assert '# a "b": left out: a name without double quotes is needed\n' in text
+    with pytest.raises(TableError, match=r"got 1 \(dose: no numbers, or empty cells\)"):
+        drafted(pd.DataFrame({"dose": ["a", "b"], "y": [1.0, 2.0]}))
+    with pytest.raises(TableError, match="an outcome that varies"):
+        drafted(pd.DataFrame({"dose": [1.0] * 9, "rate": 2.0}))
+
+
+def test_rows_without_a_result_wait_and_what_is_empty_in_them_is_no_action(tmp_path):
+    table = experiments()
+    table.loc[[2, 7], ["ambient", "temperature", "waste", "yield"]] = None
+    table[["temperature", "valve", "dose", "ambient", "waste", "yield"]].rename(
+        columns={"temperature": "mixing rate", "valve": "inlet"}
+    ).to_csv(tmp_path / "experiments.csv", index=False)
+    text = drafted(pd.read_csv(tmp_path / "experiments.csv"))
+    assert "# A problem of 6 experiments." in text
+    assert "# 2 more wait for their result, and are not learnt from.\n" in text
+    plain = yaml.safe_load(text)
+    assert plain["reward"] == "yield"
+    assert plain["variables"]["mixing rate"] == "other", "it is not known before"
+    assert plain["variables"]["dose"]["role"] == "action"
+    (tmp_path / "problem.yaml").write_text(uncommented(text))
+    problem = OwnTrials(tmp_path / "problem.yaml")
+    assert (len(problem.past), len(problem.waiting)) == (6, 2)

@@ -1,0 +1,96 @@
+"""Rows of a table of experiments that wait for their result, and proposals as such rows.
+
+    valve,dose,temperature,yield
+    0.2,1,24.1,3.9
+    0.7,2,,                          proposed, and not measured yet
+
+A row waits if its actions are there and every node that the reward reads is empty; what else was measured in
+it is not used. It is pending: no model is fitted to it, and it is not proposed again. A row in which an
+action, or some of the nodes of a completed experiment, are empty is a fault.
+
+Source: ours; pending trials as in Ax (Bakshy et al., 2018).
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.reading import number_columns
+
+SHOWN = 5
+
+
+def waiting(frame: pd.DataFrame, task: CausalTask) -> np.ndarray:
+    """Which rows wait for their result, (n,) bool; none if a column is missing.
+
+    Args:
+        frame: One row per experiment.
+        task: Names the actions and what the reward reads.
+    """
+    names = {str(name) for name in frame.columns}
+    if not {*task.actions, *task.reward.names} <= names:
+        return np.zeros(len(frame), dtype=bool)
+    empty = frame[list(task.reward.names)].isna().all(axis=1)
+    return np.asarray((empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool))
+
+
+def waiting_actions(frame: pd.DataFrame, task: CausalTask, source: str) -> Tensor:
+    """The actions of the rows that wait for their result, (m, k).
+
+    Args:
+        frame: One row per experiment.
+        task: Names the actions and what the reward reads.
+        source: Name of the table in messages.
+
+    Raises:
+        TableError: if an action is no number.
+    """
+    rows = frame[waiting(frame, task)]
+    if not len(rows):
+        return torch.zeros(0, len(task.actions), dtype=torch.float64)
+    return number_columns(rows, task.actions, source)
+
+
+def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
+    """A sentence on the rows that wait, with their lines; empty if there are none.
+
+    Args:
+        frame: One row per experiment; its index is the line number minus two.
+        task: Names the actions and what the reward reads.
+        source: Name of the table.
+    """
+    lines = [int(each) + 2 for each in frame.index[waiting(frame, task)]]
+    if not lines:
+        return ""
+    more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+    one, what = len(lines) == 1, " and ".join(task.reward.names)
+    return (
+        f"{source}: {len(lines)} row{'' if one else 's'} without a value of {what} "
+        f"{'waits' if one else 'wait'} for {'its' if one else 'their'} result (line{'' if one else 's'} "
+        f"{', '.join(map(str, lines[:SHOWN]))}{more}): {'it is' if one else 'they are'} not learnt from, and "
+        "not proposed again"
+    )
+
+
+def with_proposals(
+    frame: pd.DataFrame, task: CausalTask, settings: Sequence[Mapping[str, float]]
+) -> pd.DataFrame:
+    """The table with a row for each proposed setting, in which everything else is empty.
+
+    Args:
+        frame: The table; columns that it lacks, of actions and nodes, are added.
+        task: Names the actions and nodes.
+        settings: The proposed ones, action to value.
+    """
+    known = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
+    made = {}
+    for name in dict.fromkeys((*known, *task.actions, *task.nodes)):
+        values = [each.get(name) for each in settings]
+        # As objects, whole numbers and truth values stay as they are written.
+        whole = [int(each) if each is not None and float(each).is_integer() else each for each in values]
+        made[name] = pd.Series([*known.get(name, [None] * len(frame)), *whole], dtype=object)
+    return pd.DataFrame(made)

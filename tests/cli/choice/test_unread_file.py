@@ -1,0 +1,73 @@
+"""Files that a command would not read, and tables in the place of a problem file."""
+
+import pytest
+
+from rehearsal_torch.cli.choice.unread_file import is_table, of_table, refuse_table, refuse_unread
+from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.overrides import composed
+from rehearsal_torch.cli.validation import CONF
+
+
+def read(*typed, multirun=False):
+    config, jobs = composed(CONF, list(typed), multirun)
+    refuse_unread(config, "decide", jobs, list(typed))
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["path=loans.csv"], "neither a problem file nor an experiment says what is asked of it"),
+        (["path=loans.csv", "+experiment=sepsis"], "the data of +experiment=sepsis are not read from a file"),
+        (["path=loans.csv", "dataset=lin_syn1"], "the data of dataset=lin_syn1 are not read from a file"),
+        (["path=folder"], "a run is continued by resume=FOLDER"),
+        (["path=loans.json"], "Name a problem file (.yaml), which is made of a table by"),
+    ],
+)
+def test_a_file_that_the_data_set_does_not_read_is_refused_by_name(tmp_path, monkeypatch, typed, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("loans.csv", "loans.json"):
+        (tmp_path / name).write_text("a,b\n1,2\n")
+    with pytest.raises(UserError) as caught:
+        read(*typed)
+    message = str(caught.value)
+    file = typed[0].removeprefix("path=")
+    assert message.startswith(f"{file}: ")
+    assert said in message
+    assert "so that it would be ignored" in message
+    if file == "loans.csv":
+        assert "data=loans.csv, then" in message
+
+
+def test_a_file_that_one_job_of_a_sweep_reads_is_taken(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stays.csv").write_text("a,b\n1,2\n")
+    read("path=stays.csv", "dataset=sepsis_simulated,mimic", multirun=True)
+    read("path=stays.csv", "dataset=mimic")
+
+
+@pytest.mark.parametrize("script", ["train", "decide", "collect"])
+def test_the_same_command_follows_where_it_reads_problem_files(tmp_path, monkeypatch, script):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
+    config, jobs = composed(CONF, ["path=loans.csv"], False)
+    with pytest.raises(UserError) as caught:
+        refuse_unread(config, script, jobs, ["path=loans.csv"])
+    follows = "decide" if script == "collect" else script
+    assert str(caught.value).endswith(f", then python scripts/{follows}.py path=problem.yaml.")
+
+
+def test_a_table_is_known_by_its_ending_unless_it_holds_a_problem(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_table("A.CSV")
+    assert is_table("rows.csv.gz")
+    assert not is_table("problem.yaml")
+    (tmp_path / "problem.txt").write_text("data: loans.csv\n")
+    (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
+    refuse_table("problem.txt")
+    refuse_table("nowhere.csv")
+    with pytest.raises(
+        UserError, match=r"^loans\.csv: this is a table, and check reads a problem file\. Write"
+    ):
+        refuse_table("loans.csv")
+    assert of_table("loans.csv", "that").endswith("python scripts/init.py data=loans.csv, then that")

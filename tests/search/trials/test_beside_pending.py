@@ -1,0 +1,66 @@
+"""Decisions beside experiments that are under way."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.search.trials.beside_pending import decided_beside
+from rehearsal_torch.search.trials.recommendation import recommend
+from rehearsal_torch.seeding import round_seed
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.training.fit import fit
+from tests.toys.causal_toys import one_case
+from tests.toys.noisy_nodes import CHAIN, chain
+
+SEARCH = AcquisitionSearch(screened=64, starts=8, incumbents=2, steps=20)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    table = chain(12, 0)
+    model = fit(ExogenousModel(CHAIN, phi="homoskedastic", components=1, kernel="rbf"), table)
+    log, _ = TrialLog(CHAIN).complete_rows(Table(table.names, table.values, table.altered))
+    return model, log
+
+
+def settings(decision):
+    return decision.alteration.values
+
+
+@pytest.mark.slow
+def test_the_pending_action_is_not_tried_again_and_claims_stay(fitted):
+    model, log = fitted
+    case, make = one_case(CHAIN), partial(ConfidenceBound, draws=16)
+    alone = SEARCH(make(model, case))
+    log, _ = log.ask(settings(alone))
+    seen = model.visited().clone()
+    objective, beside = decided_beside(make, SEARCH, model, case, log, seed=0)
+    assert torch.equal(model.visited(), seen), "the model itself is not conditioned"
+    away = (settings(beside) - settings(alone)).abs() / CHAIN.box.width
+    assert float(away.max()) > 1e-3
+    found = recommend(objective, round_seed(0, case.identity))
+    assert beside.recommendation.values.tolist() == found.action.tolist()
+    assert beside.estimate.point == found.predicted
+    assert beside.trace["pending"] == 1
+    assert beside.trace["search"] == "acquisition"
+    expected = float(objective.expected(settings(beside)[None], objective.other))
+    assert beside.trace["predicted_reward"] == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_a_search_that_finds_a_pending_action_is_given_another(fitted):
+    model, log = fitted
+    case, make = one_case(CHAIN), partial(PosteriorMean, draws=16)
+    # The posterior mean has the same maximum beside its own maximiser.
+    for _ in range(2):
+        _, found = decided_beside(make, SEARCH, model, case, log, seed=0)
+        assert not bool(log.contains(settings(found), "pending"))
+        assert found.value == pytest.approx(found.trace["acquisition"])
+        log, _ = log.ask(settings(found))
+    assert len(log.in_states("pending")) == 2
