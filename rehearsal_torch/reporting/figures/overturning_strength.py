@@ -54,7 +54,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         )
         _yardstick(right, yardstick(found), strengths[-1])
         right.set(ylabel="Share of the recommendations", ylim=(-0.02, 1.02))
-        right.set_title(f"Of {len(found)} recommendations, the share that stands")
+        right.set_title(f"Of {len(found)} recommendation{'s'[: len(found) > 1]}, the share that stands")
         _note(right, _constant(found, strengths[-1]), stands(found, strengths[-1]))
         for axes in (left, right):
             axes.set(

@@ -43,6 +43,7 @@ def test_what_nothing_overturns_and_points_without_an_interval_are_drawn():
     assert left.lines[0].get_ydata()[0] == left.lines[1].get_ydata()[0] == pytest.approx(0.8)
     assert [each.get_label() for each in left.lines[2:]] == ["no action"]
     assert right.lines[0].get_ydata().tolist() == [1.0] * 200
+    assert right.get_title() == "Of 1 recommendation, the share that stands"
 
 
 def test_beside_present_values_both_bounds_meet_at_the_tipping_strength():
