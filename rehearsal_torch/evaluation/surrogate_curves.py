@@ -6,7 +6,8 @@
              the other inputs as under the recommended action: the mean over the noise of the mechanism's
              posterior mean, and of its posterior standard deviation
     noise    the density of a node's learnt noise u_hat (mean 0, variance 1 in theory), and the noise that was
-             recovered from the trials
+             recovered from the trials; draws that a model holds at the ends of its range
+             (`estimators.mixture`) lie beyond what is shown
 
 In a causal world each of them has the true curve beside it: E[r | a], the mean of the node's equation over
 its noise, and the density of the standardised identifiable part of the noise, with the sign of u_hat. Trials
@@ -235,17 +236,29 @@ def _noise(
     node = network.task.nodes[place]
     learnt = model.draws(NOISE_DRAWS, seed)[:, place]
     true = _true_noise(network, world, place)
-    every = learnt if true is None else torch.cat([learnt, true])
+    inside = _within_range(learnt)
+    every = inside if true is None else torch.cat([inside, true])
     lower, upper = (float(every.quantile(level)) for level in (0.001, 0.999))
     if not lower < upper:
         return
     edges = torch.linspace(lower, upper, BINS + 1, dtype=torch.float64)
-    for series, draws in ((LEARNT, learnt), (TRUE, true)):
+    for series, draws, count in ((LEARNT, inside, len(learnt)), (TRUE, true, TRUE_DRAWS)):
         if draws is not None:
-            density = torch.histogram(draws.cpu(), edges).hist / (len(draws) * (edges[1] - edges[0]))
+            density = torch.histogram(draws.cpu(), edges).hist / (count * (edges[1] - edges[0]))
             yield from _curve(NOISE, node, "", series, (edges[1:] + edges[:-1]) / 2, density)
     for value in _recovered(model, network, trials, place).tolist():
         yield CurveRow(NOISE, node, "", NEAR, value)
+
+
+def _within_range(draws: Tensor) -> Tensor:
+    """The draws without those that are held at the ends of a range: several equal ones at an end, where draws
+    differ otherwise.
+    """
+    values, counts = draws.unique(return_counts=True)
+    if 2 * len(values) < len(draws):
+        return draws
+    held = values[[0, -1]][counts[[0, -1]] > 1]
+    return draws[~torch.isin(draws, held)]
 
 
 def _true_noise(network: CausalNetwork, world: CausalWorld | None, place: int) -> Tensor | None:

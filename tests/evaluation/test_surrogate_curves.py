@@ -120,6 +120,24 @@ def test_densities_of_the_noise_are_those_of_its_distributions(rows, node):
     assert np.abs(true - TWO.variance**0.5 * density).mean() < 0.02
 
 
+@pytest.mark.parametrize("node", ["X", "Y"])
+def test_draws_that_are_held_at_the_ends_of_a_range_do_not_raise_the_density_there(monkeypatch, node):
+    world, model = Chain(), linear_chain()
+    free = model.draws
+    monkeypatch.setattr(model, "draws", lambda count, seed=0: free(count, seed).clamp(-1.5, 1.0))
+    x, learnt, _ = series(
+        curve_rows(world, model, world.observations(), ACTION, seed=3), "noise", node, "", "learnt"
+    )
+    assert learnt.max() == pytest.approx(0.4, abs=0.03)
+    assert learnt.sum() * (x[1] - x[0]) == pytest.approx(0.7745, abs=0.015), "P(-1.5 < u < 1)"
+    # A noise of few values keeps them all.
+    monkeypatch.setattr(model, "draws", lambda count, seed=0: free(count, seed).sign())
+    x, learnt, _ = series(
+        curve_rows(world, model, world.observations(), ACTION, seed=3), "noise", node, "", "learnt"
+    )
+    assert learnt.sum() * (x[1] - x[0]) == pytest.approx(1.0)
+
+
 def test_trials_near_the_curve_are_told_from_others_and_set_nodes_are_left_out():
     cells = torch.tensor(
         [

@@ -4,13 +4,15 @@ Left, the recommendation with the median tipping strength: the interval of the p
 outcome that a hidden cause of strength Gamma allows, from the interval of the estimate at Gamma = 1; the
 probability with no action; the tipping strength, where the lower end meets it; and the strength of the
 strongest observed covariate. Right, the share of all recommendations that stand against a hidden cause of
-each strength. Strengths are on a logarithmic axis.
+each strength. Where no strength of the axis changes that share, its line lies on an edge of the panel or runs
+flat, and a sentence in the panel says why. Strengths are on a logarithmic axis.
 
 Source: `estimators.marginal_sensitivity`; the form of the figure is ours.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 
 import numpy as np
 import torch
@@ -25,6 +27,8 @@ from rehearsal_torch.evaluation.rehearsal_rows import interval_of, number
 from rehearsal_torch.reporting.style import BLACK, COLOURS, logarithmic, panels
 
 POINTS, LEAST, MOST = 200, 2.0, 100.0
+# Characters of a line of the sentence in a panel.
+BROAD = 36
 
 
 def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
@@ -50,7 +54,8 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         )
         _yardstick(right, yardstick(found), strengths[-1])
         right.set(ylabel="Share of the recommendations", ylim=(-0.02, 1.02))
-        right.set_title(f"Of {len(found)} recommendations, the share that stands")
+        right.set_title(f"Of {len(found)} recommendation{'s'[: len(found) > 1]}, the share that stands")
+        _note(right, _constant(found, strengths[-1]), stands(found, strengths[-1]))
         for axes in (left, right):
             axes.set(
                 xlabel="How many times as likely, or as unlikely,\na hidden common cause makes the action",
@@ -97,6 +102,37 @@ def _interval(axes: Axes, one: Decided, found: Sensitivity, strengths: np.ndarra
 def _overturned(tipping: float) -> str:
     """The legend of the strength that overturns a recommendation."""
     return "doubtful without a hidden cause" if tipping == 1 else f"overturned at {factor(tipping)}"
+
+
+def _note(axes: Axes, said: str, share: float) -> None:
+    """A sentence in the panel, clear of a flat line at a share."""
+    if said:
+        height = 0.25 if 0.3 < share < 0.7 else 0.5
+        behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+        axes.text(0.5, height, fill(said, BROAD), ha="center", va="center", transform=axes.transAxes).set(
+            bbox=behind, zorder=3
+        )
+
+
+def _constant(found: Sequence[Sensitivity], furthest: float) -> str:
+    """Why the share that stands is the same at all strengths shown; empty where it is not."""
+    later = [each.tipping for each in found if each.tipping > 1]
+    if any(each <= furthest for each in later):
+        return ""
+    if not later or math.isinf(min(later)):
+        others = "no hidden common cause can overturn {}"
+    else:
+        least = f"{'at least ' if len(later) > 1 else ''}{factor(min(later))}"
+        others = f"overturning {{}} takes a strength of {least}, which is beyond this axis"
+    if len(later) == len(found):
+        said = others.format("any of them" if len(found) > 1 else "it")
+        return f"{said[:1].upper()}{said[1:]}."
+    compared = {each.against for each in found if each.tipping == 1}
+    against = compared.pop() if len(compared) == 1 else "no action or the present values"
+    doubtful = len(found) - len(later)
+    who = f"{doubtful} of {len(found)}" if later else "all of them" if len(found) > 1 else "it"
+    rest = f"; {others.format('the others' if len(later) > 1 else 'the other')}" if later else ""
+    return f"Even without a hidden common cause, {who} may be no better than {against}{rest}."
 
 
 def _yardstick(axes: Axes, known: tuple[str, float] | None, furthest: float) -> None:

@@ -7,12 +7,14 @@ the mean, not the scatter of single trials. The true curves of a simulated world
 recommendation is a vertical line. Trials whose other settings are far from the curve's are pale, and may lie
 outside the panel, whose range is that of the curves and of the near ones.
 
-With more than 12 actions, those along which the learnt reward changes most are shown.
+With more than 12 actions, those along which the learnt reward changes most are shown. All panels are of one
+size, two to four in a line, whichever leaves the fewest places empty; what has no finite number has no panel.
 
 Source: Ren et al. (2024, version 4), Fig. 13; the panels along actions and of the noise are ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from textwrap import fill
 
 import numpy as np
@@ -35,13 +37,14 @@ from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, VERMILION
 from rehearsal_torch.spaces.box import setting_text
 
 Rows = Sequence[Mapping[str, str]]
+Draw = Callable[[Axes], None]
 MOST_ACTIONS = 12
-# Inches of a panel; columns of the grid.
+# Inches of a panel; the most panels of a line.
 WIDTH, HEIGHT, GRID = 3.4, 3.0, 4
 # Curves of at most so many points are levels, shown as points.
 FEW = 20
-# Characters of a label's line.
-BROAD = 30
+# Characters of a label's line, and of the heading for each panel of a line; the most entries of the legend.
+BROAD, HEADING, LABELS = 30, 36, 9
 # Larger numbers are not drawn: squares of them overflow.
 LARGEST = 1e150
 
@@ -55,43 +58,73 @@ def figures(rows: Rows) -> dict[str, Figure]:
     panels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for row in rows:
         panels.setdefault((row["panel"], row["name"], row["along"]), []).append(row)
-    actions = {
-        key[2]: found for key, found in panels.items() if key[0] == REWARD and len(_columns(found, LEARNT)[0])
-    }
+    kept = {key: found for key, found in panels.items() if _shows(found)}
+    actions = {key[2]: found for key, found in kept.items() if key[0] == REWARD}
     if not actions:
         return {}
     shown = sorted(actions, key=lambda name: -_change(actions[name]))[:MOST_ACTIONS]
     names = [name for name in actions if name in shown]
-    curves = {key[1]: (key[2], found) for key, found in panels.items() if key[0] == NODE}
-    noises = {key[1]: found for key, found in panels.items() if key[0] == NOISE}
-    nodes = list(dict.fromkeys(key[1] for key in panels if key[0] in (NODE, NOISE)))
-    # Actions have lines of their own; a node's curve and its noise stand beside each other.
-    cells = len(curves) + len(noises)
-    above, below = -(-len(names) // GRID), -(-cells // GRID)
-    across = min(GRID, max(len(names), cells))
-    figure = Figure(figsize=(WIDTH * across, HEIGHT * (above + below) + 0.9), layout="constrained")
-    grid = figure.add_gridspec(above + below, across)
-    for place, name in enumerate(names):
-        axes = figure.add_subplot(grid[place // GRID, place % GRID])
-        _mean(axes, actions[name], name, "Expected reward", f"Reward along {name}")
-    place = above * GRID
-    for node in nodes:
-        if node in curves:
-            along, found = curves[node]
-            axes = figure.add_subplot(grid[place // GRID, place % GRID])
-            _mean(axes, found, along, f"Mean of {node}", f"{node} along {along}")
-            place += 1
-        if node in noises:
-            axes = figure.add_subplot(grid[place // GRID, place % GRID])
-            _density(axes, noises[node], node)
-            place += 1
+    rewards = [
+        partial(_mean, rows=actions[name], along=name, label="Expected reward", title=f"Reward along {name}")
+        for name in names
+    ]
+    nodes: dict[str, list[Draw]] = {key[1]: [] for key in kept if key[0] in (NODE, NOISE)}
+    for (panel, node, along), found in kept.items():
+        if panel == NODE:
+            title = f"{node} along {along}"
+            nodes[node].insert(
+                0, partial(_mean, rows=found, along=along, label=f"Mean of {node}", title=title)
+            )
+        elif panel == NOISE:
+            nodes[node].append(partial(_density, rows=found, node=node))
+    groups: list[list[Draw]] = [[each] for each in rewards]
+    lines = _lines([*groups, *nodes.values()])
+    across = max(map(len, lines))
+    below = 0.3 + 0.2 * -(-LABELS // across)
+    figure = Figure(figsize=(WIDTH * across, HEIGHT * len(lines) + below), layout="constrained")
+    grid = figure.add_gridspec(len(lines), across)
+    for level, line in enumerate(lines):
+        for place, draw in enumerate(line):
+            draw(figure.add_subplot(grid[level, place]))
     handles: dict[str, Artist] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=across)
-    figure.suptitle(_heading(actions, names), fontsize=11)
+    figure.suptitle(_heading(actions, names, min(HEADING * across, 120)), fontsize=11)
     return {"surrogate": figure}
+
+
+def _lines(groups: Sequence[Sequence[Draw]]) -> list[list[Draw]]:
+    """The panels line by line, those of a group beside each other, with the fewest empty places among the
+    numbers of panels in a line that do not make the figure tall and narrow; of equal ones the largest.
+    """
+    best = _filled(groups, GRID)
+    for across in range(GRID - 1, max(map(len, groups)) - 1, -1):
+        found = _filled(groups, across)
+        if len(found) <= across + 1 and _empty(found) < _empty(best):
+            best = found
+    return best
+
+
+def _filled(groups: Sequence[Sequence[Draw]], across: int) -> list[list[Draw]]:
+    lines: list[list[Draw]] = [[]]
+    for group in groups:
+        if len(lines[-1]) + len(group) > across:
+            lines.append([])
+        lines[-1] += group
+    return lines
+
+
+def _empty(lines: Sequence[Sequence[Draw]]) -> int:
+    widest = max(map(len, lines))
+    return sum(widest - len(line) for line in lines)
+
+
+def _shows(rows: Rows) -> bool:
+    """Whether there is something to draw: a finite number that was learnt, or noise from trials."""
+    trials = any(row["panel"] == NOISE for row in rows) and len(_columns(rows, NEAR)[0]) > 0
+    return trials or bool(np.isfinite(_columns(rows, LEARNT)[1]).any())
 
 
 def _mean(axes: Axes, rows: Rows, along: str, label: str, title: str) -> None:
@@ -161,10 +194,10 @@ def _change(rows: Rows) -> float:
     return float(np.ptp(_columns(rows, LEARNT)[1]))
 
 
-def _heading(actions: Mapping[str, Rows], names: Sequence[str]) -> str:
+def _heading(actions: Mapping[str, Rows], names: Sequence[str], broad: int) -> str:
     chosen = {name: _columns(found, CHOSEN)[0] for name, found in actions.items()}
     text = ", ".join(
         f"{name} {setting_text(float(place[0]))}" for name, place in chosen.items() if len(place)
     )
     more = f" ({len(names)} of {len(actions)} actions shown)" if len(names) < len(actions) else ""
-    return fill(f"What was learnt, at the recommended settings{more}: {text}", 120).replace("$", r"\$")
+    return fill(f"What was learnt, at the recommended settings{more}: {text}", broad).replace("$", r"\$")

@@ -26,6 +26,7 @@ _SETS = 12
 _BY_ADJUSTMENT = ("rehearsal_torch.surrogates.kernel.", "rehearsal_torch.surrogates.outcome.")
 _SUPPORT = "Support is the method's own count of the observations that speak for a decision."
 _DISTANCE = "Distance is that to the fifth most similar row, in standard deviations of context and action."
+_NOTHING = "Nothing is recommended, so there is no recommendation that a hidden common cause could overturn."
 _STRENGTH = (
     "Strength is the factor by which a hidden common cause would have to change how likely the action is, up "
     "or down, before the recommendation might be no better than no action; 1.00 means that the interval of "
@@ -104,6 +105,8 @@ def _overall(of: Material) -> list[str]:
     if of.sequences:
         return [text for text in [hidden_causes.overall(decisions, of.words.actions)] if text]
     if of.alterations:
+        if all(one.get("alteration") is None for one in decisions):
+            return [_NOTHING]
         return [
             text for text in (overturning.overall(decisions), overturning.graphs_overall(decisions)) if text
         ]

@@ -43,6 +43,7 @@ def test_what_nothing_overturns_and_points_without_an_interval_are_drawn():
     assert left.lines[0].get_ydata()[0] == left.lines[1].get_ydata()[0] == pytest.approx(0.8)
     assert [each.get_label() for each in left.lines[2:]] == ["no action"]
     assert right.lines[0].get_ydata().tolist() == [1.0] * 200
+    assert right.get_title() == "Of 1 recommendation, the share that stands"
 
 
 def test_beside_present_values_both_bounds_meet_at_the_tipping_strength():
@@ -67,3 +68,40 @@ def test_a_recommendation_that_is_doubtful_by_itself_is_called_that():
     labels = [text.get_text() for text in left.get_legend().get_texts()]
     assert labels == ["interval", "no action", "doubtful without a hidden cause", "as strong as age (4.00)"]
     assert right.get_legend().get_texts()[0].get_text() == "still better than no action"
+
+
+EVEN = "Even without a hidden common cause,"
+FAR = "takes a strength of at least 5,000, which is beyond this axis."
+
+
+@pytest.mark.parametrize(
+    ("tippings", "said"),
+    [
+        ([None], "No hidden common cause can overturn it."),
+        ([None, None], "No hidden common cause can overturn any of them."),
+        ([5000.0, None], f"Overturning any of them {FAR}"),
+        ([5000.0], "Overturning it takes a strength of 5,000, which is beyond this axis."),
+        ([1.0], f"{EVEN} it may be no better than no action."),
+        ([1.0, 1.0], f"{EVEN} all of them may be no better than no action."),
+        ([1.0, 1.0, None], f"{EVEN} 2 of 3 may be no better than no action; no hidden common cause can "
+         "overturn the other."),
+        ([1.0, 5000.0, None], f"{EVEN} 1 of 3 may be no better than no action; overturning the others {FAR}"),
+        ([1.0, 2.5], ""),
+    ],
+)  # fmt: skip
+def test_a_share_that_no_strength_changes_says_why_in_the_panel(tippings, said):
+    lines = [line(str(place), 0.8, each, None) for place, each in enumerate(tippings)]
+    for each in lines:
+        del each["sensitivity"]["covariate"]
+    with drawing():
+        right = draw({"m": lines}).axes[1]
+    assert [each.get_text().replace("\n", " ") for each in right.texts] == ([said] if said else [])
+
+
+def test_the_sentence_says_what_a_doubtful_recommendation_is_compared_with():
+    lines = [line(name, 0.4, 1.0) for name in "ab"]
+    lines[0]["sensitivity"]["against"] = "the present values"
+    with drawing():
+        alone, both = (draw({"m": each}).axes[1].texts[0].get_text() for each in (lines[:1], lines))
+    assert alone.replace("\n", " ").endswith("it may be no better than the present values.")
+    assert both.replace("\n", " ").endswith("no better than no action or the present values.")

@@ -1,9 +1,12 @@
 """The figure of a learnt surrogate: what each panel shows, and what it is called."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from rehearsal_torch.reporting.figures import surrogate_panels
+from rehearsal_torch.reporting.narrow.regions import regions
 from rehearsal_torch.reporting.style import drawing, save
 
 
@@ -87,6 +90,47 @@ def test_of_many_actions_those_that_matter_most_are_shown_in_their_order():
         f"Reward along {name}" for name in names[2:]
     ]
     assert "(12 of 14 actions shown)" in figure.get_suptitle().replace("\n", " ")
+
+
+def boxes(figure):
+    """The record of the panels' places: they are cut out of the picture for pages."""
+    with drawing():
+        found = regions(figure, 100)["panels"]
+    assert len(found) == len(figure.axes)
+    return [each["box"] for each in found]
+
+
+@pytest.mark.parametrize(
+    ("count", "lines"), [(1, [4]), (2, [2, 3]), (3, [3, 3]), (4, [4, 3]), (6, [3, 3, 3]), (7, [4, 3, 3])]
+)
+def test_panels_follow_each_other_in_the_lines_that_leave_the_fewest_places_empty(count, lines):
+    figure, _ = drawn(curves(tuple(f"a{place}" for place in range(count))))
+    found = boxes(figure)
+    tops = [box[1] for box in found]
+    assert [tops.count(top) for top in dict.fromkeys(tops)] == lines
+    widths = [right - left for left, _, right, _ in found]
+    assert max(widths) < 1.25 * min(widths)
+    for (_, top, right, _), (left, after, _, _) in pairwise(found):
+        assert after > top or left >= right - 7, "margins of 3 dots may meet"
+
+
+def test_a_node_with_its_noise_is_not_parted():
+    rows = curves(("a", "b"))
+    rows += [row("node", "X", "a", "learnt", x, 2 * x, 0.3) for x in np.linspace(-1, 1, 50)]
+    figure, panels = drawn(rows)
+    assert list(panels)[2:] == ["Y along X", "Noise of Y", "X along a", "Noise of X"]
+    tops = [box[1] for box in boxes(figure)]
+    assert [tops.count(top) for top in dict.fromkeys(tops)] == [2, 2, 2]
+
+
+def test_what_has_no_finite_number_has_no_panel():
+    rows = [row("noise", "Z", "", "learnt", x, "nan") for x in (-1.0, 1.0)]
+    rows += [row("node", "Z", "X", "learnt", x, "nan", "nan") for x in (-1.0, 1.0)]
+    rows += [row("node", "Z", "X", "trial", 0.0, 1.0), row("reward", "reward", "b", "learnt", 0.0, "inf")]
+    _, panels = drawn([*curves(), *rows])
+    assert list(panels) == ["Reward along a", "Y along X", "Noise of Y", "Noise of X"]
+    _, panels = drawn([*curves(), *rows, row("noise", "Z", "", "trial", 0.5)])
+    assert "Noise of Z" in panels
 
 
 @pytest.mark.slow

@@ -31,6 +31,13 @@ def test_columns_that_say_nothing_are_left_out(tmp_path):
     assert "strength" not in page.said.lower()
 
 
+def test_where_nothing_is_recommended_it_says_that_nothing_can_be_overturned(tmp_path):
+    nothing = "Nothing is recommended, so there is no recommendation that a hidden common cause could"
+    alone = recorded_runs.alterations(tmp_path / "a", [recorded_runs.refused(0)])
+    assert nothing in shown(material(alone)).said
+    assert nothing not in shown(material(recorded_runs.alterations(tmp_path / "b"))).said
+
+
 def test_certificates_are_shown_with_what_they_bound(tmp_path):
     line = recorded_runs.recommended() | {"certificate": {"of": "posterior mean", "lower": 0.5, "n": 100}}
     page = shown(material(recorded_runs.alterations(tmp_path, [line])))
