@@ -15,7 +15,8 @@ have a role: context is written as adjusted, actionable variables as exposure, o
 `<->` is a hidden common cause; here it joins members of a clique, so that the graph must satisfy Def. 3, or
 accompanies a directed edge (a bow). Variables that are marked as latent are projected out
 (`latent_projection`): of a latent cause of two variables a hidden common cause remains. An undirected edge
-`--` is refused: its direction is unknown.
+`--` is refused, since its direction is unknown, but in `pdag { ... }`, which is a list of edges some of which
+have no direction (`edge_list`).
 
 Source: Textor et al. (2016) (dagitty); Qin et al. (2023), Def. 1-3.
 """
@@ -25,6 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rehearsal_torch.graphs import arrows
+from rehearsal_torch.graphs.edge_list import EdgeList
 from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.latent_projection import projected
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -42,6 +44,8 @@ _TOKEN = re.compile(
 _PART = re.compile(r"\b(exposure|outcome|adjusted|latent|unobserved|selected)\b")
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*\Z")
 _QUOTED = re.compile(r'"[^"]*"')
+# Of a model some of whose edges have no direction.
+PARTIAL = "pdag"
 # (kind, value, line)
 Token = tuple[str, str, int]
 
@@ -96,6 +100,17 @@ def from_dagitty(text: str) -> Written:
         ValueError: if the text is not dagitty code, has edges or variables of kinds that a rehearsal graph
             cannot have, or is not a rehearsal graph; the message says where.
     """
+    found = model_of(text)
+    return Written(found.graph(), {mark: tuple(dict.fromkeys(each)) for mark, each in found.parts.items()})
+
+
+def model_of(text: str) -> "Statements":
+    """The statements of `dag { ... }`, or of `pdag { ... }`, in which edges may have no direction.
+
+    Raises:
+        ValueError: if the text is not dagitty code, or has edges or variables of other kinds; the message
+            says where.
+    """
     tokens = _tokens(text)
     kinds = [value for _, value, _ in tokens]
     start = kinds.index("{") if "{" in kinds else -1
@@ -103,31 +118,21 @@ def from_dagitty(text: str) -> Written:
         start < 0
         or kinds[-1] != "}"
         or not 1 <= start <= 2
-        or kinds[0].lower() not in ("dag", "mag", "graph", "digraph")
+        or kinds[0].lower() not in ("dag", PARTIAL, "mag", "graph", "digraph")
     ):
         raise ValueError("expected `dag { ... }`, as dagitty shows it under model code")
-    found = _statements(tokens[start + 1 : -1])
-    return Written(
-        RehearsalGraph.mixed(found.names, found.directed, found.bidirected),
-        {mark: tuple(dict.fromkeys(each)) for mark, each in found.parts.items()},
-    )
+    return _statements(tokens[start + 1 : -1], kinds[0].lower() == PARTIAL)
 
 
 @dataclass(frozen=True)
-class Statements:
+class Statements(EdgeList):
     """What statements of dagitty say.
 
     Attributes:
-        names: The variables, in the order in which they occur.
-        directed: Pairs (cause, effect).
-        bidirected: Pairs with a hidden common cause.
         parts: Role to the variables that have it.
     """
 
-    names: tuple[str, ...]
-    directed: tuple[tuple[str, str], ...]
-    bidirected: tuple[tuple[str, str], ...]
-    parts: Mapping[str, Sequence[str]]
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def edges_of(text: str, apart: bool = True) -> Statements:
@@ -161,17 +166,19 @@ def _joined(tokens: Sequence[Token]) -> None:
             last = None
 
 
-def _statements(body: Sequence[Token]) -> Statements:
+def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
     names: dict[str, None] = {}
     parts: dict[str, list[str]] = {}
-    directed: list[tuple[str, str]] = []
-    bidirected: list[tuple[str, str]] = []
+    pairs: dict[str, list[tuple[str, str]]] = {
+        each: [] for each in (arrows.DIRECTED, arrows.BIDIRECTED, arrows.UNDIRECTED)
+    }
+    known = (arrows.DIRECTED, arrows.REVERSED, *list(pairs)[1 : 2 + partial])
     at, line, before = 0, "", list[str]()
     while at < len(body):
         kind, value, _ = body[at]
         if kind == "edge":
-            if value not in ("->", "<-", "<->") or not before:
-                undirected = (
+            if value not in known or not before:
+                unknown = (
                     value == "--"
                     and bool(before)
                     and "; -- means that the direction is unknown: choose one, or write <->, or, in a "
@@ -179,7 +186,7 @@ def _statements(body: Sequence[Token]) -> Statements:
                 )
                 raise ValueError(
                     f"edge {' '.join([*before[:1], value])!r}: expected ->, <- or <-> between two variables; "
-                    f"a rehearsal graph has no others{undirected or ''}"
+                    f"a rehearsal graph has no others{unknown or ''}"
                 )
             if line:
                 hint = "; <-> is written without a blank" if (line, value) == ("<-", "->") else ""
@@ -193,11 +200,12 @@ def _statements(body: Sequence[Token]) -> Statements:
         elif value == "{" or kind == "word":
             group, at = _group(body, at)
             names |= dict.fromkeys(group)
-            check_size(len(names), len(directed) + len(bidirected) + len(before) * len(group) * bool(line))
+            check_size(len(names), sum(map(len, pairs.values())) + len(before) * len(group) * bool(line))
             for one, other in ((one, other) for one in before for other in group if line):
-                (bidirected if line == "<->" else directed).append(
-                    (other, one) if line == "<-" else (one, other)
-                )
+                if line == arrows.REVERSED:
+                    pairs[arrows.DIRECTED].append((other, one))
+                else:
+                    pairs[line].append((one, other))
             before, line = group, ""
         elif kind == "list":
             for mark in _PART.findall(_QUOTED.sub("", value)):
@@ -215,12 +223,18 @@ def _statements(body: Sequence[Token]) -> Statements:
     if line:
         raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
     latent = set(parts.pop("latent", ()))
+    directed, bidirected, undirected = (tuple(each) for each in pairs.values())
     if not latent:
-        return Statements(tuple(names), tuple(directed), tuple(bidirected), parts)
+        return Statements(tuple(names), directed, bidirected, undirected, parts)
+    if undirected:
+        raise ValueError(
+            f"{sorted(latent)[0]} is latent beside edges without a direction ({' -- '.join(undirected[0])}): "
+            "choose their directions, or write <-> in place of the latent variable"
+        )
     if marked := [mark for mark, some in parts.items() if not latent.isdisjoint(some)]:
         both = next(name for mark in marked for name in parts[mark] if name in latent)
         raise ValueError(f"{both} is latent and {marked[0]}: a variable with a role is observed")
-    return Statements(*projected(tuple(names), directed, bidirected, latent), parts)
+    return Statements(*projected(tuple(names), directed, bidirected, latent), (), parts)
 
 
 def _tokens(text: str) -> list[Token]:

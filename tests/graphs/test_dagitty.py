@@ -5,7 +5,7 @@ import re
 import pytest
 
 from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.dagitty import edges_of, from_dagitty, to_dagitty
+from rehearsal_torch.graphs.dagitty import edges_of, from_dagitty, model_of, to_dagitty
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -50,7 +50,12 @@ def test_dagitty_text_by_hand_is_read():
     [
         ("a -> b", "expected `dag"),
         ("", "expected `dag"),
-        ("pdag { a -- b }", "expected `dag"),
+        ("pdag { a -- b }", "a -- b: the direction is unknown, .*choose one, .*a problem file .graph: FILE."),
+        (
+            "pdag { a -- b; b -- c; u [latent] u -> {a c} }",
+            "u is latent beside edges without .* .a -- b.: choose",
+        ),
+        ("pdag { -- b }", "edge '--': expected"),
         ("dag { a -- b }", "edge 'a --': expected ->, <- or <->.* -- means that the direction is unknown"),
         (
             "dag { {"
@@ -75,6 +80,17 @@ def test_dagitty_text_by_hand_is_read():
 def test_other_texts_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         from_dagitty(text)
+
+
+def test_a_partially_directed_model_has_its_edges_apart():
+    found = model_of("pdag { x [exposure] x -- a -> y; a <-> z }")
+    assert (found.names, found.directed, found.bidirected) == (
+        ("x", "a", "y", "z"),
+        (("a", "y"),),
+        (("a", "z"),),
+    )
+    assert found.undirected == (("x", "a"),)
+    assert from_dagitty("pdag { a -> b }").graph.edges == (("a", "b"),)
 
 
 def test_statements_alone_give_edges_in_their_order():
