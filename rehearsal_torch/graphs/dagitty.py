@@ -9,12 +9,14 @@
       {recommend congestion} -> rating
     }
 
-`a -> b -> c`, `a <- b` and groups in braces are read as well; semicolons may separate statements, and
-positions and comments are ignored. A variable may have a role: context is written as adjusted, actionable
-variables as exposure, outcomes as outcome. In dagitty `<->` is a hidden common cause; here it joins members
-of a clique, so that the graph must satisfy Def. 3, or accompanies a directed edge (a bow). Variables that are
-marked as latent are projected out (`latent_projection`): of a latent cause of two variables a hidden common
-cause remains. An undirected edge `--` is refused: its direction is unknown.
+`a -> b -> c`, `a <- b`, arrows of other notations (`arrows`) and groups in braces, with commas or without,
+are read as well; semicolons may separate statements, and positions and comments are ignored. A variable may
+have a role: context is written as adjusted, actionable variables as exposure, outcomes as outcome. In dagitty
+`<->` is a hidden common cause; here it joins members of a clique, so that the graph must satisfy Def. 3, or
+accompanies a directed edge (a bow). Variables that are marked as latent are projected out
+(`latent_projection`): of a latent cause of two variables a hidden common cause remains. An undirected edge
+`--` is refused, since its direction is unknown, but in `pdag { ... }`, which is a list of edges some of which
+have no direction (`edge_list`).
 
 Source: Textor et al. (2016) (dagitty); Qin et al. (2023), Def. 1-3.
 """
@@ -23,23 +25,29 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rehearsal_torch.graphs import arrows
+from rehearsal_torch.graphs.edge_list import EdgeList
 from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.latent_projection import projected
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?\*/)
+    rf"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?\*/)
     |(?P<setting>\w+\s*=\s*"[^"]*")
-    |(?P<edge><->|->|<-|--|@-@|@->|<-@|@--|--@)
-    |(?P<mark>[{};])
+    |(?P<edge>{arrows.PATTERN}|@-@|@->|<-@|@--|--@)
+    |(?P<mark>[{{}};,])
     |(?P<list>\[[^\]]*\])
     |"(?P<quoted>[^"]*)"
-    |(?P<word>[^\s{}\[\];"<>]+?(?=\s|[{}\[\];"]|<->|->|<-|--|$)))""",
+    |(?P<word>[^\s{{}}\[\];,"<>{arrows.SIGNS}]+?(?=\s|[{{}}\[\];,"]|{arrows.PATTERN}|$)))""",
     re.DOTALL | re.VERBOSE,
 )
 _PART = re.compile(r"\b(exposure|outcome|adjusted|latent|unobserved|selected)\b")
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*\Z")
 _QUOTED = re.compile(r'"[^"]*"')
+# Of a model some of whose edges have no direction.
+PARTIAL = "pdag"
+# (kind, value, line)
+Token = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
@@ -92,80 +100,112 @@ def from_dagitty(text: str) -> Written:
         ValueError: if the text is not dagitty code, has edges or variables of kinds that a rehearsal graph
             cannot have, or is not a rehearsal graph; the message says where.
     """
+    found = model_of(text)
+    return Written(found.graph(), {mark: tuple(dict.fromkeys(each)) for mark, each in found.parts.items()})
+
+
+def model_of(text: str) -> "Statements":
+    """The statements of `dag { ... }`, or of `pdag { ... }`, in which edges may have no direction.
+
+    Raises:
+        ValueError: if the text is not dagitty code, or has edges or variables of other kinds; the message
+            says where.
+    """
     tokens = _tokens(text)
-    kinds = [value for _, value in tokens]
+    kinds = [value for _, value, _ in tokens]
     start = kinds.index("{") if "{" in kinds else -1
     if (
         start < 0
         or kinds[-1] != "}"
         or not 1 <= start <= 2
-        or kinds[0].lower() not in ("dag", "mag", "graph", "digraph")
+        or kinds[0].lower() not in ("dag", PARTIAL, "mag", "graph", "digraph")
     ):
         raise ValueError("expected `dag { ... }`, as dagitty shows it under model code")
-    found = _statements(tokens[start + 1 : -1])
-    return Written(
-        RehearsalGraph.mixed(found.names, found.directed, found.bidirected),
-        {mark: tuple(dict.fromkeys(each)) for mark, each in found.parts.items()},
-    )
+    return _statements(tokens[start + 1 : -1], kinds[0].lower() == PARTIAL)
 
 
 @dataclass(frozen=True)
-class Statements:
+class Statements(EdgeList):
     """What statements of dagitty say.
 
     Attributes:
-        names: The variables, in the order in which they occur.
-        directed: Pairs (cause, effect).
-        bidirected: Pairs with a hidden common cause.
         parts: Role to the variables that have it.
     """
 
-    names: tuple[str, ...]
-    directed: tuple[tuple[str, str], ...]
-    bidirected: tuple[tuple[str, str], ...]
-    parts: Mapping[str, Sequence[str]]
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def edges_of(text: str) -> Statements:
+def edges_of(text: str, apart: bool = True) -> Statements:
     """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``.
 
+    Args:
+        text: The statements.
+        apart: Whether a new line or a semicolon stands between two statements, so that two variables that
+            follow each other in a line lack an arrow; blanks separate those of dagitty and DOT.
+
     Raises:
-        ValueError: as `from_dagitty`.
+        ValueError: as `from_dagitty`, and if an arrow is missing.
     """
-    return _statements(_tokens(text))
+    tokens = _tokens(text)
+    if apart:
+        _joined(tokens)
+    return _statements(tokens)
 
 
-def _statements(body: Sequence[tuple[str, str]]) -> Statements:
+def _joined(tokens: Sequence[Token]) -> None:
+    """Refuses variables that follow each other in a line without an arrow, outside of braces."""
+    depth, last = 0, None
+    for kind, value, line in tokens:
+        opens, closes = (kind, value) == ("mark", "{"), (kind, value) == ("mark", "}")
+        if (kind == "word" or opens) and last is not None and last[1] == line and not depth:
+            raise ValueError(arrows.unjoined(last[0], value))
+        depth += opens - closes
+        if kind == "word" or closes:
+            last = (value, line)
+        elif not depth:
+            last = None
+
+
+def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
     names: dict[str, None] = {}
     parts: dict[str, list[str]] = {}
-    directed: list[tuple[str, str]] = []
-    bidirected: list[tuple[str, str]] = []
+    pairs: dict[str, list[tuple[str, str]]] = {
+        each: [] for each in (arrows.DIRECTED, arrows.BIDIRECTED, arrows.UNDIRECTED)
+    }
+    known = (arrows.DIRECTED, arrows.REVERSED, *list(pairs)[1 : 2 + partial])
     at, line, before = 0, "", list[str]()
     while at < len(body):
-        kind, value = body[at]
+        kind, value, _ = body[at]
         if kind == "edge":
-            if value not in ("->", "<-", "<->") or not before:
-                undirected = (
+            if value not in known or not before:
+                unknown = (
                     value == "--"
                     and bool(before)
-                    and "; -- means that the direction is unknown: choose one, or write <->"
+                    and "; -- means that the direction is unknown: choose one, or write <->, or, in a "
+                    "problem file, graph: {parents: {effect: [causes]}, undirected: [[one, other]]}"
                 )
                 raise ValueError(
-                    f"edge {value!r}: expected ->, <- or <-> between two variables; a rehearsal graph has no "
-                    f"others{undirected or ''}"
+                    f"edge {' '.join([*before[:1], value])!r}: expected ->, <- or <-> between two variables; "
+                    f"a rehearsal graph has no others{unknown or ''}"
                 )
             if line:
                 hint = "; <-> is written without a blank" if (line, value) == ("<-", "->") else ""
                 raise ValueError(f"{line} {value}: expected a variable between two arrows{hint}")
             line = value
+        elif (kind, value) == ("mark", ","):
+            raise ValueError(
+                f"a comma follows {', '.join(before) or 'no variable'}: write {{a b}} for several variables, "
+                "; or a new line between two edges, and a name with a comma in quotation marks"
+            )
         elif value == "{" or kind == "word":
             group, at = _group(body, at)
             names |= dict.fromkeys(group)
-            check_size(len(names), len(directed) + len(bidirected) + len(before) * len(group) * bool(line))
+            check_size(len(names), sum(map(len, pairs.values())) + len(before) * len(group) * bool(line))
             for one, other in ((one, other) for one in before for other in group if line):
-                (bidirected if line == "<->" else directed).append(
-                    (other, one) if line == "<-" else (one, other)
-                )
+                if line == arrows.REVERSED:
+                    pairs[arrows.DIRECTED].append((other, one))
+                else:
+                    pairs[line].append((one, other))
             before, line = group, ""
         elif kind == "list":
             for mark in _PART.findall(_QUOTED.sub("", value)):
@@ -183,43 +223,60 @@ def _statements(body: Sequence[tuple[str, str]]) -> Statements:
     if line:
         raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
     latent = set(parts.pop("latent", ()))
+    directed, bidirected, undirected = (tuple(each) for each in pairs.values())
     if not latent:
-        return Statements(tuple(names), tuple(directed), tuple(bidirected), parts)
+        return Statements(tuple(names), directed, bidirected, undirected, parts)
+    if undirected:
+        raise ValueError(
+            f"{sorted(latent)[0]} is latent beside edges without a direction ({' -- '.join(undirected[0])}): "
+            "choose their directions, or write <-> in place of the latent variable"
+        )
     if marked := [mark for mark, some in parts.items() if not latent.isdisjoint(some)]:
         both = next(name for mark in marked for name in parts[mark] if name in latent)
         raise ValueError(f"{both} is latent and {marked[0]}: a variable with a role is observed")
-    return Statements(*projected(tuple(names), directed, bidirected, latent), parts)
+    return Statements(*projected(tuple(names), directed, bidirected, latent), (), parts)
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    """(kind, value) of every word, edge, list and mark.
+def _tokens(text: str) -> list[Token]:
+    """(kind, value, line) of every word, edge, list and mark.
 
     Raises:
         ValueError: naming the first characters that are none of these.
     """
-    found, at, text = list[tuple[str, str]](), 0, text.strip()
+    found, at, line, text = list[Token](), 0, 1, text.strip()
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or match.end() == at:
-            raise ValueError(
-                f"cannot read {text[at : at + 30].strip()!r} in line {text.count(chr(10), 0, at) + 1}"
-            )
+            rest = text[at : at + 30].strip()
+            said = arrows.no_arrow(rest)
+            raise ValueError(f"cannot read {rest!r} in line {line}{': ' if said else ''}{said}")
         kind = str(match.lastgroup)
+        line += text.count("\n", at, match.start(kind))
+        value = arrows.arrow(match[kind])
+        if (kind == "word" and arrows.is_mark(value)) or (
+            kind == "edge" and re.match(f"[{arrows.SIGNS}]", value)
+        ):
+            raise ValueError(f"line {line}: {arrows.no_arrow(value)}")
         if kind not in ("comment", "setting"):
-            found.append(("word" if kind == "quoted" else kind, match[kind]))
+            found.append(
+                ("word" if kind == "quoted" else kind, match[kind] if kind != "edge" else value, line)
+            )
+        line += text.count("\n", match.start(kind), match.end())
         at = match.end()
     return found
 
 
-def _group(body: Sequence[tuple[str, str]], at: int) -> tuple[list[str], int]:
+def _group(body: Sequence[Token], at: int) -> tuple[list[str], int]:
     """The variable, or the variables in braces, that begin here, and the position where they end."""
     if body[at][1] != "{" or body[at][0] == "word":
         return [body[at][1]], at
     names = list[str]()
     for place in range(at + 1, len(body)):
-        kind, value = body[place]
+        kind, value, _ = body[place]
         if (kind, value) == ("mark", "}"):
             return names, place
+        if (kind, value) == ("mark", ","):
+            continue
         if kind != "word":
             raise ValueError(f"expected variables within braces; got {value!r}")
         names.append(value)

@@ -56,7 +56,8 @@ def from_dot(text: str) -> RehearsalGraph:
                 pair[1]: pair["quoted"] if pair["quoted"] is not None else pair["plain"]
                 for pair in _PAIR.finditer(each["inside"])
             }
-        found = edges_of(_ATTRIBUTES.sub(" ", statement))
+        # Attributes are those of one statement.
+        found = edges_of(_ATTRIBUTES.sub(" ", statement), apart=bool(attributes))
         names |= dict.fromkeys(found.names)
         if not found.directed and not found.bidirected and "label" in attributes:
             labels |= dict.fromkeys(found.names, attributes["label"])

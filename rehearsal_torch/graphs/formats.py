@@ -5,6 +5,7 @@ ending decides.
                       under `graph:`
     .graphml .gml     networkx' graphs with the attribute `kind`, as other programs read them
     .dagitty .txt     dagitty's model code
+    .pdag             the same, `pdag { ... }`, in which edges may have no direction
     .dot .gv          Graphviz' DOT
     .csv              a list of edges, or a matrix
 
@@ -20,8 +21,9 @@ Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008)
 (networkx; the attribute is ours); Brandes et al. (2002) (GraphML); Himsolt (1997) (GML).
 """
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from xml.etree.ElementTree import ParseError
 
 import networkx as nx
@@ -30,13 +32,15 @@ import yaml
 from rehearsal_torch.files.plain import PlainFileError, read_yaml, text_of
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.graphs.adjacency import from_table, to_table
-from rehearsal_torch.graphs.dagitty import from_dagitty, to_dagitty
+from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
 from rehearsal_torch.graphs.dot import from_dot, to_dot
+from rehearsal_torch.graphs.edge_list import EdgeList
 from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 
 DIRECTED, BIDIRECTED = "directed", "bidirected"
+Made = TypeVar("Made")
 
 
 def to_networkx(graph: RehearsalGraph) -> nx.DiGraph:
@@ -93,7 +97,8 @@ def _data(graph: Any, one: Any, other: Any) -> dict[str, Any]:
     return next(iter(found.values())) if graph.is_multigraph() else found
 
 
-ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt", ".dot", ".gv", ".csv")
+ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt", ".pdag", ".dot", ".gv", ".csv")
+_TEXTS = (".dagitty", ".txt", ".pdag")
 
 
 def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
@@ -111,7 +116,7 @@ def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
             file,
             yaml.safe_dump(graph.to_plain(), sort_keys=False, default_flow_style=None, allow_unicode=True),
         )
-    if file.suffix in (".dagitty", ".txt"):
+    if file.suffix in _TEXTS:
         return write_text(file, to_dagitty(graph))
     if file.suffix in (".dot", ".gv"):
         return write_text(file, to_dot(graph))
@@ -133,20 +138,49 @@ def read_graph(path: str | Path) -> RehearsalGraph:
         ValueError: for an ending that is not in `ENDINGS`, or if the file cannot be read or holds no
             rehearsal graph; the message names the file and the fault.
     """
+    return _of_file(
+        path, lambda found: found if isinstance(found, RehearsalGraph) else found.graph(), graph_of
+    )
+
+
+def read_plain(path: str | Path) -> dict[str, Any]:
+    """The graph of a file as plain data; {parents, undirected} if some of its edges have no direction.
+
+    Raises:
+        FileNotFoundError: as `read_graph`.
+        ValueError: as `read_graph`, but for edges without a direction.
+    """
+    return _of_file(path, lambda found: found.to_plain(), _plain)
+
+
+def _plain(written: Any) -> dict[str, Any]:
+    """Plain data of a YAML file; what is wrong with undirected edges is told by what reads them."""
+    under = written.get("graph", written) if isinstance(written, Mapping) else written
+    if isinstance(under, Mapping) and "parents" in under and under.get("undirected"):
+        return dict(under)
+    return graph_of(written).to_plain()
+
+
+def _of_file(
+    path: str | Path, made: Callable[[RehearsalGraph | EdgeList], Made], of_yaml: Callable[[Any], Made]
+) -> Made:
+    """What is made of the graph of a file, or of the data of a YAML file."""
     file = _known(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
     try:
         if file.suffix in (".yaml", ".yml"):
-            return graph_of(read_yaml(file))
+            return of_yaml(read_yaml(file))
         text = text_of(file)
-        if file.suffix in (".dagitty", ".txt"):
-            return from_dagitty(text).graph
+        if file.suffix in _TEXTS:
+            return made(model_of(text))
         if file.suffix in (".dot", ".gv"):
-            return from_dot(text)
+            return made(from_dot(text))
         if file.suffix == ".csv":
-            return from_table(text)
-        return from_networkx(nx.parse_graphml(text) if file.suffix == ".graphml" else nx.parse_gml(text))
+            return made(from_table(text))
+        return made(
+            from_networkx(nx.parse_graphml(text) if file.suffix == ".graphml" else nx.parse_gml(text))
+        )
     except PlainFileError:
         raise
     except RecursionError as error:

@@ -20,7 +20,6 @@ action.
 Source: Qin et al. (2023), Def. 1-3 (rehearsal graphs).
 """
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -40,6 +39,7 @@ from rehearsal_torch.files.schema import (
     shown,
 )
 from rehearsal_torch.graphs.adjacency import MarkedGraph, from_general_graph
+from rehearsal_torch.graphs.arrows import has_arrow
 from rehearsal_torch.graphs.dagitty import edges_of
 from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -225,9 +225,6 @@ def _which(plain: Any) -> str:
     )
 
 
-_LINE = re.compile(r"->|<-|--")
-
-
 def _edges(plain: Any) -> Any:
     """Edges in dagitty's notation as {parents, bidirected}; tiers, as other tools call them, as an order."""
     if isinstance(plain, dict) and "tiers" in plain and "order" not in plain:
@@ -235,7 +232,7 @@ def _edges(plain: Any) -> Any:
     if not isinstance(plain, str | list) or not plain:
         return plain
     lines = [plain] if isinstance(plain, str) else plain
-    if not any(isinstance(line, str) and _LINE.search(line) for line in lines):
+    if not any(isinstance(line, str) and has_arrow(line) for line in lines):
         return plain
     parents, bidirected = dict[str, list[str]](), list[list[str]]()
     for place, line in enumerate(lines):

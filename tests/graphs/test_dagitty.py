@@ -1,9 +1,11 @@
 """Dagitty's model code: written, read, and what it cannot say here."""
 
+import re
+
 import pytest
 
 from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.dagitty import edges_of, from_dagitty, to_dagitty
+from rehearsal_torch.graphs.dagitty import edges_of, from_dagitty, model_of, to_dagitty
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -48,8 +50,13 @@ def test_dagitty_text_by_hand_is_read():
     [
         ("a -> b", "expected `dag"),
         ("", "expected `dag"),
-        ("pdag { a -- b }", "expected `dag"),
-        ("dag { a -- b }", "edge '--': expected ->, <- or <->.* -- means that the direction is unknown"),
+        ("pdag { a -- b }", "a -- b: the direction is unknown, .*choose one, .*a problem file .graph: FILE."),
+        (
+            "pdag { a -- b; b -- c; u [latent] u -> {a c} }",
+            "u is latent beside edges without .* .a -- b.: choose",
+        ),
+        ("pdag { -- b }", "edge '--': expected"),
+        ("dag { a -- b }", "edge 'a --': expected ->, <- or <->.* -- means that the direction is unknown"),
         (
             "dag { {"
             + " ".join(f"v{place}" for place in range(400))
@@ -75,6 +82,17 @@ def test_other_texts_are_refused(text, message):
         from_dagitty(text)
 
 
+def test_a_partially_directed_model_has_its_edges_apart():
+    found = model_of("pdag { x [exposure] x -- a -> y; a <-> z }")
+    assert (found.names, found.directed, found.bidirected) == (
+        ("x", "a", "y", "z"),
+        (("a", "y"),),
+        (("a", "z"),),
+    )
+    assert found.undirected == (("x", "a"),)
+    assert from_dagitty("pdag { a -> b }").graph.edges == (("a", "b"),)
+
+
 def test_statements_alone_give_edges_in_their_order():
     found = edges_of('b <- a -> "c d"\ne <-> b; {a f} -> g')
     assert found.names == ("b", "a", "c d", "e", "f", "g")
@@ -88,6 +106,38 @@ def test_latent_variables_are_projected_out():
     found = from_dagitty("dag { U [latent] U -> a U -> y a [exposure] y [outcome] x -> a -> y }")
     assert found.graph == RehearsalGraph.mixed(("a", "y", "x"), [("a", "y"), ("x", "a")], [("a", "y")])
     assert found.parts == {"exposure": ("a",), "outcome": ("y",)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a b -> c", "no arrow joins 'a' and 'b'; write -> "),
+        ("a -> b c", "no arrow joins 'b' and 'c'"),
+        (
+            "a -> b c -> d",
+            '{a b} for several variables, a name with a blank in quotation marks, "a b", and ;',
+        ),
+        ("a -> {b c} d", "no arrow joins '}' and 'd'"),
+        ("a {b c} -> d", "no arrow joins 'a' and '{'"),
+        ("x -> y\na o-> b", "joins 'a' and 'o'; a circle, o, marks an end that may be a cause or an effect"),
+        ("a, b -> c", "a comma follows a: write {a b} for several variables, ; or a new line"),
+        ("a,b -> c", "a comma follows a"),
+        ("x -> y\na => b", "cannot read '=> b' in line 2: '=>' is no arrow; write -> "),
+        ("x -> y\n\na ~ b", "line 3: '~' is no arrow"),
+    ],
+)
+def test_what_lacks_an_arrow_or_has_a_mark_of_another_kind_is_refused(text, message):
+    """`a b -> c` was read as `b -> c` and an `a` without arrows, `a,` was a name."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        edges_of(text)
+
+
+def test_statements_are_apart_by_lines_semicolons_roles_and_in_other_programs_by_blanks():
+    text = "a -> b\nb -> c; c\nd [outcome] e -> d\n{f,\n g} -> e ->\na"
+    assert edges_of(text).directed == tuple(zip("abefge", "bcdeea", strict=True))
+    assert edges_of("a b a -> b", apart=False).directed == (("a", "b"),)
+    assert from_dagitty("dag { a b a -> b b -> c }").graph.edges == (("a", "b"), ("b", "c"))
+    assert edges_of('"a, b" -> {"c d", e}').directed == (("a, b", "c d"), ("a, b", "e"))
 
 
 @pytest.mark.parametrize("text", ["a <- -> b", "a -> -> b", "a <-> -> b"])

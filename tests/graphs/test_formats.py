@@ -12,9 +12,11 @@ from rehearsal_torch.graphs.formats import (
     ENDINGS,
     from_networkx,
     read_graph,
+    read_plain,
     to_networkx,
     write_graph,
 )
+from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 from tests.toys.random_graphs import random_graph
@@ -119,6 +121,19 @@ def test_files_that_hold_no_graph_are_refused_by_name(tmp_path, name, text, mess
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
         read_graph(tmp_path / name)
+
+
+def test_edges_without_a_direction_are_in_the_plain_data_and_in_no_graph(tmp_path):
+    plain = {"parents": {"x": [], "a": [], "y": ["x", "a"]}, "undirected": [["x", "a"]]}
+    (tmp_path / "graph.pdag").write_text("pdag { x; a; x -- a; {x a} -> y }")
+    (tmp_path / "graph.yaml").write_text(yaml.safe_dump({"graph": plain}))
+    for name in ("graph.pdag", "graph.yaml"):
+        assert read_plain(tmp_path / name) == plain
+        with pytest.raises(ValueError, match="direction"):
+            read_graph(tmp_path / name)
+        assert len(graph_class(read_plain(tmp_path / name)).graphs) == 2
+    graph = RehearsalGraph.of({"b": ("a",)})
+    assert read_plain(write_graph(graph, tmp_path / "whole.pdag")) == graph.to_plain()
 
 
 def test_a_missing_file_is_told(tmp_path):

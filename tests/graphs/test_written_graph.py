@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from rehearsal_torch.graphs.written_graph import graph_of
@@ -58,6 +60,33 @@ def test_edges_in_dagittys_notation_are_a_graph():
     ):
         with pytest.raises(ValueError, match=said):
             graph_of({"graph": plain})
+
+
+@pytest.mark.parametrize("arrow", ["->", "-->", "\u2192", "\u27f6"])
+def test_arrows_of_other_notations_are_edges(arrow):
+    """`a <-- b` gave a variable called `-`, and a list of `a \u2192 b` was no list of edges."""
+    backwards = {"->": "<-", "-->": "<--", "\u2192": "\u2190", "\u27f6": "\u27f5"}[arrow]
+    both = {"->": "<->", "-->": "<-->", "\u2192": "\u2194", "\u27f6": "\u27f7"}[arrow]
+    for blank in (" ", ""):
+        texts = [blank.join(words) for words in (("x", arrow, "a"), ("y", backwards, "x"), ("a", both, "y"))]
+        for plain in (texts, "; ".join(texts)):
+            graph = graph_of({"graph": plain})
+            assert (graph.edges, graph.bidirected) == ((("x", "a"), ("x", "y")), (("a", "y"),))
+
+
+@pytest.mark.parametrize(
+    "mark", ["=>", "==>", ">", "~", "-", "\u2013", "\u2013>", "\u21d2", "<=", "=", "~~>"]
+)
+def test_marks_that_are_no_arrows_are_named(mark):
+    with pytest.raises(ValueError, match=re.escape(f"{mark!r} is no arrow; write -> (cause to effect)")):
+        graph_of([f"a {mark} b"])
+
+
+def test_a_circle_and_an_unknown_direction_are_told_with_what_to_write():
+    with pytest.raises(ValueError, match=r"edge 1, 'a o-o b': .*a circle, o, marks an end that may be"):
+        graph_of(["a o-o b"])
+    with pytest.raises(ValueError, match=r"edge 'a --': .*undirected: \[\[one, other\]\]"):
+        graph_of(["a --- b"])
 
 
 def test_all_faults_are_told_at_once():

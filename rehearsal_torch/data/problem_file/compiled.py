@@ -137,11 +137,10 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     for name, about in variables.items():
         setting_faults(name, about, found)
     asked = is_learnt(form.get("graph"))
-    learnt = partly_directed(form.get("graph"), found)
-    loose = asked or (isinstance(form.get("graph"), dict) and "undirected" in form["graph"])
-    written = None if loose else graph_part(form.get("graph"), folder, found)
-    if learnt is not None:
-        written = learnt.graph.to_plain()
+    written = None if asked else graph_part(form.get("graph"), folder, found)
+    learnt = partly_directed(written, found)
+    if isinstance(written, dict) and "undirected" in written:
+        written = None if learnt is None else learnt.graph.to_plain()
     graph = built_graph(written)
     gaps, codings, broken = None, dict[str, Coding](), set[str]()
     labels = rows

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.graphs.formats import ENDINGS, read_graph
+from rehearsal_torch.graphs.formats import ENDINGS, read_plain
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 
 
 def graph_part(written: Any, folder: Path, found: Findings) -> Any:
     """The graph as a task holds it; that of a file as plain data, None with a fault.
+
+    Edges of a file without a direction are in its plain data, {parents, undirected}.
 
     Args:
         written: The part ``graph``.
@@ -23,7 +25,7 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
     if not isinstance(written, str) or "\n" in written.strip() or Path(written.strip()).suffix not in ENDINGS:
         return written
     try:
-        return read_graph(folder / written.strip()).to_plain()
+        return read_plain(folder / written.strip())
     except (OSError, ValueError) as error:
         found.fault("graph", str(error))
         return None

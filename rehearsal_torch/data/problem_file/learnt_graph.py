@@ -173,7 +173,10 @@ def _arrows(lines: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]
     """
     pairs: list[tuple[str, str]] = []
     for line in lines:
-        stated = edges_of(line)
+        try:
+            stated = edges_of(line)
+        except ValueError as error:
+            raise ValueError(f"{line!r}: {error}") from error
         if stated.bidirected or not stated.directed:
             raise ValueError(f"{line!r} is no arrow: expected cause -> effect")
         if odd := [name for name in stated.names if name not in names]:

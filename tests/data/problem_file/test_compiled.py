@@ -190,3 +190,18 @@ def test_an_outcome_of_classes_is_compiled_to_what_is_desired(tmp_path):
 def test_a_list_within_desired_is_told(written):
     told = faults_of(written(desired=["y >= 0", ["z <= 1"]]))
     assert any("desired: expected inequality 2, a text such as 0.6 <= repaid; got" in each for each in told)
+
+
+def test_edges_without_a_direction_are_read_from_a_file(written, tmp_path):
+    (tmp_path / "graph.pdag").write_text("pdag { x -> {a d y} a -- d a -> {y z} d -> {y z} }")
+    problem = written_problem(written(graph="graph.pdag"))
+    same = written_problem(
+        written(
+            graph={
+                "parents": {"a": ["x"], "d": ["x"], "y": ["x", "a", "d"], "z": ["a", "d"]},
+                "undirected": [["a", "d"]],
+            }
+        )
+    )
+    assert {graph.edges for graph in problem.graphs} == {graph.edges for graph in same.graphs}
+    assert len(problem.graphs) == 2

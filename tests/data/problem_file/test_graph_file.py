@@ -13,6 +13,15 @@ def test_a_written_graph_is_kept_and_a_file_is_read(tmp_path):
     assert found.faults == []
 
 
+def test_edges_of_a_file_without_a_direction_are_read(tmp_path):
+    """They were refused, though the same edges in the problem file were read."""
+    (tmp_path / "graph.pdag").write_text("pdag { a -- b -> c }")
+    found = Findings("problem.yaml")
+    plain = graph_part("graph.pdag", tmp_path, found)
+    assert plain == {"parents": {"a": [], "b": [], "c": ["b"]}, "undirected": [["a", "b"]]}
+    assert found.faults == []
+
+
 def test_a_file_that_is_not_there_is_a_fault(tmp_path):
     found = Findings("problem.yaml", {"graph": 3})
     assert graph_part("graph.dot", tmp_path, found) is None
