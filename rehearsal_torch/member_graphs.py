@@ -30,6 +30,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.written import expanded
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.estimates.percent import change
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.graph_class import GraphClass
 from rehearsal_torch.graphs.influence_paths import reaches
@@ -111,10 +112,11 @@ class MemberGraphs:
         warnings = decision.warnings
         if facts["stand"] < facts["judged"]:
             against = facts["judged"] - facts["stand"]
+            of = "" if decision.estimate is None else decision.estimate.of
             warnings = (
                 *warnings,
                 f"graph: under {against:.1%} of the {len(gains)} graphs that may be true no better than "
-                f"doing nothing; worst where {named} ({facts['worst']:+.3f})",
+                f"doing nothing; worst where {named} ({change(facts['worst'], of)})",
             )
         return replace(decision, trace=decision.trace | {TRACE: facts}, warnings=warnings)
 

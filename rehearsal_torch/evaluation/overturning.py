@@ -19,8 +19,10 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import mean, median_low
 
+from rehearsal_torch.data.estimates.estimate import CHANCE
+from rehearsal_torch.data.estimates.percent import change
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
-from rehearsal_torch.evaluation.recorded_run import Decided, effort
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 
 
 def sensitivity_of(decided: Decided) -> Sensitivity | None:
@@ -56,14 +58,14 @@ def graphs_overall(decisions: Sequence[Decided]) -> str:
         return ""
     shares = [float(each["stand"]) for each in found]
     worst = min(found, key=lambda each: float(each["worst"]))
+    by = change(float(worst["worst"]), str(claim(acted[0], "of") or CHANCE))
     least = f" (least {min(shares):.1%})" if len(found) > 1 else ""
     judged = min(float(each["judged"]) for each in found)
     if "worst_named" in worst:
         without = f"; {1 - judged:.1%} of them have no estimates" if judged < 1 else ""
         return (
             f"Of {worst['graphs']} graphs that may be true, better than no action under {mean(shares):.1%}"
-            f"{least}{without}; under the worst graph ({worst['worst_named']}), by "
-            f"{float(worst['worst']):+.3f}."
+            f"{least}{without}; under the worst graph ({worst['worst_named']}), by {by}."
         )
     unjudged = (
         f"; graphs with {1 - judged:.1%} of it have too few scenarios for a comparison" if judged < 1 else ""
@@ -71,7 +73,7 @@ def graphs_overall(decisions: Sequence[Decided]) -> str:
     return (
         f"Over {found[0]['graphs']} candidate graphs, better than no action under {mean(shares):.1%} of the "
         f"posterior{least}{unjudged}; under the worst graph, number {worst['worst_graph']} with "
-        f"{float(worst['worst_weight']):.1%} of it, by {float(worst['worst']):+.3f}."
+        f"{float(worst['worst_weight']):.1%} of it, by {by}."
     )
 
 

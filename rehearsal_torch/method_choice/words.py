@@ -30,8 +30,8 @@ def sentence(choice: Choice) -> str:
     """What was taken, and why, in one sentence."""
     one, best = choice.standing(choice.chosen), choice.standing(choice.best)
     nothing, value = choice.standing(NOTHING), "value" if choice.worth is None else "net value"
-    least, error = _said(choice, nothing.value), _said(choice, one.behind_error)
-    own, most = _said(choice, one.value), _said(choice, best.value)
+    least, error = _value(choice, nothing.value), _apart(choice, one.behind_error)
+    own, most = _value(choice, one.value), _value(choice, best.value)
     if choice.chosen == NOTHING and choice.best == NOTHING:
         more = "worth more" if choice.worth is None else "worth more, less their costs,"
         return f"auto took none: no method's decisions are {more} than doing nothing ({least})"
@@ -59,14 +59,23 @@ def gained(choice: Choice) -> str:
     one = choice.standing(choice.chosen if choice.chosen != NOTHING else choice.best)
     if one.method == NOTHING:
         return ""
-    gain, lower, upper = (_said(choice, each, "+") for each in (one.gain, one.gain_lower, one.gain_upper))
+    gain = _apart(choice, one.gain, "+")
+    lower, upper = (
+        f"{each:+.4g}" if choice.worth is not None else f"{100 * each:+.1f}"
+        for each in (one.gain_lower, one.gain_upper)
+    )
     unclear = ", so that it is not told from zero" if one.gain_lower <= 0 <= one.gain_upper else ""
     return f"Over doing nothing, {one.method} gains {gain} (95% interval {lower} to {upper}){unclear}."
 
 
-def _said(choice: Choice, value: float, sign: str = "") -> str:
-    """A value as text: a probability in three decimals, an amount in four digits."""
-    return f"{value:{sign}.3f}" if choice.worth is None else f"{value:{sign}.4g}"
+def _value(choice: Choice, value: float) -> str:
+    """A value as text: a chance in per cent with one decimal, an amount in four digits."""
+    return f"{100 * value:.1f} %" if choice.worth is None else f"{value:.4g}"
+
+
+def _apart(choice: Choice, value: float, sign: str = "") -> str:
+    """A difference of two values as text: of chances in percentage points."""
+    return f"{100 * value:{sign}.1f} percentage points" if choice.worth is None else f"{value:{sign}.4g}"
 
 
 def sentences(choice: Choice) -> list[str]:
@@ -83,7 +92,7 @@ def sentences(choice: Choice) -> list[str]:
     told.append(
         f"{len(compared)} methods were compared on {drawn}, in {choice.halves} halves with {choice.cases} "
         f"cases each. Choosing among them makes the value of {choice.chosen} about "
-        f"{_said(choice, choice.bias)} too large."
+        f"{_apart(choice, choice.bias)} too large."
     )
     poor = [each.method for each in compared if not each.predicts]
     if poor:

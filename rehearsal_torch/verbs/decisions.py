@@ -116,13 +116,17 @@ class Decisions(list[Decision]):
 
     def sentences(self) -> list[str]:
         """A sentence or two for each case, as in the report: what to set, and the chances without and with
-        it; or why nothing is.
+        it; or why nothing is. Where they lie outside the data, that reason in place of the chances, as in
+        `WhatIf.sentence`; the frame keeps the numbers.
         """
         from rehearsal_torch.reporting.page.probability_sentences import chances, headline
+        from rehearsal_torch.verbs.what_if import outside
 
         said = []
         for line in self._lines():
-            parts = [headline(line), *chances(line, self.wanted)]
+            beyond, _ = outside(line.get("warnings") or ())
+            known = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(line, self.wanted)
+            parts = [headline(line), *known]
             if line.get("alteration") is None and line.get("reason"):
                 parts.append(f"Why: {line['reason']}.")
             said.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")

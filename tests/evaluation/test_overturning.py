@@ -60,11 +60,11 @@ def test_one_sentence_about_the_graphs():
     assert graphs_overall([line(1.0, 0.2), line(0.9, -0.05, 0.99), line(0.0, -0.9, acted=False)]) == (
         "Over 3 candidate graphs, better than no action under 95.0% of the posterior (least 90.0%); graphs "
         "with 1.0% of it have too few scenarios for a comparison; under the worst graph, number 2 with 10.0% "
-        "of it, by -0.050."
+        "of it, by -5.0 percentage points."
     )
     assert graphs_overall([line(1.0, 0.2)]) == (
         "Over 3 candidate graphs, better than no action under 100.0% of the posterior; under the worst "
-        "graph, number 2 with 10.0% of it, by +0.200."
+        "graph, number 2 with 10.0% of it, by +20.0 percentage points."
     )
     assert graphs_overall([{"alteration": {"a": 1.0}, "trace": {}}]) == ""
     assert (

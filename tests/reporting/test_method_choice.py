@@ -30,9 +30,12 @@ def path(tmp_path):
 
 
 def test_the_report_shows_the_table_and_says_why(path):
-    assert "auto took care: its value 0.610" in report(path)
+    assert "auto took care: its value 61.0 %" in report(path)
     shown = report(path, tables=True)
-    assert "auto took care: its value 0.610 lies within one standard error (0.020) of the best" in shown
+    assert (
+        "auto took care: its value 61.0 % lies within one standard error (2.0 percentage points) of the best"
+        in shown
+    )
     (line,) = (each for each in shown.splitlines() if "care " in each and "taken" in each)
     cells = [cell.strip() for cell in line.strip("│").split("│")]
     assert cells == [

@@ -168,3 +168,14 @@ def test_cases_of_a_file_are_called_by_their_lines(frame, tmp_path):  # noqa: F8
     pd.DataFrame(CASES).to_csv(tmp_path / "cases.csv", index=False)
     found = rt.learn(frame, TASK, method="care").decide(tmp_path / "cases.csv")
     assert found.to_frame()["case"].tolist() == ["2", "3"]
+
+
+def test_outside_the_data_a_sentence_has_the_reason_in_place_of_the_chances(frame):  # noqa: F811
+    model = rt.learn(frame, TASK, method="care")
+    inside, outside = model.decide([CASES[0], {name: 40.0 for name in CASES[0]}])
+    assert "The estimated chance" in inside.sentence()
+    said = outside.sentence()
+    assert "Outside the data: " in said
+    assert "the observations lie between" in said
+    assert "%" not in said
+    assert outside.estimate is None or outside.to_frame("pandas")["estimate"].notna().all()

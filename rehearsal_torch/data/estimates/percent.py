@@ -101,6 +101,16 @@ def chance_of(estimate: Estimate, intervals: Intervals | None = None, fine: bool
     return told.plain(estimate.point, ends, estimate.level)
 
 
+def change(value: float, of: str) -> str:
+    """A difference with its sign, such as ``+4.1 percentage points``; of anything but chances a number.
+
+    Args:
+        value: The difference.
+        of: What the two numbers are (`Estimate.of`).
+    """
+    return f"{100 * value:+.1f} percentage points" if is_chance(of) else f"{value:+.3g}"
+
+
 def ends_of(estimate: Estimate) -> Ends:
     """The interval of an estimate; None without one."""
     if estimate.lower is None or estimate.upper is None:

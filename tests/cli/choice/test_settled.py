@@ -102,7 +102,7 @@ def test_what_was_chosen_decides_and_is_kept_when_the_run_is_resumed(
         assert run.config["surrogate"]["_target_"].endswith("LinearStructural")
         assert "choose" not in run.config
         assert noted.method == "care"
-        assert noted.why.startswith("auto took care: its value 0.600 is the best")
+        assert noted.why.startswith("auto took care: its value 60.0 % is the best")
         assert folder.read_json("run.json")["choices"] == {"decision": "care"}
         assert noted.why in capsys.readouterr().out
     assert asked == [40]

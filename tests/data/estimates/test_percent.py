@@ -8,6 +8,7 @@ from rehearsal_torch.data.estimates.percent import (
     alike,
     beside,
     chance_of,
+    change,
     in_words,
     is_chance,
     percent,
@@ -100,3 +101,9 @@ def test_the_desired_region_is_named_where_it_is_short():
     assert in_words(CHANCE) == "chance of a desired outcome"
     assert in_words(CHANCE, "repaid is yes") == "chance that repaid is yes"
     assert in_words("revenue", "repaid is yes") == "revenue"
+
+
+def test_a_change_has_its_sign_and_its_unit():
+    assert change(0.0412, CHANCE) == "+4.1 percentage points"
+    assert change(-0.05, CHANCE) == "-5.0 percentage points"
+    assert change(12.345, "net value") == "+12.3"
