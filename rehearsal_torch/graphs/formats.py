@@ -34,7 +34,7 @@ from rehearsal_torch.files.plain import PlainFileError, read_yaml, text_of
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.graphs.adjacency import from_table, to_table
 from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
-from rehearsal_torch.graphs.dot import from_dot, to_dot
+from rehearsal_torch.graphs.dot import edges_in_dot, to_dot
 from rehearsal_torch.graphs.edge_list import EdgeList
 from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -181,7 +181,7 @@ def _of_file(
         if file.suffix in _TEXTS:
             return made(model_of(text))
         if file.suffix in (".dot", ".gv"):
-            return made(from_dot(text))
+            return made(edges_in_dot(text))
         if file.suffix == ".csv":
             return made(from_table(text))
         return made(
