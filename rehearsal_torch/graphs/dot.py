@@ -7,17 +7,22 @@
       1 -> 2 [dir=both];
     }
 
-An edge with `dir=both` is a hidden common cause, `dir=back` turns it around. A node is called by its label
-if it has one. Attributes of other kinds, `node`, `edge` and `graph` defaults and settings such as
-`rankdir=LR` are ignored; subgraphs, ports and labels in HTML are refused. The statements are those of
-dagitty (`graphs.dagitty`).
+An edge with `dir=both` is a hidden common cause, `dir=back` turns it around, and one with `dir=none` has no
+direction (`edge_list`). Of an end that is drawn, `arrowtail=none` and `arrowhead=none` leave the arrow away:
+causal-learn writes each edge as `dir=both` with both. Circles (`odot`) are refused. A node is called by its
+label if it has one. Attributes of other kinds, defaults of `node`, `edge` and `graph`, and settings such as
+`rankdir=LR` are ignored; defaults that change the ends of edges, subgraphs, ports and labels in HTML are
+refused. The statements are those of dagitty (`graphs.dagitty`).
 
 Source: Gansner, Koutsofios and North (2015), the DOT language.
 """
 
 import re
+from collections.abc import Mapping
 
+from rehearsal_torch.graphs import arrows
 from rehearsal_torch.graphs.dagitty import edges_of
+from rehearsal_torch.graphs.edge_list import EdgeList
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 _HEAD = re.compile(r"\s*(strict\s+)?(di)?graph\b\s*(\"[^\"]*\"|[\w.]+)?\s*\{(?P<body>.*)\}\s*\Z", re.DOTALL)
@@ -27,6 +32,12 @@ _SETTING = re.compile(r"(?<![\w\]\[,])([A-Za-z_]\w*)\s*=\s*(\"[^\"]*\"|[\w.+-]+)
 _ATTRIBUTES = re.compile(r"\[(?P<inside>(?:[^\]\"]|\"[^\"]*\")*)\]")
 _PAIR = re.compile(r"(\w+)\s*=\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<plain>[^\s,;\"]+))")
 _ENDS = re.compile(r"[;\n]")
+_DRAWN = re.compile(
+    r"\bedge\s*\[[^\]]*\b(dir|arrowhead|arrowtail)\s*=(?!\s*\"?(forward|normal|vee)\b)", re.IGNORECASE
+)
+# `dir` to the ends that are drawn, at the tail and at the head.
+_ENDS_OF = {"forward": (False, True), "back": (True, False), "both": (True, True), "none": (False, False)}
+_CIRCLES = ("dot", "odot")
 
 
 def from_dot(text: str) -> RehearsalGraph:
@@ -34,6 +45,15 @@ def from_dot(text: str) -> RehearsalGraph:
 
     Raises:
         ValueError: if it is not a directed graph in DOT, or not a rehearsal graph; the message says where.
+    """
+    return edges_in_dot(text).graph()
+
+
+def edges_in_dot(text: str) -> EdgeList:
+    """The edges of DOT, some of which may have no direction.
+
+    Raises:
+        ValueError: if it is not a directed graph in DOT, or has edges of other kinds; the message says where.
     """
     plain = _COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
     head = _HEAD.match(plain)
@@ -44,10 +64,16 @@ def from_dot(text: str) -> RehearsalGraph:
         raise ValueError("a subgraph is read by no rule here: write its edges without it")
     if re.search(r"=\s*<", body):
         raise ValueError("a label in HTML cannot be read: write it in quotation marks")
+    if drawn := _DRAWN.search(body):
+        raise ValueError(
+            f"the default {drawn[1]} of all edges is read by no rule here: write it at each edge, "
+            f"a -> b [{drawn[1]}=...]"
+        )
     body = _DEFAULTS.sub(" ", body)
     labels: dict[str, str] = {}
-    directed: list[tuple[str, str]] = []
-    bidirected: list[tuple[str, str]] = []
+    pairs: dict[str, list[tuple[str, str]]] = {
+        each: [] for each in (arrows.DIRECTED, arrows.BIDIRECTED, arrows.UNDIRECTED)
+    }
     names: dict[str, None] = {}
     for statement in _statements(body):
         attributes = dict[str, str]()
@@ -61,19 +87,39 @@ def from_dot(text: str) -> RehearsalGraph:
         names |= dict.fromkeys(found.names)
         if not found.directed and not found.bidirected and "label" in attributes:
             labels |= dict.fromkeys(found.names, attributes["label"])
-        arrows = (
-            [pair[::-1] for pair in found.directed] if attributes.get("dir") == "back" else found.directed
-        )
-        (bidirected if attributes.get("dir") == "both" else directed).extend(arrows)
-        bidirected.extend(found.bidirected)
+        if found.directed:
+            kind = _kind(attributes, " -> ".join(found.directed[0]))
+            back = kind == arrows.REVERSED
+            pairs[arrows.DIRECTED if back else kind].extend(
+                pair[::-1] if back else pair for pair in found.directed
+            )
+        pairs[arrows.BIDIRECTED].extend(found.bidirected)
     called = {name: labels.get(name, name) for name in names}
     if len(set(called.values())) < len(called):
         raise ValueError("several nodes have the same label: name each variable once")
-    return RehearsalGraph.mixed(
-        called.values(),
-        [(called[one], called[other]) for one, other in directed],
-        [(called[one], called[other]) for one, other in bidirected],
+    directed, bidirected, undirected = (
+        tuple((called[one], called[other]) for one, other in each) for each in pairs.values()
     )
+    return EdgeList(tuple(called.values()), directed, bidirected, undirected)
+
+
+def _kind(attributes: Mapping[str, str], edge: str) -> str:
+    """The arrow that an edge is drawn as."""
+    way = attributes.get("dir", "forward").lower()
+    if way not in _ENDS_OF:
+        raise ValueError(f"{edge} [dir={way}]: expected dir among {', '.join(_ENDS_OF)}")
+    ends = []
+    for drawn, name in zip(_ENDS_OF[way], ("arrowtail", "arrowhead"), strict=True):
+        shape = attributes.get(name, "normal").lower()
+        if drawn and shape in _CIRCLES:
+            raise ValueError(
+                f"{edge} [{name}={shape}]: a circle marks an end that may be a cause or an effect; write "
+                "none or normal, as far as you know it, and dir=both with two arrows if a hidden cause moves "
+                "both"
+            )
+        ends.append(drawn and shape != "none")
+    signs = (arrows.UNDIRECTED, arrows.DIRECTED, arrows.REVERSED, arrows.BIDIRECTED)
+    return signs[2 * ends[0] + ends[1]]
 
 
 def to_dot(graph: RehearsalGraph) -> str:

@@ -1,8 +1,12 @@
 """Graphviz' DOT, as other programs write it."""
 
 import pytest
+from causallearn.graph.Edges import Edges
+from causallearn.graph.GeneralGraph import GeneralGraph
+from causallearn.graph.GraphNode import GraphNode
+from causallearn.utils.GraphUtils import GraphUtils
 
-from rehearsal_torch.graphs.dot import from_dot, to_dot
+from rehearsal_torch.graphs.dot import edges_in_dot, from_dot, to_dot
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 PYDOT = """
@@ -39,6 +43,34 @@ def test_edges_may_run_both_ways_backwards_and_in_chains():
     assert from_dot(to_dot(graph)).edges == graph.edges
 
 
+def test_the_ends_that_are_drawn_are_the_arrow():
+    """Every edge of causal-learn's DOT, dir=both with `arrowtail=none`, was a hidden common cause, and an
+    edge of `dir=none` was directed."""
+    text = """digraph { edge [dir = forward]; a -> b [dir=both, arrowtail=none, arrowhead=normal]
+    a -> c [dir=both, arrowtail=normal, arrowhead=none]; c -> d [dir="none"]; d -> e [arrowhead=none]
+    e -> f [dir=both, arrowhead=vee]
+    f -> g [arrowtail=none, color=red]; }"""
+    found = edges_in_dot(text)
+    assert found.directed == (("a", "b"), ("c", "a"), ("f", "g"))
+    assert found.bidirected == (("e", "f"),)
+    assert found.undirected == (("c", "d"), ("d", "e"))
+    with pytest.raises(ValueError, match="c -- d, d -- e: the direction is unknown"):
+        from_dot(text)
+
+
+def test_what_causal_learn_draws_is_read():
+    nodes = [GraphNode(name) for name in ("a", "b", "c", "d")]
+    graph = GeneralGraph(nodes)
+    graph.add_edge(Edges().directed_edge(nodes[0], nodes[1]))
+    graph.add_edge(Edges().directed_edge(nodes[2], nodes[1]))
+    graph.add_edge(Edges().bidirected_edge(nodes[0], nodes[2]))
+    graph.add_edge(Edges().undirected_edge(nodes[2], nodes[3]))
+    found = edges_in_dot(GraphUtils.to_pydot(graph).to_string())
+    assert found.names == ("a", "b", "c", "d")
+    assert set(found.directed) == {("a", "b"), ("c", "b")}
+    assert [set(each) for each in (*found.bidirected, *found.undirected)] == [{"a", "c"}, {"c", "d"}]
+
+
 def test_what_it_writes_has_quoted_names():
     text = to_dot(RehearsalGraph.of({"b": ("a b",)}, [("b", "c")]))
     assert '"a b" -> "b";' in text
@@ -56,6 +88,14 @@ def test_what_it_writes_has_quoted_names():
         ("digraph { a [label=<b>]; a -> c }", "a label in HTML"),
         ("digraph { a [label=x]; b [label=x]; a -> b }", "several nodes have the same label"),
         ("digraph { a -> }", "leads nowhere"),
+        ("digraph { a -> b c -> d [dir=both] }", "no arrow joins 'b' and 'c'"),
+        ("digraph { edge [color=red, dir=none]; a -> b }", "the default dir of all edges is read by no rule"),
+        ("digraph { edge [arrowhead=odot]\n a -> b }", "the default arrowhead of all edges"),
+        (
+            "digraph { a -> b [dir=both, arrowtail=odot] }",
+            r"a -> b \[arrowtail=odot\]: a circle marks an end",
+        ),
+        ("digraph { a -> b [dir=up] }", r"a -> b \[dir=up\]: expected dir among forward, back, both, none"),
         ("digraph { a -> b; b -> a }", "a"),
     ],
 )

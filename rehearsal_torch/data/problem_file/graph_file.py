@@ -3,13 +3,18 @@
 Source: ours; `graphs.formats` for the files.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.graphs.arrows import has_arrow
 from rehearsal_torch.graphs.formats import ENDINGS, read_plain
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
+
+# The end of a file's name.
+_ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
 
 
 def graph_part(written: Any, folder: Path, found: Findings) -> Any:
@@ -22,10 +27,20 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
         folder: The folder that a relative file is in.
         found: Collects faults.
     """
-    if not isinstance(written, str) or "\n" in written.strip() or Path(written.strip()).suffix not in ENDINGS:
+    name = written.strip() if isinstance(written, str) else ""
+    if not name or "\n" in name:
         return written
+    if Path(name).suffix not in ENDINGS:
+        if has_arrow(name) or _ENDING.search(name) is None:
+            return written
+        found.fault(
+            "graph",
+            f"{name}: expected a file with one of the endings {', '.join(ENDINGS)}: save the graph as one of "
+            "these, or write its arrows here, [cause -> effect, ...]",
+        )
+        return None
     try:
-        return read_plain(folder / written.strip())
+        return read_plain(folder / name)
     except (OSError, ValueError) as error:
         found.fault("graph", str(error))
         return None
