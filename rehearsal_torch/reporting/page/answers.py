@@ -1,7 +1,8 @@
 """The answers of a run, case by case: what is recommended, and the chances before and after.
 
 What is known of a case is said of cases that were given. Rows of the table that were held out and decided for
-instead may be those of persons who asked nothing: their values are left out unless the reader asks for rows.
+instead may be those of persons who asked nothing: their values are left out, also of warnings and reasons,
+unless the reader asks for rows (`page.withheld`).
 """
 
 from collections.abc import Sequence
@@ -71,8 +72,6 @@ def _box(one: Decided, of: Material) -> Markup:
 
 
 def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
-    if of.withholds:
-        one = {key: value for key, value in one.items() if key not in ("given", "present")}
     said = [probability_sentences.context(one, of.units)]
     if of.alterations:
         said += probability_sentences.chances(one, of.wanted) + probability_sentences.truth(one)

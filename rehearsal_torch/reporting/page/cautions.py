@@ -11,7 +11,7 @@ _UNKNOWN = "The run left no status: it was killed, or has not ended yet; the pag
 
 def cautions(of: Material) -> Markup:
     """The section's content; says so where nothing was recorded."""
-    general, said = of_the_run(of), of_decisions(of.run.decisions)
+    general, said = of_the_run(of), of_decisions(of.told)
     if not general and not said:
         return tag("p", "The run recorded no warnings.")
     return joined(

@@ -16,6 +16,7 @@ from rehearsal_torch.data.codings.wanted import wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import alteration_report, trial_report
+from rehearsal_torch.reporting.page.withheld import without_values
 from rehearsal_torch.reporting.style import Wording, worded
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
@@ -64,8 +65,8 @@ class Material:
 
     @property
     def withholds(self) -> bool:
-        """Whether what is known of the cases is left out: they are rows of the table that were held out, not
-        cases that somebody gave, and nobody asked for rows.
+        """Whether what is known of the cases is left out (`page.withheld`): they are rows of the table that
+        were held out, not cases that somebody gave, and nobody asked for rows.
         """
         if self.rows or not self.alterations:
             return False
@@ -89,9 +90,14 @@ class Material:
         return (self.words.episode, self.words.episodes) if self.sequences else ("case", "cases")
 
     @property
+    def told(self) -> list[Decided]:
+        """All decisions as the page may tell them."""
+        return list(map(without_values, self.run.decisions)) if self.withholds else self.run.decisions
+
+    @property
     def shown(self) -> list[Decided]:
         """The cases that are shown one by one: the first ones; of trials the last one alone."""
-        return self.run.decisions[-1:] if self.trials else self.run.decisions[: self.cases]
+        return self.told[-1:] if self.trials else self.told[: self.cases]
 
 
 def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = True) -> Material:

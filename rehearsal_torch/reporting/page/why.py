@@ -41,7 +41,7 @@ _PROOF = (
 def why(of: Material) -> Markup:
     """The section's content; empty where a run recorded nothing of the kind."""
     decisions = of.run.decisions
-    reasons = [(name_of(one), str(one["reason"])) for one in decisions if one.get("reason")]
+    reasons = [(name_of(one), str(one["reason"])) for one in of.told if one.get("reason")]
     parts = [
         paragraphs(_adjusted(of) if of.alterations else []),
         paragraphs(_overall(of)),
