@@ -37,6 +37,7 @@ from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
 from rehearsal_torch.objectives.net_value import NetValue
 from rehearsal_torch.objectives.objective import AlterationObjective
+from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.spaces.box import Alteration, Box
@@ -271,10 +272,16 @@ def _compared(
     apart = None
     if estimate is not None and own is not None:
         apart = Estimate(round(own.point - estimate.point, 6), DIFFERENCE)
+    whole, basis = {each.names: each for each in objective.whole}, ""
+    one, beside = whole[action.alteration.names], whole[names]
+    pair = [
+        each.reshape(1, -1).to(judge.starts(1).device)
+        for each, judge in ((action.alteration.values, one), (values, beside))
+    ]
     if names == action.alteration.names:
-        one = next(each for each in objective.whole if each.names == names)
-        pair = (each.alteration.values.reshape(1, -1) for each in (action, other) if each.alteration)
-        told = one.contrast(*(each.to(one.starts(1).device) for each in pair))
+        told = one.contrast(*pair)
         apart = apart if told is None or told[0] is None else told[0]
+    elif (known := between_sets(one, pair[0], beside, pair[1])) is not None:
+        apart, basis = known
     against = "" if found is None else found.refused or found.declined
-    return RunnerUp(setting, of, estimate, apart, against)
+    return RunnerUp(setting, of, estimate, apart, against, basis)

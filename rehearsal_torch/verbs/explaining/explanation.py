@@ -133,6 +133,8 @@ class RunnerUp:
         difference: The estimate of the explained action minus this one, with its interval where the method
             has one; None if one of the two has no estimate.
         against: Why the method would not recommend it; empty if there is no reason.
+        basis: How the interval was found where the two set different variables; empty where they set the
+            same, or there is none.
     """
 
     alteration: Mapping[str, float | str]
@@ -140,6 +142,7 @@ class RunnerUp:
     estimate: Estimate | None
     difference: Estimate | None
     against: str = ""
+    basis: str = ""
 
     def sentence(self) -> str:
         """The runner-up, and by how much it falls behind."""
@@ -156,6 +159,7 @@ class RunnerUp:
                 else _worse(self.difference)
             )
             said += f"; {told}: a difference of {in_points(self.difference)}"
+            said += f" ({self.basis})" if self.basis else ""
         return f"{said}. It would not be recommended: {self.against}." if self.against else f"{said}."
 
 

@@ -6,6 +6,7 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.objectives.set_difference import JOINT
 from rehearsal_torch.verbs.methods import RequestError
 from tests.toys.linear_truth import chain
 from tests.verbs.test_rehearse import SMALL
@@ -81,7 +82,7 @@ def test_the_runner_up_of_the_set_is_the_best_action_that_differs_by_a_tenth(mod
     assert other.difference.lower > 0
 
 
-def test_the_runner_up_of_the_others_is_what_is_decided_without_the_first_set(explained):
+def test_the_runner_up_of_the_others_is_what_is_decided_without_the_first_set(model, explained):
     others = learnt(changed(candidates=[["m"], ["a", "m"]]))
     (decision,) = others.decide(CASE)
     found = explained.runners_up[0]
@@ -90,7 +91,10 @@ def test_the_runner_up_of_the_others_is_what_is_decided_without_the_first_set(ex
     assert found.estimate.point == pytest.approx(decision.estimate.point, abs=1e-6)
     apart = explained.decision.estimate.point - decision.estimate.point
     assert found.difference.point == pytest.approx(apart, abs=2e-6)
-    assert found.difference.lower is None
+    compared = model.compare(CASE, explained.considered, found.alteration)
+    assert found.difference == compared.difference
+    assert (found.basis, compared.basis) == (JOINT, JOINT)
+    assert f"({JOINT})" in found.sentence()
 
 
 @pytest.mark.parametrize(
