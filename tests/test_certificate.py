@@ -1,9 +1,11 @@
+import zlib
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import binom
 
-from rehearsal_torch.certificate import PacBound, pac_bound
+from rehearsal_torch.certificate import PacBound, pac_bound, sample_seed
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.spaces.box import Alteration
@@ -161,3 +163,19 @@ def test_a_surrogate_without_scenarios_is_named_before_anything_is_fitted():
     ):
         PacBound().check(torch.nn.Linear(1, 1))
     assert PacBound().check(Toy()) is None
+
+
+def test_the_plain_numbers_are_those_of_the_parts():
+    found = pac_bound(5, 1000)
+    plain = found.to_dict()
+    assert (plain["hoeffding_lower"], plain["hoeffding_upper"]) == found.hoeffding
+    assert (plain["scenario_lower"], plain["scenario_upper"]) == found.scenario
+
+
+def test_samples_of_seeds_and_cases_never_meet():
+    case = toy_cases(1)[0]
+    (known,) = {sample_seed(0, case)}
+    # CRC-32 of the name, which all 32 bits below the seed are for.
+    assert known == zlib.crc32(case.identity.encode()) < 2**32
+    assert sample_seed(3, case) == 3 * 2**32 + known
+    assert PacBound().seed == 0

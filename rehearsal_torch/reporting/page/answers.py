@@ -2,7 +2,7 @@
 
 What is known of a case is said of cases that were given. Rows of the table that were held out and decided for
 instead may be those of persons who asked nothing: their values are left out, also of warnings and reasons,
-unless the reader asks for rows (`page.withheld`).
+unless the reader asks for rows (`evaluation.withheld`).
 """
 
 from collections.abc import Sequence

@@ -15,8 +15,8 @@ from rehearsal_torch.data.codings.recorded import card_in_words
 from rehearsal_torch.data.codings.wanted import wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
+from rehearsal_torch.evaluation.withheld import without_values
 from rehearsal_torch.reporting import alteration_report, trial_report
-from rehearsal_torch.reporting.page.withheld import without_values
 from rehearsal_torch.reporting.style import Wording, worded
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
@@ -65,7 +65,7 @@ class Material:
 
     @property
     def withholds(self) -> bool:
-        """Whether what is known of the cases is left out (`page.withheld`): they are rows of the table that
+        """Whether what is known of the cases is left out (`evaluation.withheld`): they are rows of the table that
         were held out, not cases that somebody gave, and nobody asked for rows.
         """
         if self.rows or not self.alterations:

@@ -3,12 +3,12 @@
 import pytest
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.evaluation.withheld import sentence_without, without_values
 from rehearsal_torch.objectives.present_values import leaving
 from rehearsal_torch.reporting.page.cautions import cautions
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.run_page import page
 from rehearsal_torch.reporting.page.why import why
-from rehearsal_torch.reporting.page.withheld import sentence_without, without_values
 from rehearsal_torch.surrogates.overlap import Overlap
 from tests.toys import recorded_runs
 from tests.toys.linear_truth import chain
