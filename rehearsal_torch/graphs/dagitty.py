@@ -112,7 +112,8 @@ def model_of(text: str) -> "Statements":
             says where.
     """
     tokens = _tokens(text)
-    kinds = [value for _, value, _ in tokens]
+    # A brace in quotation marks is a name.
+    kinds = [value if kind != "word" or place < 1 else "" for place, (kind, value, _) in enumerate(tokens)]
     start = kinds.index("{") if "{" in kinds else -1
     if (
         start < 0
@@ -226,7 +227,7 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
                         "corrected for; leave the mark out if they were not"
                     )
                 parts.setdefault("latent" if mark == "unobserved" else mark, []).extend(before)
-        if value == ";":
+        if (kind, value) == ("mark", ";"):
             if line:
                 raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
             before = []

@@ -27,14 +27,16 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 _HEAD = re.compile(r"\s*(strict\s+)?(di)?graph\b\s*(\"[^\"]*\"|[\w.]+)?\s*\{(?P<body>.*)\}\s*\Z", re.DOTALL)
 _COMMENT = re.compile(r"\"[^\"]*\"|/\*.*?\*/|//[^\n]*|^\s*#[^\n]*", re.DOTALL | re.MULTILINE)
-_DEFAULTS = re.compile(r"\b(node|edge|graph)\s*\[[^\]]*\]\s*;?", re.IGNORECASE)
+# A quoted text is found first, and kept.
+_QUOTED = r"\"[^\"]*\""
+_LIST = rf"\[(?:[^\]\"]|{_QUOTED})*\]"
+_DEFAULTS = re.compile(rf"{_QUOTED}|\b(?P<kind>node|edge|graph)\s*(?P<list>{_LIST})\s*;?", re.IGNORECASE)
 _SETTING = re.compile(r"(?<![\w\]\[,])([A-Za-z_]\w*)\s*=\s*(\"[^\"]*\"|[\w.+-]+)\s*;?")
-_ATTRIBUTES = re.compile(r"\[(?P<inside>(?:[^\]\"]|\"[^\"]*\")*)\]")
+_ATTRIBUTES = re.compile(rf"{_QUOTED}|(?P<list>{_LIST})")
 _PAIR = re.compile(r"(\w+)\s*=\s*(?:\"(?P<quoted>[^\"]*)\"|(?P<plain>[^\s,;\"]+))")
 _ENDS = re.compile(r"[;\n]")
-_DRAWN = re.compile(
-    r"\bedge\s*\[[^\]]*\b(dir|arrowhead|arrowtail)\s*=(?!\s*\"?(forward|normal|vee)\b)", re.IGNORECASE
-)
+# Ends of edges as they are drawn where nothing is said of them.
+_USUAL = {"dir": ("forward",), "arrowhead": ("normal", "vee"), "arrowtail": ("normal", "vee")}
 # `dir` to the ends that are drawn, at the tail and at the head.
 _ENDS_OF = {"forward": (False, True), "back": (True, False), "both": (True, True), "none": (False, False)}
 _CIRCLES = ("dot", "odot")
@@ -60,16 +62,15 @@ def edges_in_dot(text: str) -> EdgeList:
     if head is None or head[2] is None:
         raise ValueError("expected `digraph { ... }`, with -> between cause and effect")
     body = head["body"]
-    if re.search(r"\bsubgraph\b", body):
+    bare = re.sub(_QUOTED, "", body)
+    if re.search(r"\bsubgraph\b", bare):
         raise ValueError("a subgraph is read by no rule here: write its edges without it")
-    if re.search(r"=\s*<", body):
+    if re.search(r"=\s*<", bare):
         raise ValueError("a label in HTML cannot be read: write it in quotation marks")
-    if drawn := _DRAWN.search(body):
-        raise ValueError(
-            f"the default {drawn[1]} of all edges is read by no rule here: write it at each edge, "
-            f"a -> b [{drawn[1]}=...]"
-        )
-    body = _DEFAULTS.sub(" ", body)
+    for each in _DEFAULTS.finditer(body):
+        if (each["kind"] or "").lower() == "edge":
+            _usual(_attributes(each["list"]))
+    body = _DEFAULTS.sub(lambda found: " " if found["kind"] else found[0], body)
     labels: dict[str, str] = {}
     pairs: dict[str, list[tuple[str, str]]] = {
         each: [] for each in (arrows.DIRECTED, arrows.BIDIRECTED, arrows.UNDIRECTED)
@@ -78,12 +79,10 @@ def edges_in_dot(text: str) -> EdgeList:
     for statement in _statements(body):
         attributes = dict[str, str]()
         for each in _ATTRIBUTES.finditer(statement):
-            attributes |= {
-                pair[1]: pair["quoted"] if pair["quoted"] is not None else pair["plain"]
-                for pair in _PAIR.finditer(each["inside"])
-            }
+            attributes |= _attributes(each["list"] or "")
+        bare = _ATTRIBUTES.sub(lambda found: " " if found["list"] else found[0], statement)
         # Attributes are those of one statement.
-        found = edges_of(_ATTRIBUTES.sub(" ", statement), apart=bool(attributes))
+        found = edges_of(bare, apart=bool(attributes))
         names |= dict.fromkeys(found.names)
         if not found.directed and not found.bidirected and "label" in attributes:
             labels |= dict.fromkeys(found.names, attributes["label"])
@@ -101,6 +100,22 @@ def edges_in_dot(text: str) -> EdgeList:
         tuple((called[one], called[other]) for one, other in each) for each in pairs.values()
     )
     return EdgeList(tuple(called.values()), directed, bidirected, undirected)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """The attributes of a list of them, in its brackets."""
+    found = _PAIR.finditer(text[1:-1])
+    return {pair[1]: pair["quoted"] if pair["quoted"] is not None else pair["plain"] for pair in found}
+
+
+def _usual(defaults: Mapping[str, str]) -> None:
+    """Refuses defaults of all edges that change what an arrow is."""
+    for name, usual in _USUAL.items():
+        if name in defaults and defaults[name].lower() not in usual:
+            raise ValueError(
+                f"the default {name} of all edges is read by no rule here: write it at each edge, a -> b "
+                f"[{name}={defaults[name]}]"
+            )
 
 
 def _kind(attributes: Mapping[str, str], edge: str) -> str:
@@ -136,7 +151,7 @@ def to_dot(graph: RehearsalGraph) -> str:
 
 def _statements(body: str) -> list[str]:
     """The statements, without settings such as `rankdir=LR`; a quoted text holds no end."""
-    parts = re.split(r"(\"[^\"]*\"|\[(?:[^\]\"]|\"[^\"]*\")*\])", body)
+    parts = re.split(rf"({_QUOTED}|{_LIST})", body)
     # Odd parts are quoted texts and attributes, which are kept as they are.
     marked = [part if place % 2 else _ENDS.sub("\0", part) for place, part in enumerate(parts)]
     made = []

@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.bidirection import signature
 from rehearsal_torch.graphs.dagitty import edges_of, from_dagitty, model_of, to_dagitty
@@ -23,6 +25,15 @@ def test_dagitty_text_is_as_dagitty_writes_it():
         to_dagitty(graph, ["w"])
     with pytest.raises(ValueError, match="quotation mark"):
         to_dagitty(RehearsalGraph((('a"b',),), ()))
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.lists(st.text("ab0 []{}=<>;,#/-\n", min_size=1, max_size=9), min_size=3, max_size=3, unique=True))
+def test_names_of_any_kind_are_read_back(names):
+    """A name `;` was a separator."""
+    first, second, third = names
+    graph = RehearsalGraph.of({second: (first,), third: (first,)}, [(second, third)])
+    assert signature(from_dagitty(to_dagitty(graph, [first])).graph) == signature(graph)
 
 
 def test_dagitty_text_by_hand_is_read():
@@ -67,6 +78,7 @@ def test_dagitty_text_by_hand_is_read():
         ),
         ("dag { -> b }", "between two variables"),
         ("dag { a -> }", "leads nowhere"),
+        ('dag { a -> "}"', "expected `dag"),
         ("dag { a -> ; b }", "leads nowhere"),
         ("dag { {a b }", "a brace is opened and not closed"),
         ("dag { {a -> b} -> c }", "expected variables within braces; got '->'"),

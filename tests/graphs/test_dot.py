@@ -5,7 +5,10 @@ from causallearn.graph.Edges import Edges
 from causallearn.graph.GeneralGraph import GeneralGraph
 from causallearn.graph.GraphNode import GraphNode
 from causallearn.utils.GraphUtils import GraphUtils
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from rehearsal_torch.graphs.bidirection import signature
 from rehearsal_torch.graphs.dot import edges_in_dot, from_dot, to_dot
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
@@ -41,6 +44,20 @@ def test_edges_may_run_both_ways_backwards_and_in_chains():
     assert set(graph.edges) == {("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "e")}
     assert graph.bidirected == (("b", "c"),)
     assert from_dot(to_dot(graph)).edges == graph.edges
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(st.lists(st.text("ab0 []{}=<>;,#/-\\n", min_size=1, max_size=9), min_size=3, max_size=3, unique=True))
+def test_names_of_any_kind_are_read_back(names):
+    """Of a name `a[0]`, `[0]` was taken for attributes."""
+    first, second, third = names
+    graph = RehearsalGraph.of({second: (first,), third: (first,)}, [(second, third)])
+    assert signature(from_dot(to_dot(graph))) == signature(graph)
+
+
+@pytest.mark.parametrize("name", ["a[0]", "subgraph", "node [x]", "edge[dir=none]", "a =<b>", "rankdir=LR"])
+def test_names_that_are_words_of_dot_are_names(name):
+    assert from_dot(to_dot(RehearsalGraph.of({"y": (name,)}))).edges == ((name, "y"),)
 
 
 def test_the_ends_that_are_drawn_are_the_arrow():
