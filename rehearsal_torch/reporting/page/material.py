@@ -65,8 +65,8 @@ class Material:
 
     @property
     def withholds(self) -> bool:
-        """Whether what is known of the cases is left out (`evaluation.withheld`): they are rows of the table that
-        were held out, not cases that somebody gave, and nobody asked for rows.
+        """Whether what is known of the cases is left out (`evaluation.withheld`): they are rows of the table
+        that were held out, not cases that somebody gave, and nobody asked for rows.
         """
         if self.rows or not self.alterations:
             return False
