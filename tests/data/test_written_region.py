@@ -1,10 +1,12 @@
 """Regions as text, bounds and faces are the same polytope; what is wrong is said at its place."""
 
 import pytest
+from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.data.written_region import region_of
+from rehearsal_torch.data.written_region import _rectangle, region_of
+from rehearsal_torch.spaces.inequalities import FACES
 
 TASK = {"graph": ["x -> a -> {y z}"], "context": "x", "box": {"a": [0, 1]}}
 
@@ -40,3 +42,31 @@ def test_what_is_no_region_is_refused(written, words):
     with pytest.raises(TaskError) as told:
         region(written)
     assert words in str(told.value)
+
+
+def faces(count, names=2):
+    normals = [[1.0] + [0.0] * (names - 1)] * count
+    return {
+        "names": ["y", "z", *(f"n{place}" for place in range(2, names))],
+        "normals": normals,
+        "offsets": [1.0] * count,
+    }
+
+
+@pytest.mark.parametrize("normals", [3, [], [[1.0, 0.0], [1.0]], [1.0, 2.0]])
+def test_faces_are_rows_of_equal_length(normals):
+    with pytest.raises(TaskError, match=r"expected rows of equal length, \[\[...\], ...\]"):
+        region({"names": ["y", "z"], "normals": normals, "offsets": [1.0]})
+
+
+def test_faces_and_their_numbers_are_bounded():
+    assert len(region(faces(FACES)).offsets) == FACES
+    with pytest.raises(TaskError, match=f"expected at most {FACES} faces with 20000 numbers"):
+        region(faces(FACES + 1))
+    widest = 20_000 // FACES
+    assert _rectangle(faces(FACES, widest)["normals"])
+    for wide in (faces(FACES, widest + 1), faces(1, 20_001)):
+        with pytest.raises(PydanticCustomError, match="faces with 20000 numbers"):
+            _rectangle(wide["normals"])
+    assert _rectangle(faces(1, 20_000)["normals"])
+    assert len(_rectangle([[]])) == 1

@@ -11,7 +11,7 @@ from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.guard import guarded
-from rehearsal_torch.objectives.net_value import NetValue, nets_no_more, with_costs
+from rehearsal_torch.objectives.net_value import NetValue, nets_no_more, paid, with_costs
 from rehearsal_torch.objectives.objective import chance
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -114,3 +114,24 @@ def test_a_net_gain_that_may_be_chance_is_warned_of(model):
     assert found.net_gain.lower < 0 < found.gain.lower
     (told,) = [each for each in found.warnings if each.startswith("gain: ")]
     assert "not told apart from leaving m at 0: the interval of the net gain, -" in told
+
+
+def test_a_cost_in_units_of_the_worth_is_zero_where_costs_do_not_count():
+    made = setting(1.5)
+    assert paid(case(), made) == 0.3
+    assert paid(case(cost=1 / 3), setting(1.0)) == 0.333333333 / 10
+    assert paid(replace(case(), costs=None), made) == 0.0
+    assert paid(case(worth=None), made) == 0.0
+    assert paid(case(), Decision(None, 0.0, status="refused")) == 0.0
+
+
+def test_why_a_change_is_not_worth_it_is_said():
+    free = replace(setting(1.5), estimate=chance(0.5), baseline=chance(0.5), cost=0.0, worth=10.0)
+    assert nets_no_more(free, "no action") == "no change nets more than no action"
+    dear = replace(free, estimate=chance(0.8), cost=3.0)
+    assert nets_no_more(dear, "no action") == (
+        "nothing nets more than no action: the best change found costs 3, and a probability of 0.800 in "
+        "place of 0.500 is worth 3"
+    )
+    worse = replace(free, estimate=chance(0.4))
+    assert nets_no_more(worse, "no action").endswith("of 0.400 in place of 0.500 is worth -1")

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.set_difference import CONSERVATIVE, JOINT, between_sets
 from rehearsal_torch.verbs.what_if import objectives_in
 from tests.verbs.test_rehearse import CASES, SMALL, TASK
@@ -40,3 +42,58 @@ def test_without_joint_draws_both_claims_hold_at_half_the_risk(frame):  # noqa: 
 def test_methods_without_intervals_have_no_difference(frame):  # noqa: F811
     sets = objectives(frame, "qwz23_success")
     assert between_sets(sets["A2",], FIRST, sets["U1",], SECOND) is None
+
+
+class Drawn(GaussianSuccess):
+    """An objective whose draws are written down."""
+
+    def __init__(self, drawn):
+        self.drawn, self.level = drawn, 0.95
+
+    def chances(self, values):
+        return self.drawn
+
+    def appraise(self, values):
+        return [Appraisal(None, None)]
+
+
+class Apart:
+    """An objective of another kind, which has no claim."""
+
+    def appraise(self, values):
+        return [Appraisal(None, None)]
+
+
+def test_joint_draws_need_draws_of_both_in_equal_number():
+    draws = torch.tensor([[0.2], [0.4]], dtype=torch.float64)
+    found, basis = between_sets(Drawn(draws), FIRST, Drawn(draws - 0.1), SECOND)
+    assert (basis, found.point) == (JOINT, pytest.approx(0.1))
+    assert (found.lower, found.upper) == pytest.approx((0.1, 0.1))
+    for other in (Drawn(None), Drawn(draws[:1]), Apart()):
+        assert between_sets(Drawn(draws), FIRST, other, SECOND) is None
+        assert between_sets(other, FIRST, Drawn(draws), SECOND) is None
+
+
+class Claimed:
+    """An objective with one claim at any level, or with none at some."""
+
+    def __init__(self, *claims):
+        self.claims = claims
+
+    def appraise(self, values):
+        return [Appraisal(self.claims[0], None)]
+
+    def at_level(self, level):
+        return Claimed(self.claims[1]) if level == pytest.approx(0.975) else None
+
+
+def test_both_claims_need_an_interval_at_half_the_risk():
+    known = Claimed(chance(0.5, 0.4, 0.6), chance(0.5, 0.3, 0.7))
+    found, basis = between_sets(known, FIRST, known, SECOND)
+    assert (found.lower, found.upper, basis) == (pytest.approx(-0.4), pytest.approx(0.4), CONSERVATIVE)
+    for other in (Claimed(None, None), Claimed(chance(0.5), None), Claimed(chance(0.5, 0.4, 0.6), None)):
+        assert between_sets(known, FIRST, other, SECOND) is None
+        assert between_sets(other, FIRST, known, SECOND) is None
+    open_end = Claimed(chance(0.5, 0.4, 0.6), chance(0.5))
+    assert between_sets(known, FIRST, open_end, SECOND) is None
+    assert between_sets(open_end, FIRST, known, SECOND) is None

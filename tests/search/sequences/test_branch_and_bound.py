@@ -2,6 +2,7 @@ import time as clock
 
 import pytest
 import torch
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,9 +18,10 @@ from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from tests.places import PUBLISHED_SEPSIS
+from tests.places import CONF, PUBLISHED_SEPSIS
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.episodes import equation_episode, transition_episode
+from tests.toys.scored_episodes import scored_episode
 
 PATIENT = BranchAndBound(looseness=float("inf"))
 
@@ -285,3 +287,68 @@ def test_the_tree_needs_no_surrogate_of_its_own_kind():
 def test_refuses_senseless_numbers(arguments):
     with pytest.raises(ValueError, match="at least 1"):
         BranchAndBound(**arguments)
+
+
+def test_the_defaults_are_those_of_the_configuration():
+    made, conf = BranchAndBound(), yaml.safe_load((CONF / "search/branch_and_bound.yaml").read_text())
+    named = {name: value for name, value in conf.items() if not name.startswith("_") and name != "fallback"}
+    assert named
+    assert {name: getattr(made, name) for name in named} == named
+    assert (made.leaves, made.events, made.pool, made.sets, made.evaluations) == (
+        20_000,
+        4_000,
+        100_000,
+        200_000,
+        50_000_000,
+    )
+
+
+def test_evaluations_are_bounded_or_not():
+    assert BranchAndBound(evaluations=None).evaluations is None
+    assert BranchAndBound(evaluations=1).evaluations == 1
+    with pytest.raises(ValueError, match="expected at least 1 evaluation, or None for no limit; got 0"):
+        BranchAndBound(evaluations=0)
+
+
+def test_as_many_events_as_allowed_need_no_fallback():
+    objective = drawn(0, 5, 2, 2, 3, 3.0)
+    count = int(objective.choices.sum())
+    for events, falls in ((count, False), (count - 1, True)):
+        decision = BranchAndBound(events=events, looseness=float("inf"))(objective)
+        assert (decision.trace["fallback"] is not None) == falls
+
+
+def test_a_score_is_searched_in_boxes():
+    objective = scored_episode(seed=1, horizon=5, changes=2, levels=3)
+    decision = BranchAndBound()(objective)
+    assert (decision.trace["search"], decision.trace["fallback"]) == ("branch_and_bound", None)
+    assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-9)
+
+
+@pytest.mark.parametrize("fallback", [None, GreedyChanges()], ids=["astar", "greedy"])
+def test_what_a_loose_tree_knew_counts_in_the_fallback(fallback):
+    for seed in LOOSE[:3]:
+        objective = drawn(seed, 7, 4, 3, 4, 10.0)
+        tree, alone = tree_of(objective), GreedyChanges()(objective)
+        decision = BranchAndBound(looseness=1.0, budget_s=1e-9, fallback=fallback)(objective)
+        assert decision.value >= tree.observed + tree.best - 1e-9
+        assert decision.value == pytest.approx(float(objective(objective.sequence(decision))), abs=1e-9)
+        assert decision.trace["root_bound"] <= tree.observed + tree.bound + 1e-9
+        assert decision.value + decision.trace["gap"] <= tree.observed + tree.bound + 1e-9
+        assert decision.trace["proven"] == (decision.trace["gap"] == 0.0)
+        assert decision.trace["expanded"] >= tree.effort.expanded
+        if fallback is not None:
+            whole = BranchAndBound(looseness=1.0, fallback=fallback)(objective)
+            done = alone.trace["network_evaluations"] + tree.effort.network_evaluations
+            assert whole.trace["network_evaluations"] == done
+
+
+def test_a_fallback_of_ones_own_keeps_its_smaller_limit_of_nodes():
+    own = AStar(node_limit=3)
+    made = BranchAndBound(node_limit=50, fallback=own)
+    assert made._limited(UNLIMITED, 10).node_limit == 3
+    assert made._limited(UNLIMITED, 49).node_limit == 1
+    assert made._limited(UNLIMITED, 60).node_limit == 0
+    assert BranchAndBound(fallback=own)._limited(UNLIMITED, 10).node_limit == 3
+    assert BranchAndBound(node_limit=50, fallback=AStar())._limited(UNLIMITED, 10).node_limit == 40
+    assert own.node_limit == 3
