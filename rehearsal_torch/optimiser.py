@@ -29,7 +29,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
@@ -37,7 +36,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.in_memory import SET
+from rehearsal_torch.data.tables.in_memory import SET, in_library
 from rehearsal_torch.data.trials.file import read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import Reference, TrialLog
 from rehearsal_torch.data.trials.recommended import Recommended
@@ -367,12 +366,13 @@ class CausalOptimiser(TrialView):
                 stacklevel=2,
             )
 
-    def to_frame(self) -> pd.DataFrame:
-        """The completed experiments as a data frame of pandas, which `read` reads without loss: actions,
-        nodes, and ``set:NODE`` where a node was set.
+    def to_frame(self, library: str = "pandas") -> Any:
+        """The completed experiments as a data frame of pandas, polars or pyarrow (`library`), which `read`
+        reads without loss: actions, nodes, and ``set:NODE`` where a node was set.
         """
         frame = self._store.fresh().table.to_frame()
-        return frame.drop(columns=[f"{SET}{name}" for name in self.task.actions], errors="ignore")
+        marks = [f"{SET}{name}" for name in self.task.actions]
+        return in_library(frame.drop(columns=marks, errors="ignore"), library)
 
     def write(self, path: str | Path) -> None:
         """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` reads

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
@@ -838,7 +837,7 @@ def test_experiments_come_from_a_frame_and_leave_in_one():
     made = told(CausalOptimiser(TASK), 6)
     frame = made.to_frame()
     assert list(frame.columns) == [*made.task.actions, *made.task.nodes]
-    for form in (frame, pl.DataFrame(frame.to_dict("list"))):
+    for form in (frame, made.to_frame("polars"), made.to_frame("pyarrow")):
         again = CausalOptimiser(TASK)
         again.read(form)
         assert torch.equal(again.table.values, made.table.values)

@@ -16,7 +16,6 @@ from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.reporting.style import Wording, drawing, wording
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from rehearsal_torch.round_line import Round
@@ -51,12 +50,17 @@ class LookedBack(Decision):
         plain = {each.name: getattr(made.decision, each.name) for each in fields(Decision)}
         return cls(**plain, case=made.case, trajectory=made.trajectory, words=words)
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self, library: str = "pandas") -> Any:
         """One row per changed time step: ``time`` (0 is the first), ``action`` and ``observed_action``, their
         numbers; and for each dose ``from/NAME``, as it was given, and ``to/NAME``, in the dose's unit, or the
         names of its levels where they have some.
+
+        Args:
+            library: "pandas", "polars" or "pyarrow".
         """
         import pandas as pd
+
+        from rehearsal_torch.data.tables.in_memory import in_library
 
         names = self._doses()
         heads = ["time", "observed_action", "action"]
@@ -66,7 +70,7 @@ class LookedBack(Decision):
             pairs = zip(self._named(self._given(time)), self._named(self._set(time)), strict=True)
             whole = [time, observed[time], action, *(one for pair in pairs for one in pair)]
             rows.append(dict(zip(heads, whole, strict=True)))
-        return pd.DataFrame(rows, columns=heads)
+        return in_library(pd.DataFrame(rows, columns=heads), library)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws the observed course and the one under the decision, with the changed steps shaded.

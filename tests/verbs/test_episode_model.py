@@ -126,3 +126,12 @@ def test_frames_keep_the_index_of_their_rows_out_of_lines(loaded):
     later = pd.concat([table(units=1), table(units=1)]).assign(valve="ajar")
     with pytest.raises(TableError, match="in line 2"):
         loaded.read(later)
+
+
+def test_changes_are_a_frame_of_any_library(model):
+    found = next(each for each in (model.look_back(one, 3) for one in model.cases) if each.alteration)
+    frame = found.to_frame("polars")
+    assert isinstance(frame, pl.DataFrame)
+    assert frame.to_dict(as_series=False) == found.to_frame().to_dict("list")
+    with pytest.raises(ValueError, match="library: expected pandas, polars, pyarrow"):
+        found.to_frame("csv")

@@ -246,15 +246,19 @@ class Explanation:
             found.append(_capital(f"{self.decision.sensitivity.sentence()}."))
         return [*found, *(_capital(f"{each.rstrip('.')}.") for each in self.decision.warnings), *self.notes]
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self, library: str = "pandas") -> Any:
         """One row per fact: its part (decision, adjustment, rows, region, runner-up, edge, hidden cause),
         what it is about, what it says, and a number with its interval, NaN where there is none.
+
+        Args:
+            library: "pandas", "polars" or "pyarrow"; the latter two have missing values in place of NaN.
         """
         import pandas as pd
 
-        return pd.DataFrame(
-            [dict(zip(COLUMNS, each, strict=True)) for each in self._facts()], columns=COLUMNS
-        )
+        from rehearsal_torch.data.tables.in_memory import in_library
+
+        facts = [dict(zip(COLUMNS, each, strict=True)) for each in self._facts()]
+        return in_library(pd.DataFrame(facts, columns=COLUMNS), library)
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())

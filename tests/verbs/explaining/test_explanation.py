@@ -91,6 +91,9 @@ def test_the_frame_has_a_row_for_each_fact():
     edges = frame[frame["part"] == "edge"]
     assert edges["number"].tolist()[:3] == [0.0, 0.4, 0.4]
     assert math.isnan(edges["number"].iloc[3])
+    other = WHOLE.to_frame("polars")
+    assert other["part"].to_list() == frame["part"].tolist()
+    assert other["number"].null_count() == frame["number"].isna().sum()
     (decision,) = frame[frame["part"] == "decision"].to_dict("records")
     assert (decision["number"], decision["lower"], decision["upper"]) == (0.8, 0.7, 0.9)
     (hidden,) = frame[frame["part"] == "hidden cause"].to_dict("records")
