@@ -29,6 +29,8 @@ from rehearsal_torch.reporting.style import BLACK, COLOURS, logarithmic, panels
 POINTS, LEAST, MOST = 200, 2.0, 100.0
 # Characters of a line of the sentence in a panel.
 BROAD = 36
+# Where a legend begins, below the axis and its label of two lines, in heights of the panel.
+BELOW = -0.27
 
 
 def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
@@ -37,7 +39,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     Args:
         groups: Method to its decisions, each with a recorded sensitivity.
     """
-    figure, grid = panels(len(groups), 2, width=5.2, height=3.8)
+    figure, grid = panels(len(groups), 2, width=5.2, height=4.6)
     for index, ((left, right), (name, decided)) in enumerate(zip(grid, groups.items(), strict=True)):
         found = [each for each in map(sensitivity_of, decided) if each is not None]
         strengths = np.geomspace(1.0, _furthest(found), POINTS)
@@ -63,7 +65,7 @@ def draw(groups: Mapping[str, Sequence[Decided]]) -> Figure:
             )
             logarithmic(axes.xaxis)
         for axes in (left, right):
-            axes.legend(loc="best")
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, BELOW), ncols=1)
     return figure
 
 
