@@ -1,13 +1,17 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.objectives.candidates import Candidates, appraisals, estimates
+from rehearsal_torch.objectives.candidates import Candidates, appraisals, claimed, estimates
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.kernel_value import KernelValue
+from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import managing
@@ -80,3 +84,51 @@ def test_each_action_is_appraised_by_the_objective_of_its_variables():
         assert float(points[place]) == decided.estimate.point
     others = [each for each in objective.sets if each.names != decisions[0].alteration.names]
     assert appraisals(others, decisions[:1] * 3) == [None] * 3
+
+
+def test_an_alteration_has_no_steps_to_record():
+    made = Candidates([RehearsalCase("0", {}, {"a": (0.0, 1.0)})], [])
+    assert made.trajectory_record(Decision(None, 0.0, status="no_action")) == {}
+
+
+class Claims:
+    """An objective that says the same of every alteration of its variable."""
+
+    names = ("a",)
+
+    def __init__(self, said):
+        self.said = said
+
+    def with_alterations(self, alterations):
+        return alterations
+
+    def appraise(self, actions):
+        return [self.said if index in actions else None for index in range(2)]
+
+
+class Unguarded(Candidates):
+    """Candidates whose decisions come back as they are, with what the guard was told."""
+
+    def guarded(self, decisions, declines=True):
+        self.declines = declines
+        return decisions
+
+
+def alterations():
+    return [Alteration((name,), torch.ones(1, dtype=torch.float64)) for name in ("a", "b")]
+
+
+def test_what_is_said_of_somebody_elses_alterations_is_kept_and_nothing_is_withdrawn():
+    said = Appraisal(chance(0.7), chance(0.2), ("far",), refused="", declined="too near", trace={"n": 3})
+    made = Unguarded([RehearsalCase(str(index), {}, {"a": (0.0, 1.0)}) for index in range(2)], [Claims(said)])
+    first, second = claimed(made, alterations())
+    assert made.declines is False
+    assert second is None, "no objective has its variable"
+    assert (first.estimate, first.baseline, first.warnings) == (said.estimate, said.baseline, ("far",))
+    assert (first.reason, first.trace) == ("too near", {"n": 3, "refused": ""})
+    assert first.alteration == alterations()[0]
+    made.whole = (Claims(replace(said, refused="no paths")),)
+    (refused, _) = claimed(made, alterations())
+    assert (refused.reason, refused.trace["refused"]) == ("no paths", "no paths")
+    made.whole = (Claims(replace(said, estimate=None)),)
+    assert claimed(made, alterations()) == [None, None]

@@ -12,7 +12,7 @@ from rehearsal_torch import search as rooms
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen
+from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen, in_time, task_actions
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from tests.search.alterations.test_projected_ascent import Function, Functions, bowl, cases
@@ -149,3 +149,50 @@ def test_every_search_declares_the_kind_of_problem_that_it_is_for():
         one.__name__: kinds[room] for one, room in found.items()
     }
     assert (Search.kind, BatchSearch.kind) == (None, None), "a search of one's own need not declare it"
+
+
+def test_what_a_search_is_unless_it_says_otherwise():
+    assert (Search.declines, Search.weighs, Search.budget_s, Search.kind) == (True, True, None, None)
+    assert (BatchSearch.batch_size, NoAction.kind) == (256, "rehearse")
+
+
+def test_never_acting_is_said_of_each_case():
+    objective = Functions(cases(0.0, 0.0, 0.0), [])
+    found = NoAction().batch_search(objective)
+    assert len(found) == 3
+    for each in found:
+        assert (each.alteration, each.status, each.reason) == (None, "no_action", "this method never acts")
+        assert each.trace == {"search": "none", "altered": []}
+        assert 0 <= each.seconds < 1
+
+
+def test_the_variables_of_all_sets_are_named_once():
+    some_cases = cases(0.0)
+    sets = [Said(some_cases, names, BOTH[0]) for names in (("b",), ("a", "b"), ("a",))]
+    assert task_actions(Functions(some_cases, sets)) == ("b", "a")
+
+
+class Spent:
+    """A budget that runs out at some question."""
+
+    ran_out = False
+
+    def __init__(self, at):
+        self.at, self.asked = at, 0
+
+    def out(self):
+        self.asked += 1
+        return self.asked >= self.at
+
+
+@pytest.mark.parametrize(("at", "yielded"), [(1, ["a"]), (2, ["a", "b"]), (9, ["a", "b", "c"])])
+def test_the_first_set_is_searched_whatever_the_budget(at, yielded):
+    budget = Spent(at)
+    assert list(in_time(["a", "b", "c"], budget)) == yielded
+    assert budget.asked == min(at, 2)
+
+
+def test_seconds_are_shared_among_the_cases(monkeypatch):
+    monkeypatch.setattr(Budget, "spent", lambda self: 6.0)
+    assert [each.seconds for each in decided([[1.0, 1.0, 1.0]])] == [2.0] * 3
+    assert [each.seconds for each in NoAction().batch_search(Functions(cases(0.0, 0.0), []))] == [3.0] * 2
