@@ -108,12 +108,12 @@ class EpisodeModel:
         """What units, steps, actions and the reward are called."""
         from rehearsal_torch.reporting.style import wording
 
-        roles, first = self.reading.roles, self.reading.first
+        roles = self.reading.roles
         known: dict[str, Any] = {
             "reward": roles.reward_settings(),
             "actions": [each.name for each in roles.actions],
         }
-        return wording({}, roles.wording() | known | ({} if first is None else {"first": first}))
+        return replace(wording({}, roles.wording() | known), first=self.reading.first)
 
     def read(self, table: "IntoDataFrame | str | Path") -> "list[EpisodeCase]":
         """The units of a table that came after the fit, to look back at.

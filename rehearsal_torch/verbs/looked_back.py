@@ -51,9 +51,9 @@ class LookedBack(Decision):
         return cls(**plain, case=made.case, trajectory=made.trajectory, words=words)
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """One row per changed time step: ``time`` (0 is the first), ``action`` and ``observed_action``, their
-        numbers; and for each dose ``from/NAME``, as it was given, and ``to/NAME``, in the dose's unit, or the
-        names of its levels where they have some.
+        """One row per changed time step: ``time`` (0 is the first, whatever the table calls it), ``action``
+        and ``observed_action``, their numbers; and for each dose ``from/NAME``, as it was given, and
+        ``to/NAME``, in the dose's unit, or the names of its levels where they have some.
 
         Args:
             library: "pandas", "polars" or "pyarrow".
@@ -115,10 +115,11 @@ class LookedBack(Decision):
 
         from rehearsal_torch.reporting.decision_html import table_html
 
-        heads = ["time step", *self._doses()]
+        start = self.words.start
+        heads = [self.words.time.lower() if start else "time step", *self._doses()]
         rows = [
             [
-                str(time),
+                str(start + time),
                 *map(_change, self._named(self._given(time)), self._named(self._set(time))),
             ]
             for time in sorted(self.actions())

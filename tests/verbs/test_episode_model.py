@@ -135,3 +135,13 @@ def test_changes_are_a_frame_of_any_library(model):
     assert frame.to_dict(as_series=False) == found.to_frame().to_dict("list")
     with pytest.raises(ValueError, match="library: expected pandas, polars, pyarrow"):
         found.to_frame("csv")
+
+
+def test_the_table_of_a_notebook_names_steps_as_the_users_table_does():
+    weeks = task(words={"unit": "pump", "units": "pumps", "step": "week"})
+    from_three = table().assign(hour=lambda rows: rows["hour"] + 3)
+    model = rt.learn_episodes(from_three, weeks, seed=3, **SMALL)
+    found = next(each for each in (model.look_back(one, 3) for one in model.cases) if each.alteration)
+    shown, times = found._repr_html_(), found.to_frame()["time"].tolist()
+    assert "<th>week</th>" in shown.replace(' scope="col"', "")
+    assert all(f"<td>{time + 3}</td>" in shown for time in times)
