@@ -16,7 +16,7 @@ from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
-from rehearsal_torch.search.sequences.decision_process import Effort
+from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from tests.places import CONF, PUBLISHED_SEPSIS
 from tests.toys.curved_episodes import curved_episode
@@ -79,6 +79,7 @@ def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions,
     assert decision.trace["fallback"] is None
     assert decision.trace["proven"]
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
+    assert decision.trace["root_bound"] >= decision.value - 1e-9
 
 
 @pytest.mark.slow
@@ -335,12 +336,16 @@ def test_what_a_loose_tree_knew_counts_in_the_fallback(fallback):
         assert decision.value == pytest.approx(float(objective(objective.sequence(decision))), abs=1e-9)
         assert decision.trace["root_bound"] <= tree.observed + tree.bound + 1e-9
         assert decision.value + decision.trace["gap"] <= tree.observed + tree.bound + 1e-9
+        assert Exhaustive()(objective).value <= decision.value + decision.trace["gap"] + 1e-8
         assert decision.trace["proven"] == (decision.trace["gap"] == 0.0)
         assert decision.trace["expanded"] >= tree.effort.expanded
         if fallback is not None:
             whole = BranchAndBound(looseness=1.0, fallback=fallback)(objective)
             done = alone.trace["network_evaluations"] + tree.effort.network_evaluations
             assert whole.trace["network_evaluations"] == done
+            expanded = alone.trace.get("expanded", 0) + tree.effort.expanded
+            assert whole.trace["expanded"] == expanded
+            assert whole.trace["effective_branching_factor"] == branching_factor(expanded, objective.horizon)
 
 
 def test_a_fallback_of_ones_own_keeps_its_smaller_limit_of_nodes():
