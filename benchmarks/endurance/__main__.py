@@ -4,13 +4,15 @@
     rounds      one optimiser asks and is told, hundreds of times, with a file: memory, file, seconds
     kills       train, decide, trials, report and an optimiser are killed at random times and resumed: the
                 same files as without a kill, nothing lost, nothing left behind
+    obstacles   the same commands meet a full disk, a read-only folder, and another process on the folder
 
 Each part runs in a process of its own, and so does each command. A part that was finished with the same
 numbers at the same commit is not run again, so that the command goes on where it was interrupted. It ends
 with exit code 1 if a fault was found.
 
-Run: python -m benchmarks.endurance [--decisions 2000] [--rounds 300] [--kills 12] [--out DIR] [--work DIR]
-Writes DIR/endurance.json and DIR/README.md; results in docs/results come from a clean commit.
+Run: python -m benchmarks.endurance [--decisions 2000] [--rounds 300] [--kills 12] [--met 2]
+Writes endurance.json and README.md (--out DIR), and keeps its work (--work DIR); results in docs/results come
+from a clean commit.
 """
 
 import argparse
@@ -32,9 +34,11 @@ from rehearsal_torch.studies.committed import check_clean
 KILLED = ("train", "decide", "trials", "report", "optimiser")
 
 
-def parts(decisions: int, rounds: int, kills: int) -> dict[str, int]:
+def parts(decisions: int, rounds: int, kills: int, met: int) -> dict[str, int]:
     """The parts, and the number of repetitions of each."""
-    return {"decisions": decisions, "rounds": rounds, **{f"kills {name}": kills for name in KILLED}}
+    repeated = {"kills": kills, "obstacles": met}
+    each = {f"{what} {name}": count for what, count in repeated.items() for name in KILLED}
+    return {"decisions": decisions, "rounds": rounds, **each}
 
 
 def measured(part: str, count: int, work: Path) -> dict[str, Any]:
@@ -51,13 +55,18 @@ def measured(part: str, count: int, work: Path) -> dict[str, Any]:
     from benchmarks.endurance.kills import killed
 
     preload()
-    name, shared = part.removeprefix("kills "), work / "shared"
+    what, _, name = part.partition(" ")
+    shared = work / "shared"
     if not (shared / "ended").is_file():
         shared.mkdir(parents=True, exist_ok=True)
         number = in_child(partial(finished, shared), shared)
         if os.waitpid(number, 0)[1] != 0:
             raise RuntimeError(f"the commands to start from failed: see {shared / 'said.log'}")
         (shared / "ended").touch()
+    if what == "obstacles":
+        from benchmarks.endurance.obstacles import met
+
+        return met(name, commands(shared)[name], work / "obstacles" / name, count)
     return killed(name, commands(shared)[name], work / name, count)
 
 
@@ -66,10 +75,10 @@ def run(chosen: argparse.Namespace) -> int:
     check_clean(chosen.out)
     record = provenance("endurance", [], 0)
     command = f"python -m benchmarks.endurance --decisions {chosen.decisions} --rounds {chosen.rounds}"
-    record |= {"command": f"{command} --kills {chosen.kills}"}
+    record |= {"command": f"{command} --kills {chosen.kills} --met {chosen.met}"}
     found = dict[str, Any]()
     work = chosen.work.resolve() / str(record["commit"] or "none")[:12]
-    for part, count in parts(chosen.decisions, chosen.rounds, chosen.kills).items():
+    for part, count in parts(chosen.decisions, chosen.rounds, chosen.kills, chosen.met).items():
         kept = work / f"{part.replace(' ', '_')}_{count}.json"
         if not kept.is_file():
             print(f"{part}: {count} ...", flush=True)
@@ -102,6 +111,7 @@ def main() -> int:
     parser.add_argument("--decisions", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--kills", type=int, default=12, help="of each command")
+    parser.add_argument("--met", type=int, default=2, help="how often each command meets each obstacle")
     parser.add_argument("--out", type=Path, default=Path("docs/results/endurance"))
     parser.add_argument("--work", type=Path, default=Path("runs/endurance"))
     parser.add_argument("--part", help="runs this part alone, and prints what it found")

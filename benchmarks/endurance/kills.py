@@ -125,7 +125,7 @@ def one_round(
                 faults.append(f"typed again, it ended with code {code}: {_last(folder)}")
             break
         times.append(round(wait, 2))
-        told, kept = _after_kill(command, folder, before, whole[0], kept)
+        told, kept = after_disturbance(command, folder, before, whole[0], kept)
         faults += told
     code = os.waitstatus_to_exitcode(os.waitpid(in_child(command.run, folder), 0)[1])
     if code != 0:
@@ -135,10 +135,10 @@ def one_round(
     return {"kills": len(times), "times": times, "faults": faults}
 
 
-def _after_kill(
+def after_disturbance(
     command: Command, folder: Path, before: dict[str, bytes], whole: dict[str, bytes], kept: bytes
 ) -> tuple[list[str], bytes]:
-    """The faults that a kill left, and the whole lines that must not be lost any more."""
+    """The faults that a kill or a refusal left, and the whole lines that must not be lost any more."""
     found = files(folder)
     faults, lines = list[str](), kept
     if command.lines:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+OBSTACLES = ("full disk", "read-only", "at once")
+
 
 def faults(found: Mapping[str, Any]) -> list[str]:
     """Every fault of all parts, as sentences; empty if there is none."""
@@ -19,7 +21,7 @@ def faults(found: Mapping[str, Any]) -> list[str]:
     if not rounds["read_again"]:
         sentences.append("rounds: the file gives other trials than the process that wrote it")
     sentences += [f"rounds: {name} was left behind" for name in rounds["left_over"]]
-    for part in _kills(found):
+    for part in (*_parts(found, "kills"), *_parts(found, "obstacles")):
         sentences += [f"{part['command']}: {fault}" for fault in part["faults"]]
     return sentences
 
@@ -73,7 +75,23 @@ def page(whole: Mapping[str, Any]) -> str:
         *(
             f"| {part['command']} | {part['kills']} | {part['rounds']} | {part['undisturbed_seconds']:g} | "
             f"{part['files']} | {part['equal']} | {len(part['faults'])} |"
-            for part in _kills(found)
+            for part in _parts(found, "kills")
+        ),
+        "",
+        "## Full disks, read-only folders, two processes",
+        "",
+        "Each command meets each obstacle: no file can grow beyond a random size, nobody may write into the "
+        "folder, or the same command is typed a second time while the first runs. It must end as ever or be "
+        "refused with a sentence that says why; nothing that was there may be lost or half-written; and, "
+        "typed again without the obstacle, it must give the files of an undisturbed command. Two optimisers "
+        "share one file of trials by turns, and neither is refused for it.",
+        "",
+        f"| command | each met | refused, {' | refused, '.join(OBSTACLES)} | faults |",
+        f"| --- | {'---: | ' * (len(OBSTACLES) + 1)}---: |",
+        *(
+            f"| {part['command']} | {part['met']} | "
+            f"{' | '.join(str(part['refused'][name]) for name in OBSTACLES)} | {len(part['faults'])} |"
+            for part in _parts(found, "obstacles")
         ),
         "",
         f"Made by `{run['command']}`; commit {str(run['commit'])[:12]}; "
@@ -83,8 +101,8 @@ def page(whole: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _kills(found: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [found[name] for name in found if name.startswith("kills ")]
+def _parts(found: Mapping[str, Any], what: str) -> list[Mapping[str, Any]]:
+    return [found[name] for name in found if name.startswith(f"{what} ")]
 
 
 def _memory(part: Mapping[str, Any]) -> str:

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from benchmarks.endurance import obstacles
 from benchmarks.endurance.kills import differences, unclocked
 from benchmarks.endurance.memory import MIB, growth
-from benchmarks.endurance.page import faults, page
+from benchmarks.endurance.page import OBSTACLES, faults, page
 from tests.places import ROOT
 from tests.scripts.typing_in import surroundings
 
@@ -39,6 +40,41 @@ def test_an_optimiser_that_is_killed_ends_with_the_same_file(tmp_path):
     assert again.read_bytes() == whole.read_bytes()
     # Finished rounds are kept.
     assert part("kills optimiser", 2, tmp_path)["rounds"] == found["rounds"] == len(rounds)
+
+
+def test_an_optimiser_that_meets_obstacles_ends_with_the_same_file(tmp_path):
+    found = part("obstacles optimiser", 1, tmp_path)
+    assert found["faults"] == []
+    assert found["refused"] == {"full disk": 1, "read-only": 1, "at once": 0}
+    assert tuple(found["refused"]) == OBSTACLES
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "codes", "said", "faults"),
+    [
+        ("full disk", [0], "", []),
+        ("full disk", [2], "run/a: File too large", []),
+        ("full disk", [2], "oh", ["it ended with the codes [2] and did not say 'File too large': oh"]),
+        ("full disk", [70], "Traceback\nFile too large", ["it ended with a traceback"]),
+        ("read-only", [0], "", ["it ended as if it had written"]),
+        ("at once", [0, 2], "run is in use by process 7", []),
+        ("at once", [0, 0], "", []),
+        ("at once", [2, 2], "in use by process 7", ["both were refused, with the codes [2, 2]"]),
+    ],
+)
+def test_how_a_command_ends_at_an_obstacle_is_judged(obstacle, codes, said, faults):
+    assert obstacles._unsaid(obstacle, codes, said) == faults
+
+
+def test_what_obstacles_leave_behind_is_seen(tmp_path):
+    (tmp_path / "run").mkdir()
+    for name in (".card.yaml.part", "card.yaml"):
+        (tmp_path / "run" / name).touch()
+    assert obstacles._hidden(tmp_path) == ["run/.card.yaml.part"]
+    trials = [{"state": "completed"}] * 20
+    for states, count in ((trials, 0), (trials[1:], 1), ([*trials, {"state": "pending"}], 1)):
+        (tmp_path / "run/trials.json").write_text(json.dumps({"trials": states}))
+        assert len(obstacles._unfinished(tmp_path)) == count
 
 
 def test_decisions_that_repeat_a_case_are_compared(tmp_path):
@@ -88,6 +124,12 @@ def test_faults_are_counted_and_shown():
         "decisions": decisions | {"memory": memory},
         "rounds": rounds | {"memory": memory | {"flat": True}},
         "kills train": killed | {"faults": ["run/a is missing"]},
+        "obstacles train": {
+            "command": "train",
+            "met": 3,
+            "refused": {"full disk": 2, "read-only": 3, "at once": 1},
+            "faults": ["read-only, number 2: it ended as if it had written"],
+        },
     }
     told = faults(found)
     assert told == [
@@ -96,8 +138,13 @@ def test_faults_are_counted_and_shown():
         "rounds: the file gives other trials than the process that wrote it",
         "rounds: .a.part was left behind",
         "train: run/a is missing",
+        "train: read-only, number 2: it ended as if it had written",
     ]
     run = {"command": "x", "commit": "0" * 40, "versions": {"python": "3.11"}, "machine": {"cores": 2}}
     text = page({"run": run, "parts": found, "faults": told})
-    assert "Faults found: 5." in text
+    assert "Faults found: 6." in text
     assert "| train | 3 | 1 | 4 | 22 | 15 | 1 |" in text
+    assert (
+        "| command | each met | refused, full disk | refused, read-only | refused, at once | faults |" in text
+    )
+    assert "| train | 3 | 2 | 3 | 1 | 1 |" in text
