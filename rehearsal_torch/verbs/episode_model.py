@@ -8,9 +8,10 @@
     again.look_back(again.read(later)[0])        units of a table that came after the fit
 
 A table that comes later is read by the task of the fit: its columns, its levels, its length of a step.
-Amounts become the levels that were fitted. Values outside the data of the fit make a warning that begins with
-``range:``. A loaded model has no rows of the fit, so that how strong a hidden common cause would have to be
-is known only with ``records=``, as for `rt.look_back`.
+Amounts become the levels that were fitted. States outside the data of the fit make a warning that begins with
+``range:``; amounts do not. Steps of units that are not of the table of the fit count from 0. A loaded model
+has no rows of the fit, so that how strong a hidden common cause would have to be is known only with
+``records=``, as for `rt.look_back`.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 3 (the model) and Eq. 7-9 (the question).
 """
@@ -173,9 +174,10 @@ class EpisodeModel:
 
         if records is None and self.problem is not None:
             records = self.problem.observations()
+        asked = self._unit(unit)
         found = look_back(
             self.surrogate,
-            self._unit(unit),
+            asked,
             self.changes if changes is None else changes,
             self.method,
             self.reward,
@@ -183,7 +185,9 @@ class EpisodeModel:
             records,
             **{**self.settings, **settings},
         )
-        return replace(found, words=self.words)
+        # Units of other tables may begin at another time than those of the fit.
+        known = self.problem is not None and any(found.case.episode is each for each in self.problem.all)
+        return replace(found, words=self.words if known else replace(self.words, first=None))
 
     def save(self, folder: str | Path) -> Path:
         """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read: weights,
