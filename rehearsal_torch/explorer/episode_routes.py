@@ -3,6 +3,8 @@
 POST  /api/episode       {episode}: the episode as observed
 POST  /api/look-back     {episode, changes, fixed, seconds}: the best sequence with so many changes
 POST  /api/replay        {episode, actions}: a sequence that was put together by hand
+
+Steps are places from 0, also where the page calls them by the times of the table.
 """
 
 from typing import TYPE_CHECKING, Annotated

@@ -4,12 +4,14 @@ Two questions are answered for each episode: the best sequence with at most k ch
 within a time limit (the decision of `rt.look_back`), and the replay of a sequence that was put together by
 hand. One answer is computed at a time; a question that comes meanwhile is turned away. Nothing that is asked
 is kept.
+
+Steps are places from 0 in what is asked and in lists. What a reader sees calls them as the report does: by
+the times of the table where these are known (`Wording.at`), else from 0; the page adds ``start`` to places.
 """
 
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -62,8 +64,7 @@ class EpisodeSession:
 
     def __init__(self, found: OpenedEpisodes) -> None:
         self.surrogate, self.run, self.cases, self.more = found.surrogate, found.run, found.cases, found.more
-        # The page counts steps from 0, also in what is asked of it.
-        self.material, self.words = found.material, replace(found.material.words, first=None)
+        self.material, self.words = found.material, found.material.words
         self._turns = Turns(PATIENCE)
         self._records = self.run.problem.observations()
         if not isinstance(first := self._objective(self.cases[0], 0), CounterfactualReturn):
@@ -99,6 +100,8 @@ class EpisodeSession:
             "more": self.more,
             "total": words.total,
             "time": words.time,
+            "step": words.one_step,
+            "start": words.start,
             "unit": words.unit,
             "doses": [_headed(dose.name, dose.unit) for dose in map(words.dose, range(self._coordinates()))],
             "actions": self._labels(),
@@ -242,15 +245,16 @@ class EpisodeSession:
         """Refuses an action at a step at which it may not be chosen."""
         if not 0 <= action < objective.actions:
             raise RequestError(
-                f"step {step}: expected an action from 0 to {objective.actions - 1}; got {action}"
+                f"{self.words.at(step)}: expected an action from 0 to {objective.actions - 1}; got {action}"
             )
         if bool(objective.choices[step, action]):
             return
         wanted = " and ".join(self._labels()[action])
         if not bool(objective.choices[step].any()):
-            raise RequestError(f"step {step}: its action stays as it was; got {wanted}")
+            raise RequestError(f"{self.words.at(step)}: its action stays as it was; got {wanted}")
         raise RequestError(
-            f"step {step}: {wanted} cannot be chosen: it is what was done, or the model has learnt from none"
+            f"{self.words.at(step)}: {wanted} cannot be chosen: it is what was done, or the model has learnt "
+            "from none"
         )
 
     def _coordinates(self) -> int:

@@ -209,7 +209,7 @@ class Wording:
     def time(self) -> str:
         """The axis label of time."""
         if self.first is not None and self.step:
-            return self._one_step
+            return self.one_step
         return f"Time step ({self.step} each)" if self.step else "Time step"
 
     @property
@@ -219,11 +219,13 @@ class Wording:
 
     def at(self, step: int) -> str:
         """A time step in words: ``Week 3`` by the time of the table, else ``Time step 2``, from 0."""
-        name = self._one_step if self.first is not None and self.step else "Time step"
-        return f"{name} {self.start + step}"
+        return f"{self.one_step} {self.start + step}"
 
     @property
-    def _one_step(self) -> str:
+    def one_step(self) -> str:
+        """What a step is called: by its name where it has the time of the table, else ``Time step``."""
+        if self.first is None or not self.step:
+            return "Time step"
         name = self.step.removeprefix("one ")
         return name[:1].upper() + name[1:]
 
@@ -250,9 +252,7 @@ def worded(run: Recorded) -> Wording:
     """The names and units of a run: those of its data set, else those that its configuration determines. The
     terminal, the figures and the page of a run take them from here.
     """
-    first = run.words.get("first")
-    known = isinstance(first, int) and not isinstance(first, bool)
-    return replace(wording(run.config, run.words), first=first if known else None)
+    return wording(run.config, run.words)
 
 
 def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -> Wording:
@@ -275,6 +275,7 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
         found = replace(found, unit=str(units_of[found.variable]))
     if not said:
         return replace(found, doses=doses)
+    first = said.get("first")
     unit = str(said.get("unit") or "unit")
     units = str(said.get("units") or f"{unit}s")
     return replace(
@@ -287,6 +288,7 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
         episodes=units,
         actions="actions",
         file=re.sub(r"[^a-z0-9]+", "_", unit.lower()).strip("_") or "unit",
+        first=first if isinstance(first, int) and not isinstance(first, bool) else None,
     )
 
 

@@ -17,7 +17,7 @@ from rehearsal_torch.explorer.turns import BusyError, Turns
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.verbs.methods import RequestError
 from tests.scripts.typing_in import lines
-from tests.toys.explored_episodes import DECIDED, episodes_run
+from tests.toys.explored_episodes import DECIDED, episodes_run, without_times
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +124,22 @@ def test_a_sequence_of_ones_own_is_replayed(session):
     assert (same["value"], same["headline"]) == (before["observed"], "As observed: nothing is changed.")
 
 
+def test_steps_are_called_by_the_times_of_the_table_where_these_are_known(session, tmp_path):
+    timeless = EpisodeSession(opened_episodes(recorded(without_times(episodes_run(tmp_path / "run")))))
+    for asked, time, step, start in (
+        (session, "Week", "Week", 1),
+        (timeless, "Time step (one week each)", "Time step", 0),
+    ):
+        told = asked.describe()
+        assert (told["time"], told["step"], told["start"]) == (time, step, start)
+        found = asked.look_back(0, 2, [], 60.0)
+        assert found["changed"], "places from 0"
+        names = [text.partition(":")[0] for text in found["said"][: len(found["changed"])]]
+        assert names == [f"{step} {start + place}" for place in found["changed"]]
+        with pytest.raises(RequestError, match=f"^{step} {start + 9}: its action stays as it was"):
+            changed(asked, 9, 6)
+
+
 def test_outside_the_data_no_replayed_number_leaves_the_session(session, monkeypatch):
     session = EpisodeSession(opened_episodes(session.material))
     narrow = session.surrogate.first.rescale.upper
@@ -142,7 +158,7 @@ def test_outside_the_data_no_replayed_number_leaves_the_session(session, monkeyp
     assert far["withheld"].startswith("outside the data: under these actions wear lies between")
     assert far["value"] is far["range"] is far["course"]["rewards"]["after"] is None
     assert {one["after"] for one in far["course"]["states"]} == {None}
-    assert far["said"][0].startswith("Time step ")
+    assert far["said"][0].startswith("Week ")
     assert not any("risk and cost" in text for text in far["said"])
     narrow[0] = float(session.cases[0].episode.columns(["wear"]).max()) - 1.0
     assert session.episode(0)["outside"].startswith("outside the data: wear lies between")
@@ -199,10 +215,10 @@ def test_one_answer_at_a_time(session):
         (lambda one: one.look_back(0, 1, [], 1e9), r"seconds: expected .* got 1e\+09"),
         (lambda one: one.look_back(0, 1, [10], 5.0), "fixed: expected steps from 0 to 9; got 10"),
         (lambda one: one.replay(0, [0]), "actions: expected one for each of 10 steps; got 1"),
-        (lambda one: changed(one, 1, 9), "step 1: expected an action from 0 to 8; got 9"),
-        (lambda one: changed(one, 1, -1), "step 1: expected an action from 0 to 8; got -1"),
-        (lambda one: changed(one, 1, 2), "step 1: none and reduced cannot be chosen"),
-        (lambda one: changed(one, 9, 6), "step 9: its action stays as it was; got major and full"),
+        (lambda one: changed(one, 1, 9), "Week 2: expected an action from 0 to 8; got 9"),
+        (lambda one: changed(one, 1, -1), "Week 2: expected an action from 0 to 8; got -1"),
+        (lambda one: changed(one, 1, 2), "Week 2: none and reduced cannot be chosen"),
+        (lambda one: changed(one, 9, 6), "Week 10: its action stays as it was; got major and full"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(session, ask, words):

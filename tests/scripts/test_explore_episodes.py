@@ -71,9 +71,9 @@ def expected(found):
 
 
 def steps(page):
-    """The steps that are marked as changed."""
+    """The places of the steps that are marked as changed; the table counts weeks from 1."""
     texts = page.locator("#grid tr.altered th").all_inner_texts()
-    return [int(text.split()[1]) for text in texts]
+    return [int(text.removeprefix("Week ")) - 1 for text in texts]
 
 
 @needs_browser
@@ -88,6 +88,18 @@ def test_it_begins_with_the_decision_for_the_first_episode(page, session):
     assert page.locator("#courses svg[role=img]").count() == 4
     assert page.locator("#courses svg .altered").count() == 4 * len(found["changed"])
     assert page.locator("#grid tr").count() == 10
+
+
+@needs_browser
+def test_steps_have_the_times_of_the_table(page):
+    shown(page)
+    heads = page.locator("#grid th").all_inner_texts()
+    assert heads == [f"Week {week}" for week in range(1, 11)]
+    assert page.locator("#grid-heads th").first.inner_text() == "Week"
+    assert page.get_by_label("action at Week 1", exact=True).get_attribute("id") == "action-0"
+    assert page.get_by_label("keep Week 10 as it was", exact=True).get_attribute("id") == "keep-9"
+    along = page.locator("#courses svg").first.locator("text[text-anchor=middle]").all_text_contents()
+    assert (along[0], along[-1]) == ("1", "Week")
 
 
 @needs_browser

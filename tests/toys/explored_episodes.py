@@ -41,6 +41,14 @@ def episodes_run(folder: Path, *typed: str) -> Path:
     return Path(shutil.copytree(_made(typed), folder))
 
 
+def without_times(folder: Path) -> Path:
+    """Takes out of the records of a run at which time of the table its episodes begin."""
+    record = json.loads((folder / "run.json").read_text())
+    del record["words"]["first"]
+    (folder / "run.json").write_text(json.dumps(record))
+    return folder
+
+
 @cache
 def _made(typed: tuple[str, ...]) -> Path:
     home = Path(mkdtemp(prefix="explored-"))

@@ -38,12 +38,14 @@ export function frame(place, height, label, values, steps, unit) {
   return { add, svg, x, y, left, right, top, bottom };
 }
 
-// One quantity as observed, and as replayed under other actions, with the range over the models.
-export function course(place, one, changed, heading, time) {
+// One quantity as observed, and as replayed under other actions, with the range over the models; the steps are
+// numbered from `start`.
+export function course(place, one, changed, heading, time, start) {
   const values = numbers(one.observed, one.after ?? [], one.lower ?? [], one.upper ?? []);
   const told = one.after ? "as observed and under the other actions" : "as observed";
-  const steps = one.observed.map((_, step) => step);
-  const { add, x, y, top, bottom } = frame(place, 220, `${heading} over time, ${told}`, values, steps, time);
+  const steps = one.observed.map((_, step) => start + step);
+  const { add, x: at, y, top, bottom } = frame(place, 220, `${heading} over time, ${told}`, values, steps, time);
+  const x = (step) => at(start + step);
   const half = steps.length > 1 ? Math.min(9, (x(1) - x(0)) / 2) : 9;
   for (const step of changed) {
     add("rect", { class: "altered", x: x(step) - half, y: top, width: 2 * half, height: bottom - top });

@@ -12,6 +12,9 @@ let now = null, answer = null, ready = false;
 
 // ---- The grid
 
+// What the reader calls a step: by the time of the table where it is known.
+const titled = (step) => `${run.step} ${run.start + step}`;
+
 const name = (action) => run.actions[action].join(", ");
 
 // The doses of a step under the sequence: those that were given where the action is the observed one.
@@ -23,13 +26,13 @@ function doses(step) {
 function showGrid() {
   // Controls are made anew: the keyboard stays on the one that it was on.
   const here = at("grid").contains(document.activeElement) ? document.activeElement.id : "";
-  const heads = ["Step", ...run.doses, "Action", "Keep as it was"];
+  const heads = [run.step, ...run.doses, "Action", "Keep as it was"];
   at("grid-heads").replaceChildren(...heads.map((text) => made("th", { scope: "col" }, text)));
   at("grid").replaceChildren(...now.given.map((given, step) => {
     const other = doses(step), differs = state.actions[step] !== undefined && state.actions[step] !== now.actions[step];
     const cells = given.map((before, place) => made("td", { "data-head": run.doses[place] },
       differs && before !== other[place] ? made("strong", {}, `${before} → ${other[place]}`) : before));
-    const row = made("tr", differs ? { class: "altered" } : {}, made("th", { scope: "row" }, `Step ${step}`), ...cells);
+    const row = made("tr", differs ? { class: "altered" } : {}, made("th", { scope: "row" }, titled(step)), ...cells);
     row.append(made("td", { "data-head": "Action" }, chooser(step)), made("td", { "data-head": "Keep" }, keeper(step)));
     return row;
   }));
@@ -40,7 +43,7 @@ function chooser(step) {
   const choices = now.choices[step] ?? [];
   if (!choices.length) return "stays as it was";
   const options = [[now.actions[step], "as it was"], ...choices.map((action) => [action, name(action)])];
-  const found = made("select", { "aria-label": `action at step ${step}`, id: `action-${step}` },
+  const found = made("select", { "aria-label": `action at ${titled(step)}`, id: `action-${step}` },
     ...options.map(([action, text]) => made("option", { value: String(action) }, text)));
   found.value = String(state.actions[step]);
   found.disabled = state.fixed.has(step);
@@ -55,7 +58,7 @@ function chooser(step) {
 
 function keeper(step) {
   const open = now.open.includes(step);
-  const found = made("input", { type: "checkbox", "aria-label": `keep step ${step} as it was`, id: `keep-${step}` });
+  const found = made("input", { type: "checkbox", "aria-label": `keep ${titled(step)} as it was`, id: `keep-${step}` });
   found.checked = !open || state.fixed.has(step);
   found.disabled = !open;
   found.addEventListener("change", () => {
@@ -181,7 +184,7 @@ function showCourses() {
   const every = [{ ...found.rewards, unit: "" }, ...found.states.map((one) => ({ ...one, unit: run.units[one.name] ?? "" }))];
   const panels = every.map((one) => {
     const drawing = made("div"), heading = one.unit ? `${one.name} (${one.unit})` : one.name;
-    return [made("div", { class: "panel" }, made("h3", {}, heading), drawing), () => course(drawing, one, marks, heading, run.time)];
+    return [made("div", { class: "panel" }, made("h3", {}, heading), drawing), () => course(drawing, one, marks, heading, run.time, run.start)];
   });
   at("courses").replaceChildren(...panels.map(([panel]) => panel));
   panels.forEach(([, draw]) => draw());
