@@ -45,7 +45,7 @@ def _steps(one: Decided, of: Material) -> Markup:
     old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
     count = max((len(listed(each)) for each in (*old, *new)), default=0)
     heads = [
-        of.words.time.lower() if of.words.start else "time step",
+        of.words.one_step.lower(),
         f"{of.words.level}, observed",
         "predicted",
     ]
