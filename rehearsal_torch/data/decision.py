@@ -184,11 +184,13 @@ class EpisodeCase:
         fixed: (T,), true at the time steps whose action may not be changed; empty if all may.
         outcomes: What happened to the unit afterwards, such as a death, name to 0 or 1; empty if unknown.
             Recorded for comparison; no model or search reads it.
+        first: The time of its first step in the table, where steps are counted on from it; None if unknown.
     """
 
     episode: Episode
     fixed: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
     outcomes: Mapping[str, float] = field(default_factory=dict)
+    first: int | None = None
 
     @property
     def identity(self) -> str:

@@ -8,16 +8,15 @@
     again.look_back(again.read(later)[0])        units of a table that came after the fit
 
 A table that comes later is read by the task of the fit: its columns, its levels, its length of a step.
-Amounts become the levels that were fitted. States outside the data of the fit make a warning that begins with
-``range:``; amounts do not. Steps of units that are not of the table of the fit count from 0. A loaded model
-has no rows of the fit, so that how strong a hidden common cause would have to be is known only with
-``records=``, as for `rt.look_back`.
+Amounts become the levels that were fitted. Values outside the data of the fit make a warning that begins with
+``range:``. Steps are named by the times of the unit's own table. A loaded model has no rows of the fit, so
+that how strong a hidden common cause would have to be is known only with ``records=``, as for `rt.look_back`.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 3 (the model) and Eq. 7-9 (the question).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.objectives.reward import Reward
+    from rehearsal_torch.problems.episodes.episode_problem import EpisodeProblem
     from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
     from rehearsal_torch.problems.episodes.roles import EpisodeRoles
     from rehearsal_torch.reporting.style import Wording
@@ -44,6 +44,8 @@ METHOD = "branch_and_bound"
 CHANGES = 3
 # The configuration groups of settings that a model keeps.
 LOOKING = ("search", "objective")
+# The share by which an amount may lie beyond the largest one without a word.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,20 @@ class EpisodeReading:
         step: The length of a step, in the unit of time.
         first: The time of the first step, if it was the same for all units; None elsewhere.
         keep_last: How many actions at the end of each unit stay as they were.
+        amounts: Action to its largest amount in the data of the fit; levels have none.
     """
 
     roles: "EpisodeRoles"
     step: float
     first: int | None = None
     keep_last: int = 1
+    amounts: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: "EpisodeProblem") -> "EpisodeReading":
+        """That of a table to which a model was fitted."""
+        amounts = {each.name: problem.largest[each.name] for each in problem.roles.actions if not each.levels}
+        return cls(problem.roles, problem.length, problem.first, problem.keep_last, amounts)
 
 
 @dataclass(frozen=True)
@@ -106,7 +116,7 @@ class EpisodeModel:
 
     @cached_property
     def words(self) -> "Wording":
-        """What units, steps, actions and the reward are called."""
+        """What units, steps, actions and the reward are called; each unit says at which time it begins."""
         from rehearsal_torch.reporting.style import wording
 
         roles = self.reading.roles
@@ -114,7 +124,7 @@ class EpisodeModel:
             "reward": roles.reward_settings(),
             "actions": [each.name for each in roles.actions],
         }
-        return replace(wording({}, roles.wording() | known), first=self.reading.first)
+        return wording({}, roles.wording() | known)
 
     def read(self, table: "IntoDataFrame | str | Path") -> "list[EpisodeCase]":
         """The units of a table that came after the fit, to look back at.
@@ -147,7 +157,7 @@ class EpisodeModel:
                 f"{where}: no {roles.words.unit} with at least 2 steps is left ({dict(found.counts)}): a "
                 "look back needs an action and what came of it"
             )
-        return [in_retrospect(each, self.reading.keep_last) for each in found.episodes]
+        return [in_retrospect(each, self.reading.keep_last, found.first) for each in found.episodes]
 
     def look_back(
         self,
@@ -174,20 +184,22 @@ class EpisodeModel:
 
         if records is None and self.problem is not None:
             records = self.problem.observations()
-        asked = self._unit(unit)
-        found = look_back(
-            self.surrogate,
-            asked,
-            self.changes if changes is None else changes,
-            self.method,
-            self.reward,
-            self.seed,
-            records,
-            **{**self.settings, **settings},
-        )
-        # Units of other tables may begin at another time than those of the fit.
-        known = self.problem is not None and any(found.case.episode is each for each in self.problem.all)
-        return replace(found, words=self.words if known else replace(self.words, first=None))
+        most = self.changes if changes is None else changes
+        return look_back(self, self._unit(unit), most, self.method, None, self.seed, records, **settings)
+
+    def beyond(self, episode: "Episode") -> tuple[str, ...]:
+        """A sentence for each action of which an episode has more than the data of the fit."""
+        from rehearsal_torch.spaces.box import setting_text
+
+        found = []
+        for name, largest in self.reading.amounts.items():
+            most = float(episode.columns([name]).max())
+            if most > largest * (1 + SLACK):
+                found.append(
+                    f"range: {name} is up to {setting_text(most, 6)}; the observations lie between 0 and "
+                    f"{setting_text(largest, 6)}, and it is taken as the highest of their levels"
+                )
+        return tuple(found)
 
     def save(self, folder: str | Path) -> Path:
         """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read: weights,
@@ -234,7 +246,7 @@ class EpisodeModel:
             several = f"the table has {len(every)}, such as {next(iter(every))!r}"
             hint = did_you_mean(name, list(every)) or several
             raise RequestError(f"there is no {unit} {name!r}: {hint}")
-        return EpisodeCase(every[name])
+        return EpisodeCase(every[name], first=self.reading.first)
 
 
 def rows_of(table: "IntoDataFrame | str | Path") -> Any:

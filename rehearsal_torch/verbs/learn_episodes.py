@@ -91,6 +91,5 @@ def learn_episodes(
         assert isinstance(surrogate, EpisodeSurrogate)
         kept = {key: value for key, value in settings.items() if key.partition(".")[0] in LOOKING}
         changes = (written.changes if written is not None else None) or CHANGES
-        reading = EpisodeReading(problem.roles, problem.length, problem.first, problem.keep_last)
-        node = plain(config)["surrogate"]
+        node, reading = plain(config)["surrogate"], EpisodeReading.of(problem)
         return EpisodeModel(surrogate, reading, method, seed, kept, node, changes, problem)

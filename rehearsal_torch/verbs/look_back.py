@@ -17,6 +17,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 # The configuration groups in which settings are allowed.
 GROUPS = ("search", "objective")
-_TAKEN = {
+TAKEN = {
     "objective.changes": "changes",
     **dict.fromkeys(("objective.reward", "objective.reward.weights"), "reward"),
 }
@@ -66,7 +67,8 @@ def look_back(
 
     Args:
         model: A fitted transition model, or one with its task (`EpisodeModel`), as `load` returns them, or
-            the folder of a checkpoint or run.
+            the folder of a checkpoint or run. One with its task brings the task's reward and words along, and
+            its settings of the search and the objective.
         episode: The observed episode; an `EpisodeCase` also marks the time steps whose action may not change.
         changes: k, the maximum number of actions that differ from the observed ones.
         method: The name of a file in ``conf/decision``, such as "branch_and_bound" (the default), "astar" or
@@ -108,7 +110,7 @@ def look_back(
         raise RequestError(f"changes: expected a whole number of at least 0; got {changes!r}")
     if not isinstance(episode, Episode | EpisodeCase):
         raise RequestError(f"episode: expected an Episode or an EpisodeCase; got a {type(episode).__name__}")
-    for key, argument in _TAKEN.items():
+    for key, argument in TAKEN.items():
         if key in settings:
             raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
     with in_words(), undisturbed():
@@ -119,9 +121,13 @@ def look_back(
 
         check_method(method, "look_back")
         known = load(model) if isinstance(model, str | Path) else model
-        if isinstance(known, EpisodeModel):
-            reward = known.reward if reward is None else reward
+        task = known if isinstance(known, EpisodeModel) else None
         fitted = known.surrogate if isinstance(known, EpisodeModel) else known
+        words = None
+        if task is not None:
+            settings = {**task.settings, **settings}
+            if reward is None:
+                reward, words = task.reward, task.words
         if not isinstance(fitted, EpisodeSurrogate):
             raise RequestError(
                 f"model: expected a model of episodes, such as a TransitionModel; got a "
@@ -137,7 +143,11 @@ def look_back(
         (made,) = decided(OneEpisode(case, past), fitted, chosen, seed)
     if past is not None and isinstance(model, str | Path) and (other := _other_records(past, model)):
         warnings.warn(other, RequestWarning, stacklevel=2)
-    return LookedBack.of(made, words_for(_reward_node(config, reward), fitted.dose_names))
+    if words is None:
+        words = words_for(_reward_node(config, reward), fitted.dose_names)
+    found = LookedBack.of(made, replace(words, first=case.first))
+    beyond = () if task is None else task.beyond(case.episode)
+    return replace(found, warnings=(*found.warnings, *beyond))
 
 
 def _reward_node(config: "DictConfig", reward: "Reward | Mapping[str, float] | str | None") -> dict[str, Any]:

@@ -40,7 +40,7 @@ def test_a_loaded_model_answers_as_the_one_that_was_saved(model, loaded):
     case = model.cases[0]
     found = loaded.look_back(case, 2, records=model.problem.observations())
     assert told(found) == told(model.look_back(case, 2))
-    assert found.words == replace(model.words, first=None)
+    assert found.words == replace(model.words, first=0)
     assert found.summary().startswith(f"Pump {case.identity}: ")
 
 
@@ -147,11 +147,38 @@ def test_the_table_of_a_notebook_names_steps_as_the_users_table_does():
     assert all(f"<td>{time + 3}</td>" in shown for time in times)
 
 
-def test_steps_of_units_that_begin_at_another_time_are_not_named_by_the_fit(tmp_path):
+def test_steps_are_named_by_the_times_of_the_units_own_table(tmp_path):
     weeks = task(words={"unit": "pump", "units": "pumps", "step": "week"})
     model = rt.learn_episodes(table().assign(hour=lambda rows: rows["hour"] + 3), weeks, seed=3, **SMALL)
     later = table(seed=9).assign(hour=lambda rows: rows["hour"] + 13)
     for each in (model, rt.load(model.save(tmp_path / "pumps"))):
-        found = each.look_back(each.read(later)[0], 2)
-        assert found.words.first is None
+        units = each.read(later)
+        found = next(found for found in (each.look_back(one, 3) for one in units) if found.alteration)
+        times = found.to_frame()["time"].tolist()
+        assert all(f"<td>{time + 13}</td>" in found._repr_html_() for time in times)
+        assert each.look_back(units[0].episode, 2).words.first is None
+        uneven = later[(later["pump"] != 1) | (later["hour"] > 13)]
+        assert {one.first for one in each.read(uneven)} == {None}
     assert model.look_back(model.cases[0], 2).words.first == 3
+    assert model.look_back(model.problem.episodes("train")[0].identity, 2).words.first == 3
+
+
+def test_amounts_beyond_those_of_the_fit_are_warned_of(loaded):
+    later = table(units=1, seed=9)
+    later.loc[2, "oil"] = 50.0
+    (said,) = (each for each in loaded.look_back(loaded.read(later)[0], 1).warnings if "oil" in each)
+    assert said.startswith("range: oil is up to 50; the observations lie between 0 and ")
+    assert said.endswith(", and it is taken as the highest of their levels")
+    assert said in rt.look_back(loaded, loaded.read(later)[0], 1).warnings
+
+
+def test_look_back_with_a_model_of_a_task_has_its_words_and_settings(tmp_path):
+    weeks = task(words={"unit": "pump", "units": "pumps", "step": "week"})
+    asked = {"search.node_limit": 1, **SMALL}
+    model = rt.learn_episodes(table(), weeks, seed=3, **asked)
+    case = model.cases[0]
+    found = rt.look_back(model.save(tmp_path / "pumps"), case, 2, seed=3)
+    assert found.summary() == model.look_back(case, 2).summary()
+    assert found.words == model.look_back(case, 2).words
+    other = rt.look_back(model, case, 2, reward={"flow": 1.0}, seed=3)
+    assert other.summary().startswith("Episode ")

@@ -192,6 +192,7 @@ class EpisodeFile(EpisodeProblem):
         width = len(self.roles.names)
         ends = [each for rows in self.training_rows() for each in (rows.values.amin(0), rows.values.amax(0))]
         least, largest = (each[:width] for each in torch.stack(ends).aminmax(dim=0))
+        self.largest = dict(zip(self.roles.names, largest.tolist(), strict=True))
         if faults := fixed_columns(self.roles, least, largest):
             raise TableError(listed(where, faults, "nothing was fitted"))
 

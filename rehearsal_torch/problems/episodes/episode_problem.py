@@ -15,6 +15,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.files.sealed import sealed
 from rehearsal_torch.problems.episodes.plain_task import plain_task
 from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
 from rehearsal_torch.problems.problem import Problem
@@ -37,6 +38,7 @@ class EpisodeProblem(Problem, ABC):
         keep_last: How many actions at the end of each of them stay as they were.
         length: The length of a step, in the unit of time.
         first: The time of the first step, if it is the same for all units; None elsewhere.
+        largest: Action to its largest amount, or level, among the units to learn from.
     """
 
     roles: EpisodeRoles
@@ -44,6 +46,7 @@ class EpisodeProblem(Problem, ABC):
     keep_last: int
     length: float
     first: int | None = None
+    largest: Mapping[str, float]
 
     def surrogate_settings(self) -> Mapping[str, Any]:
         """The columns of a model of transitions, and the number of levels."""
@@ -54,15 +57,19 @@ class EpisodeProblem(Problem, ABC):
         return self.roles.reward_settings()
 
     def episode_reading(self) -> Mapping[str, Any]:
-        """The task as plain data, the length of a step, the time of the first one, and how many actions at
-        the end stay.
+        """The task as plain data, the length of a step, the time of the first one, how many actions at the
+        end stay, and the largest amounts, sealed.
         """
-        return {
-            "task": plain_task(self.roles),
-            "step": self.length,
-            "first": self.first,
-            "keep_last": self.keep_last,
-        }
+        amounts = {each.name: self.largest[each.name] for each in self.roles.actions if not each.levels}
+        return sealed(
+            {
+                "task": plain_task(self.roles),
+                "step": self.length,
+                "first": self.first,
+                "keep_last": self.keep_last,
+                "amounts": amounts,
+            }
+        )
 
     def count(self) -> int:
         """The number of units to decide on."""
@@ -72,7 +79,7 @@ class EpisodeProblem(Problem, ABC):
         """Unit number `index` of the split, in retrospect."""
         if not 0 <= index < self.count():
             raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
-        return in_retrospect(self.chosen[index], self.keep_last)
+        return in_retrospect(self.chosen[index], self.keep_last, self.first)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Empty: the outcome of other actions is unknown."""
@@ -142,16 +149,17 @@ class EpisodeProblem(Problem, ABC):
         }
 
 
-def in_retrospect(episode: Episode, keep_last: int) -> EpisodeCase:
+def in_retrospect(episode: Episode, keep_last: int, first: int | None = None) -> EpisodeCase:
     """An episode to look back at, whose last actions stay as they were.
 
     Args:
         episode: The episode.
         keep_last: How many of them.
+        first: The time of its first step; None if it is not known.
     """
     fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
     fixed[max(episode.horizon - keep_last, 0) :] = True
-    return EpisodeCase(episode, fixed)
+    return EpisodeCase(episode, fixed, first=first)
 
 
 def _shown(action: Action, amounts: Sequence[float]) -> str:

@@ -148,7 +148,9 @@ class EpisodeTable(EpisodeProblem):
             TableError: naming each of them.
         """
         values = self.observations().columns(self.roles.names)
-        faults = fixed_columns(self.roles, values.amin(0), values.amax(0))
+        least, largest = values.amin(0), values.amax(0)
+        self.largest = dict(zip(self.roles.names, largest.tolist(), strict=True))
+        faults = fixed_columns(self.roles, least, largest)
         if faults:
             raise TableError(listed(where, faults, "nothing was fitted"))
 

@@ -22,8 +22,8 @@ INTENDED = (
 )
 LIMITS = (
     "It rests on the assumption that nothing hidden influences both actions and states.",
-    "States outside the ranges of the data carry a warning: what it says of them is an extrapolation. "
-    "Amounts of actions carry none: each is taken as one of the levels of the data.",
+    "States and actions outside the ranges of the data carry a warning: what it says of them is an "
+    "extrapolation.",
     "It says nothing of units, instruments or populations other than those of the data, nor of changes "
     "since.",
     "What an action brings after the end of an episode does not count.",

@@ -17,13 +17,17 @@ from typing import TYPE_CHECKING, Any
 from rehearsal_torch.checkpoint import CheckpointError, configuration, described
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.cli.job import commit
+from rehearsal_torch.data.question import Columns, OtherQuestionError
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.sealed import opened, sealed
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.problems.episodes.task import episode_task
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.verbs.configured import configuration as method_configuration
-from rehearsal_torch.verbs.configured import in_words
+from rehearsal_torch.verbs.configured import in_words, method_of
 from rehearsal_torch.verbs.episode_model import CHANGES, LOOKING, METHOD, EpisodeModel, EpisodeReading
+from rehearsal_torch.verbs.look_back import TAKEN
 from rehearsal_torch.verbs.methods import check_method
 from rehearsal_torch.verbs.model_card import PACKAGES
 from rehearsal_torch.verbs.saving.episode_page import INTENDED, LIMITS, episode_page
@@ -39,11 +43,8 @@ MOST_CHANGES = 10_000
 def save(model: EpisodeModel, folder: str | Path) -> Path:
     """See `EpisodeModel.save`."""
     card = dict(model.card) if model.problem is None else _card(model)
-    card["looking"] = {
-        "method": model.method,
-        "changes": model.changes,
-        "settings": {key: _plain(value) for key, value in model.settings.items()},
-    }
+    settings = {key: _plain(value) for key, value in model.settings.items()}
+    card["looking"] = sealed({"method": model.method, "changes": model.changes, "settings": settings})
 
     def write(beside: Path) -> None:
         save_surrogate(model.surrogate, dict(model.node), beside, card)
@@ -82,9 +83,7 @@ def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any])
     path = place / "card.yaml"
     reading = _reading(card["reading"], path)
     _same(surrogate, reading.roles, path)
-    looking = card.get("looking", {})
-    if not isinstance(looking, Mapping):
-        raise CheckpointError(f"{path}: looking: expected names and values: {AGAIN}")
+    looking = _part(card["looking"], f"{path}: looking") if "looking" in card else {}
     method, changes = looking.get("method", METHOD), looking.get("changes", CHANGES)
     settings, seed = looking.get("settings", {}), 0 if card.get("seed") is None else card["seed"]
     if not _whole(changes, 0, MOST_CHANGES) or not _whole(seed, 0, 2**63 - 1):
@@ -100,7 +99,10 @@ def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any])
     try:
         with in_words():
             check_method(method if isinstance(method, str) else str(method), "look_back")
-            method_configuration([f"decision={method}"], dict(settings), LOOKING)
+            if taken := [key for key in settings if key in TAKEN]:
+                raise ValueError(f"settings: {taken[0]!r} is none that a model keeps")
+            # Values of a wrong kind are refused here, and not when somebody asks.
+            method_of(method_configuration([f"decision={method}"], dict(settings), LOOKING))
     except ValueError as error:
         raise CheckpointError(f"{path}: looking: {error}") from None
     node = configuration(place)
@@ -113,24 +115,28 @@ def _reading(plain: object, path: Path) -> EpisodeReading:
     Raises:
         CheckpointError: if it is not said, or wrongly.
     """
-    known = plain if isinstance(plain, Mapping) else {}
+    known = _part(plain, f"{path}: reading")
     step, first, kept = known.get("step"), known.get("first"), known.get("keep_last", 1)
-    sound = isinstance(step, int | float) and not isinstance(step, bool) and 0 < step < 1e150
+    amounts = known.get("amounts", {})
+    sound = isinstance(step, int | float) and _number(step) and step > 0
     if (
         not isinstance(known.get("task"), Mapping)
         or not sound
         or not (first is None or _whole(first, -(2**63), 2**63))
         or not _whole(kept, 0, 2**31)
+        or not (isinstance(amounts, Mapping) and all(map(_number, amounts.values())))
     ):
         raise CheckpointError(
             f"{path}: reading: expected a task, step (a length above 0), first and keep_last (whole "
-            f"numbers): {AGAIN}"
+            f"numbers) and amounts: {AGAIN}"
         )
     try:
         roles = episode_task(known["task"])
     except TaskError as error:
         raise CheckpointError(f"{path}: reading: {'; '.join(error.faults)}: {AGAIN}") from None
-    return EpisodeReading(roles, float(step or 1), first, int(kept))
+    if odd := [name for name in amounts if name not in [each.name for each in roles.actions]]:
+        raise CheckpointError(f"{path}: reading: amounts: {odd[0]!r} is no action: {AGAIN}")
+    return EpisodeReading(roles, float(step or 1), first, int(kept), dict(amounts))
 
 
 def _same(surrogate: EpisodeSurrogate, roles: "EpisodeRoles", path: Path) -> None:
@@ -139,14 +145,32 @@ def _same(surrogate: EpisodeSurrogate, roles: "EpisodeRoles", path: Path) -> Non
     Raises:
         CheckpointError: if the model needs other columns than the task has, or has other actions.
     """
-    absent = [name for name in surrogate.names if name not in roles.names]
     actions = tuple(each.name for each in roles.actions)
-    if absent or tuple(surrogate.dose_names) != actions:
+    try:
+        surrogate.adopt(Columns(roles.names))
+    except OtherQuestionError as error:
+        raise CheckpointError(f"{path}: reading: {error}: {AGAIN}") from None
+    if tuple(surrogate.dose_names) != actions:
         raise CheckpointError(
-            f"{path}: reading: expected the columns {list(surrogate.names)} with the actions "
-            f"{list(surrogate.dose_names)}; got {list(roles.names)} with {list(actions)}: "
+            f"{path}: reading: expected the actions {list(surrogate.dose_names)}; got {list(actions)}: "
             f"{AGAIN}"
         )
+
+
+def _part(plain: object, where: str) -> dict[str, Any]:
+    """A sealed part of the card.
+
+    Raises:
+        CheckpointError: if it is none, or has changed since it was written.
+    """
+    try:
+        return opened(plain, where)
+    except PlainFileError as error:
+        raise CheckpointError(f"{error}: {AGAIN}") from None
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e150
 
 
 def _whole(value: object, least: int, most: int) -> bool:

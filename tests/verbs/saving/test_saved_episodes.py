@@ -9,6 +9,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import CheckpointError
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import fit
+from rehearsal_torch.files.sealed import opened, sealed
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.test_run import configured
 from tests.toys.pumps import table, task
@@ -39,40 +40,72 @@ def test_the_folder_is_that_of_a_hub(folder):
     assert names == {"README.md", "card.yaml", "config.yaml", "weights.safetensors"}
     card = rt.card(folder)
     assert card["reading"]["task"]["actions"]["valve"]["levels"] == ["shut", "half", "open"]
-    assert card["looking"] == {"method": "branch_and_bound", "changes": 3, "settings": {}}
+    known = {"method": "branch_and_bound", "changes": 3, "settings": {}}
+    assert card["looking"] == sealed(known)
+    assert set(card["reading"]["amounts"]) == {"oil"}
 
 
-def changed(**parts):
+def changed(part="reading", **values):
+    """A change by somebody who seals it again."""
+
     def change(card):
-        card["reading"].update(parts)
+        card[part] = sealed({**opened(card[part], part), **values})
 
     return change
 
 
 def with_settings(settings):
-    return lambda card: card["looking"].update(settings=settings)
+    return changed("looking", settings=settings)
 
 
 def other_actions(card):
-    card["reading"]["task"]["actions"]["lever"] = card["reading"]["task"]["actions"].pop("oil")
+    found = opened(card["reading"], "reading")
+    found["task"]["actions"]["lever"] = found["task"]["actions"].pop("oil")
+    card["reading"] = sealed({**found, "amounts": {}})
+
+
+def other_reference(card):
+    found = opened(card["reading"], "reading")
+    found["task"]["static"]["maker"]["values"].reverse()
+    card["reading"] = sealed(found)
+
+
+def sealed_other_order(card):
+    found = opened(card["reading"], "reading")
+    found["task"]["actions"] = dict(reversed(found["task"]["actions"].items()))
+    card["reading"] = sealed(found)
+
+
+def other_order(card):
+    card["reading"]["task"]["actions"] = dict(reversed(card["reading"]["task"]["actions"].items()))
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (lambda card: card["reading"].update(step=2.0), "reading: it has changed since it was written"),
+        (lambda card: card["looking"].update(changes=2), "looking: it has changed since it was written"),
+        (lambda card: card["reading"].pop("sha256"), "reading: expected names and values with their sha256"),
+        (other_order, "reading: it has changed since it was written"),
         (changed(task=3), "reading: expected a task, step"),
         (changed(step=0), "reading: expected a task, step"),
         (changed(step=True), "reading: expected a task, step"),
         (changed(first=1.5), "reading: expected a task, step"),
         (changed(keep_last=-1), "reading: expected a task, step"),
         (changed(task={"unit": "pump"}), "reading: time: missing; expected"),
-        (lambda card: card.update(reading=[1]), "reading: expected a task, step"),
-        (other_actions, r"with the actions \['valve', 'oil'\]; got"),
+        (changed(amounts={"oil": "x"}), "reading: expected a task, step"),
+        (changed(amounts={"valve2": 1.0}), "reading: amounts: 'valve2' is no action"),
+        (lambda card: card.update(reading=[1]), "reading: expected names and values"),
+        (other_actions, r"the data have no \['oil'\]"),
+        (sealed_other_order, r"expected the actions \['valve', 'oil'\]; got \['oil', 'valve'\]"),
+        (other_reference, "reading: .*maker=C"),
         (lambda card: card.update(looking=[1]), "looking: expected names and values"),
-        (lambda card: card["looking"].update(method="care"), "looking: .*care"),
-        (lambda card: card["looking"].update(method="../evil"), "looking: .*evil"),
-        (lambda card: card["looking"].update(method=["astar"]), "looking: .*astar"),
-        (lambda card: card["looking"].update(changes=10**9), "expected whole numbers of changes"),
+        (changed("looking", method="care"), "looking: .*care"),
+        (changed("looking", method="../evil"), "looking: .*evil"),
+        (changed("looking", method=["astar"]), "looking: .*astar"),
+        (changed("looking", changes=10**9), "expected whole numbers of changes"),
+        (with_settings({"search.budget_s": "x"}), "looking: "),
+        (with_settings({"objective.changes": 9}), "looking: settings: 'objective.changes' is none"),
         (lambda card: card.update(seed="now"), "expected whole numbers of changes"),
         (with_settings({"search._target_": "os.system"}), "none of which says what is built"),
         (with_settings({"objective.reward": {"_target_": "os.system"}}), "none of which says what is built"),
