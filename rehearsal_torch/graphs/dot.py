@@ -81,6 +81,7 @@ def edges_in_dot(text: str) -> EdgeList:
         for each in _ATTRIBUTES.finditer(statement):
             attributes |= _attributes(each["list"] or "")
         bare = _ATTRIBUTES.sub(lambda found: " " if found["list"] else found[0], statement)
+        _plain_names(bare)
         # Attributes are those of one statement.
         found = edges_of(bare, apart=bool(attributes))
         names |= dict.fromkeys(found.names)
@@ -100,6 +101,18 @@ def edges_in_dot(text: str) -> EdgeList:
         tuple((called[one], called[other]) for one, other in each) for each in pairs.values()
     )
     return EdgeList(tuple(called.values()), directed, bidirected, undirected)
+
+
+def _plain_names(statement: str) -> None:
+    """Refuses ports, and settings without an end behind them, which would be read as names."""
+    bare = re.sub(_QUOTED, "", statement)
+    if port := re.search(r"[\w.]*:[\w.]+", bare):
+        raise ValueError(
+            f"{port[0]!r} has a port, which is read by no rule here: write the node alone, or a name with a "
+            "colon in quotation marks"
+        )
+    if setting := re.search(r"\w+\s*=\s*\S*", bare):
+        raise ValueError(f"{statement.strip()[:60]!r}: write ; behind the setting {setting[0]!r}")
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -14,8 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.episode import Episode
@@ -116,9 +114,9 @@ class Problem(ABC):
         """
         return None
 
-    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> pd.DataFrame | None:  # noqa: ARG002
-        """The user's table of experiments, with a row for each proposed one, whose results are to be filled
-        in; None, the default, where there is no such table.
+    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str | None:  # noqa: ARG002
+        """The user's table of experiments as text, with a row for each proposed one, whose results are to be
+        filled in; None, the default, where there is no such table.
 
         Args:
             settings: The proposed ones, action to value.

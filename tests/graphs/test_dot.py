@@ -119,3 +119,20 @@ def test_what_it_writes_has_quoted_names():
 def test_what_it_cannot_read_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         from_dot(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("digraph { a:n -> b }", "'a:n' has a port, which is read by no rule here"),
+        ("digraph { rankdir=LR a -> b }", "write ; behind the setting 'rankdir=LR'"),
+        ("digraph { a -> b:se }", "'b:se' has a port"),
+    ],
+)
+def test_ports_and_settings_are_no_names(text, said):
+    with pytest.raises(ValueError, match=said):
+        from_dot(text)
+
+
+def test_colons_and_equal_signs_in_quotation_marks_are_part_of_a_name():
+    assert from_dot('digraph { rankdir=LR; "a:n" -> "b=1" }').names == ("a:n", "b=1")

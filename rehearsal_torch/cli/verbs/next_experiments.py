@@ -85,5 +85,5 @@ def write_next(problem: "Problem", folder: RunFolder, settings: Sequence[Mapping
     table = problem.with_proposals(settings)
     if table is None:
         return ""
-    folder.write(NEXT, table.to_csv(index=False, lineterminator="\n"))
+    folder.write(NEXT, table)
     return str(folder.path / NEXT)

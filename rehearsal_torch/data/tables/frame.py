@@ -35,11 +35,13 @@ class ReadTable:
         frame: Its rows; the index is the line minus two.
         where: Its name in messages.
         notes: What the reader decided by itself (separator, decimal sign, sheet), one sentence each.
+        signs: Separator and decimal sign of a text; those of .csv for everything else.
     """
 
     frame: pd.DataFrame
     where: str
     notes: tuple[str, ...] = ()
+    signs: tuple[str, str] = (",", ".")
 
 
 def few_columns(count: int, where: str) -> None:

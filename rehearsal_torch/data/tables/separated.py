@@ -98,7 +98,7 @@ def read_separated(
         wrong += _mixed_signs(frame)
         frame = _with_points(frame)
     refused_or_collected(wrong, str(file), faults)
-    return ReadTable(frame, str(file), tuple(notes))
+    return ReadTable(frame, str(file), tuple(notes), (found, sign))
 
 
 def _head(file: Path) -> tuple[bytes, bool]:

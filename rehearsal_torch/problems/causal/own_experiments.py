@@ -36,6 +36,7 @@ from rehearsal_torch.data.trials.store import initial_count
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.problems.causal.start_design import open_points
 from rehearsal_torch.problems.causal.waiting_rows import (
+    as_text,
     waiting,
     waiting_actions,
     waiting_note,
@@ -160,6 +161,7 @@ class ExperimentTable(CausalProblem):
         self.past, self.waiting = experiments_and_waiting(table, self.task)
         self.source = FRAME if table.where == FRAME else Path(table.where).name
         note = waiting_note(table.frame, self.task, self.source)
+        self.signs = table.signs
         self.rows, self.read_notes = table.frame, (*table.notes, *([note] if note else []))
         if len(self.past) >= MIN_ROWS:
             self.task.check(self.past)
@@ -189,9 +191,11 @@ class ExperimentTable(CausalProblem):
             log, _ = log.ask(action)
         return log
 
-    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> pd.DataFrame:
-        """All rows of the table, and a row for each proposed setting, which waits for its result."""
-        return with_proposals(self.rows, self.task, settings)
+    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
+        """All rows of the table, and a row for each proposed setting, which waits for its result, with the
+        separator and the decimal sign of the table.
+        """
+        return as_text(with_proposals(self.rows, self.task, settings), *self.signs)
 
     def observations(self) -> Table:
         """All completed experiments."""

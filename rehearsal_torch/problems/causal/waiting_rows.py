@@ -11,7 +11,8 @@ action, or some of the nodes of a completed experiment, are empty is a fault.
 Source: ours; pending trials as in Ax (Bakshy et al., 2018).
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.reading import number_columns
+from rehearsal_torch.data.tables.in_memory import SET
 
 SHOWN = 5
 
@@ -89,8 +91,33 @@ def with_proposals(
     known = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
     made = {}
     for name in dict.fromkeys((*known, *task.actions, *task.nodes)):
-        values = [each.get(name) for each in settings]
-        # As objects, whole numbers and truth values stay as they are written.
-        whole = [int(each) if each is not None and float(each).is_integer() else each for each in values]
-        made[name] = pd.Series([*known.get(name, [None] * len(frame)), *whole], dtype=object)
+        cells = known.get(name, [None] * len(frame))
+        # What is proposed is set by no hard intervention.
+        values = [0.0 if name.startswith(SET) else each.get(name) for each in settings]
+        made[name] = pd.Series([*cells, *map(_as_in(cells), values)], dtype=object)
     return pd.DataFrame(made)
+
+
+def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
+    """A table as separated text.
+
+    Args:
+        frame: The table, with columns of objects.
+        separator: What stands between cells.
+        decimal: The decimal sign.
+    """
+    if decimal != ".":
+        frame = frame.map(lambda cell: str(cell).replace(".", decimal) if _is_number(cell) else cell)
+    return str(frame.to_csv(index=False, lineterminator="\n", sep=separator))
+
+
+def _as_in(cells: Sequence[object]) -> Callable[[float | None], object]:
+    """How a column writes a number: truth values as such, whole numbers without a decimal sign."""
+    truth = [each for each in cells if not pd.isna(each)]  # type: ignore[call-overload]
+    if truth and all(isinstance(each, bool | np.bool_) for each in truth):
+        return lambda value: None if value is None else bool(value)
+    return lambda value: int(value) if value is not None and float(value).is_integer() else value
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, float | np.floating) and not math.isnan(cell)

@@ -80,9 +80,10 @@ def warned(problem: OwnTrials) -> list[str]:
 def _outside(problem: OwnTrials) -> list[str]:
     """A sentence for each experiment whose action may not be set any more, with its line."""
     task, rows = problem.task, problem.problem.rows.frame
-    lines = rows.index[~waiting(rows, task)]
+    waits = waiting(rows, task)
+    lines = [*rows.index[~waits], *rows.index[waits]]
     told = []
-    for line, row in zip(lines, problem.past.columns(task.actions), strict=True):
+    for line, row in zip(lines, [*problem.past.columns(task.actions), *problem.waiting], strict=True):
         try:
             task.check_action(row, f"{problem.source}, line {int(line) + 2}")
         except ValueError as error:

@@ -80,8 +80,8 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
     points = points[~log.contains(points[:, :width], "pending", "failed")]
     if not len(points):
         raise ValueError(
-            f"nothing is left to try: {TRIES} space-filling points are all pending or have failed; report or "
-            "abandon what is pending"
+            f"nothing is left to try: all that was found among {TRIES} space-filling points waits for its "
+            "result, or has failed; fill in, or tell, the results of what waits, or take it out"
         )
     best = objective.screened(points).nan_to_num(nan=-torch.inf).argmax()
     action = points[best, :width].to("cpu", torch.float64)

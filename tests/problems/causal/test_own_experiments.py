@@ -141,7 +141,7 @@ def test_rows_without_a_result_are_pending(tmp_path, frame):
     log = problem.under_way()
     assert torch.equal(log.table.values, problem.past.values)
     assert torch.equal(log.settings("pending"), problem.waiting)
-    lines = problem.with_proposals([{"a": 0.5, "b": 2.5}]).to_csv(index=False).splitlines()
+    lines = problem.with_proposals([{"a": 0.5, "b": 2.5}]).splitlines()
     assert len(lines) == 1 + 7 + 1
     assert lines[-1] == "0.5,2.5,,"
 

@@ -8,6 +8,7 @@ import pytest
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.causal.waiting_rows import (
+    as_text,
     waiting,
     waiting_actions,
     waiting_note,
@@ -74,3 +75,22 @@ def test_proposals_are_rows_of_the_table_with_empty_results():
 def test_without_a_table_the_columns_are_those_of_the_task():
     made = with_proposals(pd.DataFrame(), TASK, [{"a": 0.5, "b": 2.0}, {"a": 1.0, "b": 0.25}])
     assert made.to_csv(index=False).splitlines() == ["a,b,X,Y,Z", "0.5,2,,,", "1,0.25,,,"]
+
+
+def test_proposals_are_written_as_the_column_is():
+    frame = pd.DataFrame({"a": [True, False], "b": [0.5, 2.0], "Y": [1.5, None], "set:X": [0, 1]})
+    made = with_proposals(frame, TASK, [{"a": 1.0, "b": 2.25}])
+    assert made.iloc[-1].tolist()[:4] == [True, 2.25, None, 0]
+    again = pd.read_csv(io.StringIO(as_text(made, ",", ".")))
+    assert again["a"].tolist() == [True, False, True]
+    assert again["set:X"].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(("separator", "decimal"), [(";", ","), (",", ","), ("\t", "."), ("|", ",")])
+def test_the_text_has_the_signs_of_the_table(separator, decimal):
+    made = with_proposals(ROWS.head(2).assign(note=["warm; dry, 1.5", None]), TASK, [{"a": 0.25, "b": 2.0}])
+    text = as_text(made, separator, decimal)
+    again = pd.read_csv(io.StringIO(text), sep=separator, decimal=decimal)
+    assert again["a"].tolist() == [0.1, 0.2, 0.25]
+    assert again["note"].iloc[0] == "warm; dry, 1.5"
+    assert text.splitlines()[0] == separator.join(made.columns)

@@ -131,7 +131,8 @@ def test_where_all_spread_points_are_pending_nothing_is_left(monkeypatch):
     for _ in range(2):
         log = asked(log, another_action(objective, log, 0))
     with pytest.raises(
-        ValueError, match="nothing is left to try: 2 space-filling points are all pending or have"
+        ValueError,
+        match="nothing is left to try: all that was found among 2 space-filling points waits for its result",
     ):
         another_action(objective, log, 0)
 
