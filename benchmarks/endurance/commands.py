@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -120,10 +121,19 @@ def _asked_and_told() -> int:
     return 0
 
 
-def in_child(command: Callable[[], int], folder: Path) -> int:
+def in_child(
+    command: Callable[[], int],
+    folder: Path,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    writing: int | None = None,
+) -> int:
     """Forks a process that runs a command in a folder, and returns its number.
 
-    What it prints goes to ``said.log`` in the folder.
+    Args:
+        command: The command.
+        folder: The folder.
+        around: Makes the context within which it runs.
+        writing: Where it prints to; None is ``said.log`` in the folder.
     """
     number = os.fork()
     if number:
@@ -131,10 +141,11 @@ def in_child(command: Callable[[], int], folder: Path) -> int:
     code = 70
     try:
         os.chdir(folder)
-        log = os.open("said.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        log = os.open("said.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND) if writing is None else writing
         os.dup2(log, 1)
         os.dup2(log, 2)
-        code = command()
+        with around():
+            code = command()
         sys.stdout.flush()
         sys.stderr.flush()
     except BaseException as error:

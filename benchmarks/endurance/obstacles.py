@@ -16,10 +16,9 @@ import json
 import os
 import random
 import shutil
-import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -89,29 +88,14 @@ def met(name: str, command: Command, folder: Path, count: int, seed: int = 0) ->
 
 
 def _behind(
-    command: Command, folder: Path, around: Callable[[], AbstractContextManager[None]] = nullcontext
+    command: Command, folder: Path, around: Callable[[], AbstractContextManager[None]]
 ) -> tuple[list[int], str]:
     """Runs a command within a context, in a process of its own; its exit code, and what it said.
 
     What it says goes through a pipe: the limit of files would end a log, too.
     """
     reading, writing = os.pipe()
-    number = os.fork()
-    if number == 0:
-        code = 70
-        try:
-            os.close(reading)
-            os.chdir(folder)
-            os.dup2(writing, 1)
-            os.dup2(writing, 2)
-            with around():
-                code = command.run()
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except BaseException as error:
-            os.write(2, f"{type(error).__name__}: {error}\n".encode())
-        finally:
-            os._exit(code)
+    number = in_child(command.run, folder, around, writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
         said = stream.read().decode(errors="replace")

@@ -8,8 +8,8 @@ A decision has one of three statuses. *recommended*: set these values. *no actio
 estimate no alteration improves on no action, or the method always chooses no action. *refused*: the method
 cannot decide, and gives the reason; leaving everything unaltered is then not a recommendation.
 
-Worlds and reports read only the fields below. The decisions of a user-supplied search that fills `alteration`
-and `value` are scored and reported like any other; the further fields add to the report.
+Worlds and reports read only the fields below. Decisions of a search that fills `alteration` and `value` are
+scored and reported like any other; further fields add to the report.
 
 Source: Du et al. (2026), Sec. 2 (context before alteration); Qin et al. (2023), Sec. 4.2 (refusals); Tsirtsis
 and Gomez-Rodriguez (2023), Sec. 3 (episodes) and 5 (outcome and effort).
@@ -58,12 +58,11 @@ class RehearsalCase:
         identity: The name of the case in its data set.
         given: Observed variables, name to value (...).
         feasible: Variables that may be set, name to (lower, upper).
-        unit: The unit (a patient, a store) of which the case is one row; None if none is known.
+        unit: The unit (a patient, a store) of which the case is one row; None if unknown.
         levels: The only values of variables that may not be set to any value of their range, name to levels.
         present: The present values of variables that may be set, which they keep if nothing is done, name to
             value; empty if unknown. They may lie outside `feasible` and `levels`.
-        own: Those of the variables that may be set whose range belongs to this case alone: it is recorded
-            with the case, as no task says it.
+        own: Variables that may be set whose range is that of this case alone, and is recorded with it.
         codings: What texts of its variables are as numbers, for messages.
         costs: What changing the variables costs; None if every change is free.
 
@@ -182,9 +181,8 @@ class EpisodeCase:
     Attributes:
         episode: The observations.
         fixed: (T,), true at the time steps whose action may not be changed; empty if all may.
-        outcomes: What happened to the unit afterwards, such as a death, name to 0 or 1; empty if unknown.
-            Recorded for comparison; no model or search reads it.
-        first: The time of its first step in the table, where steps are counted on from it; None if unknown.
+        outcomes: What happened to the unit later, such as a death, name to 0 or 1; no method reads it.
+        first: The time of its first step, where steps are counted on from it; None if unknown.
     """
 
     episode: Episode
@@ -199,8 +197,8 @@ class EpisodeCase:
 
     def facts(self) -> dict[str, Any]:
         """Plain data that identifies the case to readers: its identity, and its outcomes if known."""
-        outcomes = {"observed_outcomes": dict(self.outcomes)} if self.outcomes else {}
-        return {"identity": self.identity, **outcomes}
+        found = {"observed_outcomes": dict(self.outcomes)} if self.outcomes else {}
+        return {"identity": self.identity, **found}
 
 
 DecisionContext = RehearsalCase | EpisodeCase

@@ -115,11 +115,10 @@ class LookedBack(Decision):
 
         from rehearsal_torch.reporting.decision_html import table_html
 
-        start = self.words.start
-        heads = [self.words.time.lower() if start else "time step", *self._doses()]
+        heads = [self.words.one_step.lower(), *self._doses()]
         rows = [
             [
-                str(start + time),
+                str(self.words.start + time),
                 *map(_change, self._named(self._given(time)), self._named(self._set(time))),
             ]
             for time in sorted(self.actions())

@@ -10,14 +10,7 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.verbs.methods import RequestError
-from tests.toys.pumps import table, task
-
-SMALL = {
-    "trainer.max_epochs": 2,
-    "trainer.progress": False,
-    "surrogate.count": 2,
-    "surrogate.member.mechanism.hidden": 8,
-}
+from tests.toys.pumps import SMALL, table, task, told
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +21,6 @@ def model():
 @pytest.fixture(scope="module")
 def loaded(model, tmp_path_factory):
     return rt.load(model.save(tmp_path_factory.mktemp("saved") / "pumps"))
-
-
-def told(found):
-    return replace(found, seconds=0.0).to_dict()
 
 
 def test_a_loaded_model_answers_as_the_one_that_was_saved(model, loaded):

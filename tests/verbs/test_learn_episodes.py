@@ -1,7 +1,5 @@
 """Episodes in memory: the model of the command line, asked in the words of the task."""
 
-from dataclasses import replace
-
 import polars as pl
 import pytest
 import torch
@@ -15,23 +13,12 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.verbs.methods import RequestError
 from tests.cli.test_run import configured
-from tests.toys.pumps import table, task
-
-SMALL = {
-    "trainer.max_epochs": 2,
-    "trainer.progress": False,
-    "surrogate.count": 2,
-    "surrogate.member.mechanism.hidden": 8,
-}
+from tests.toys.pumps import SMALL, table, task, told
 
 
 @pytest.fixture(scope="module")
 def model():
     return rt.learn_episodes(table(), task(), seed=3, **SMALL)
-
-
-def told(found):
-    return replace(found, seconds=0.0).to_dict()
 
 
 def test_it_is_the_model_that_the_command_line_fits(model, tmp_path):

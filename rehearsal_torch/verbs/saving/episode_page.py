@@ -5,12 +5,10 @@ It is arranged as that of a model for cases (`verbs.saving.hub_page`), and nothi
 Source: huggingface.co/docs/hub/model-cards (keys of the YAML); the sections after Mitchell et al. (2019).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from rehearsal_torch.verbs.saving.hub_page import LIBRARY, LICENSE, NAMED, UNLICENSED, code, codes, line
+from rehearsal_torch.verbs.saving.hub_page import NAMED, UNLICENSED, code, codes, front, line, origin
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
@@ -38,15 +36,11 @@ def episode_page(card: Mapping[str, Any], roles: "EpisodeRoles", labels: Mapping
         roles: What the columns of its episodes mean.
         labels: The labels of its weights (`surrogates.weight_labels`).
     """
-    front = {"license": LICENSE, "library_name": LIBRARY, "tags": list(TAGS)}
     states = [each.name for each in roles.varying]
     given = [each.name for each in (*roles.static, *roles.contextual)]
     limits = card.get("limits")
     parts = [
-        "---",
-        yaml.safe_dump(front, sort_keys=False, allow_unicode=True).rstrip(),
-        "---",
-        "",
+        *front({"tags": list(TAGS)}),
         f"# A model of episodes: {codes(states)} under {codes([each.name for each in roles.actions])}",
         "",
         line(card.get("intended_use") or INTENDED),
@@ -74,11 +68,7 @@ def episode_page(card: Mapping[str, Any], roles: "EpisodeRoles", labels: Mapping
         *(f"| {code(name)} | given |" for name in given[:NAMED]),
         *(f"| {code(each.name)} | an action: {_offered(each)} |" for each in roles.actions[:NAMED]),
         "",
-        "## Where it comes from",
-        "",
-        "| | |",
-        "|---|---|",
-        *(f"| {name} | {code(str(value))} |" for name, value in _origin(card, labels)),
+        *origin(card, labels),
         "",
     ]
     return "\n".join(parts)
@@ -88,9 +78,3 @@ def _offered(action: "Action") -> str:
     if action.levels:
         return f"one of {codes(action.levels)}"
     return f"an amount{f' in {code(action.unit)}' if action.unit else ''}"
-
-
-def _origin(card: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    yield from sorted(labels.items())
-    if "data_fingerprint" not in labels and card.get("data_fingerprint"):
-        yield "data", str(card["data_fingerprint"])

@@ -44,12 +44,8 @@ def hub_page(card: Mapping[str, Any], task: "RehearsalTask", labels: Mapping[str
     """
     method = line(card.get("method") or "model")[:LONGEST]
     name = f"{method} for {', '.join(task.outcomes[:NAMED])}"
-    data = card.get("data_fingerprint")
     parts = [
-        "---",
-        yaml.safe_dump(_front(card, name, method), sort_keys=False, allow_unicode=True).rstrip(),
-        "---",
-        "",
+        *front(_front(card, name, method)),
         f"# A rehearsal model: {code(method)} for {codes(task.outcomes)}",
         "",
         f"Given {codes(task.variables(task.context)) or 'nothing'} of a case, it estimates how probable it "
@@ -83,28 +79,50 @@ def hub_page(card: Mapping[str, Any], task: "RehearsalTask", labels: Mapping[str
         "",
         line(_held_out(card)),
         "",
-        "## Where it comes from",
-        "",
-        "| | |",
-        "|---|---|",
-        *(f"| {each} | {code(str(labels[each]))} |" for each in sorted(labels)),
-        *([] if data is None or "data_fingerprint" in labels else [f"| data | {code(str(data))} |"]),
+        *origin(card, labels),
         "",
     ]
     return "\n".join(parts)
 
 
+def front(plain: Mapping[str, Any]) -> list[str]:
+    """The lines of the YAML at the top of a page, between its marks.
+
+    Args:
+        plain: Its content beside license and library.
+    """
+    content = {"license": LICENSE, "library_name": LIBRARY, **plain}
+    return ["---", yaml.safe_dump(content, sort_keys=False, allow_unicode=True).rstrip(), "---", ""]
+
+
+def origin(card: Mapping[str, Any], labels: Mapping[str, str]) -> list[str]:
+    """The lines of the section on where a model comes from.
+
+    Args:
+        card: The model card.
+        labels: The labels of its weights.
+    """
+    data = card.get("data_fingerprint")
+    known = [
+        *sorted(labels.items()),
+        *([] if data is None or "data_fingerprint" in labels else [("data", data)]),
+    ]
+    return [
+        "## Where it comes from",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {name} | {code(str(value))} |" for name, value in known),
+    ]
+
+
 def _front(card: Mapping[str, Any], name: str, method: str) -> dict[str, Any]:
-    """The YAML at the top of the page."""
-    front: dict[str, Any] = {
-        "license": LICENSE,
-        "library_name": LIBRARY,
-        "tags": [*TAGS, f"method-{method}"],
-    }
+    """What the YAML at the top of the page says of this model."""
+    found: dict[str, Any] = {"tags": [*TAGS, f"method-{method}"]}
     held_out = card.get("held_out")
     brier = held_out.get("brier") if isinstance(held_out, Mapping) else None
     if brier is None:
-        return front
+        return found
     rows = brier["rows"]
     metrics = [
         {"type": "brier_score", "name": f"Brier score, {rows} held-out rows", "value": brier["own"]},
@@ -119,7 +137,7 @@ def _front(card: Mapping[str, Any], name: str, method: str) -> dict[str, Any]:
         "dataset": {"type": "own-table", "name": f"A table with SHA-256 {card.get('data_fingerprint')}"},
         "metrics": metrics,
     }
-    return {**front, "model-index": [{"name": name, "results": [result]}]}
+    return {**found, "model-index": [{"name": name, "results": [result]}]}
 
 
 def _held_out(card: Mapping[str, Any]) -> str:

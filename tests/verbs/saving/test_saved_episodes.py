@@ -12,8 +12,7 @@ from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.files.sealed import opened, sealed
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.test_run import configured
-from tests.toys.pumps import table, task
-from tests.verbs.test_episode_model import SMALL, told
+from tests.toys.pumps import SMALL, table, task, told
 
 
 @pytest.fixture(scope="module")
