@@ -72,6 +72,7 @@ def test_without_costs_the_most_probable_class_is_found():
     assert frame["set/treatment"].fillna("").tolist() == ["B", "", "B", "C", "C", ""]
 
 
+@pytest.mark.slow
 def test_a_saved_model_keeps_its_prices(tmp_path):
     model, frame = decided("outcome_regression")
     again = rt.load(model.save(tmp_path / "model"))

@@ -221,6 +221,7 @@ def test_rare_and_lost_classes_are_told(rows):
         RehearsalTable(rows, TEXTS, validation=0.2, kept="last")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 def test_the_explorer_sends_codes_and_says_texts(rows, tmp_path):
     model = rt.learn(rows, TEXTS, method="care")

@@ -120,6 +120,7 @@ def test_densities_of_the_noise_are_those_of_its_distributions(rows, node):
     assert np.abs(true - TWO.variance**0.5 * density).mean() < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node", ["X", "Y"])
 def test_draws_that_are_held_at_the_ends_of_a_range_do_not_raise_the_density_there(monkeypatch, node):
     world, model = Chain(), linear_chain()

@@ -78,6 +78,7 @@ def test_runs_without_outcomes_say_nothing():
     assert text([]) == []
 
 
+@pytest.mark.slow
 def test_the_report_of_a_run_has_the_table(tmp_path: Path):
     lines = "".join(json.dumps(one) + "\n" for one in DECISIONS)
     (tmp_path / "decisions.jsonl").write_text(lines)

@@ -41,6 +41,7 @@ def test_a_frame_has_the_numbers_of_the_decisions_and_the_index_of_the_cases(fou
         assert row["warnings"] == "; ".join(decision.warnings)
 
 
+@pytest.mark.slow
 def test_cases_that_are_no_frame_of_pandas_are_numbered(frame):  # noqa: F811
     for cases in (CASES, pl.DataFrame(CASES)):
         shown = rt.rehearse(frame, TASK, cases, method="care").to_frame("pandas")
@@ -114,6 +115,7 @@ def test_printed_decisions_say_a_sentence_for_each_case_first(found):
     assert lines[10] == "... and 2 more cases: see sentences() and to_frame()"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("native", [pl.DataFrame, lambda rows: pa.Table.from_pylist(rows)])
 def test_frames_are_those_of_the_library_that_came_in(frame, native):  # noqa: F811
     cases = native(CASES)
@@ -150,6 +152,7 @@ def test_one_of_several_decisions_has_the_displays_of_the_list(found):
     assert Decisions([NO, NO])[1].to_frame()["case"].tolist() == ["2"]
 
 
+@pytest.mark.slow
 def test_cases_are_called_as_in_the_frame_else_by_number(frame):  # noqa: F811
     model, rows = rt.learn(frame, TASK, method="care"), pd.DataFrame(CASES)
     for cases, names in (

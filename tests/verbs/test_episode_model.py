@@ -87,6 +87,7 @@ def test_files_are_read(loaded, tmp_path):
     assert len(loaded.read(tmp_path / "later.csv")) == 2
 
 
+@pytest.mark.slow
 def test_a_model_is_saved_with_its_method_and_settings(tmp_path):
     asked = {"search.budget_s": 5, **SMALL}
     model = rt.learn_episodes(table(), task(), "greedy", 3, **asked)
@@ -103,6 +104,7 @@ def test_a_model_is_saved_with_its_method_and_settings(tmp_path):
     assert all(torch.equal(mine[name], other[name]) for name in mine)
 
 
+@pytest.mark.slow
 def test_look_back_takes_the_reward_of_a_model_with_a_task(model, loaded, tmp_path):
     case = model.cases[0]
     plain = rt.look_back(model.surrogate, case, 2, reward=model.reward, seed=3)
@@ -136,6 +138,7 @@ def test_the_table_of_a_notebook_names_steps_as_the_users_table_does():
     assert all(f"<td>{time + 3}</td>" in shown for time in times)
 
 
+@pytest.mark.slow
 def test_steps_are_named_by_the_times_of_the_units_own_table(tmp_path):
     weeks = task(words={"unit": "pump", "units": "pumps", "step": "week"})
     model = rt.learn_episodes(table().assign(hour=lambda rows: rows["hour"] + 3), weeks, seed=3, **SMALL)
@@ -161,6 +164,7 @@ def test_amounts_beyond_those_of_the_fit_are_warned_of(loaded):
     assert said in rt.look_back(loaded, loaded.read(later)[0], 1).warnings
 
 
+@pytest.mark.slow
 def test_look_back_with_a_model_of_a_task_has_its_words_and_settings(tmp_path):
     weeks = task(words={"unit": "pump", "units": "pumps", "step": "week"})
     asked = {"search.node_limit": 1, **SMALL}

@@ -41,6 +41,7 @@ def test_a_region_without_rows_is_warned_of(frame):  # noqa: F811
     assert told[0].filename == __file__
 
 
+@pytest.mark.slow
 def test_bounds_of_each_case_that_a_model_does_not_keep_are_told(written):  # noqa: F811
     cases = [{"x": 0.1, "a": 0.4}]
     sets = {"method": "care", "candidates": [["a", "d"]]}

@@ -52,6 +52,7 @@ def test_it_looks_back_as_the_verb_does_in_the_words_of_the_task(model):
     assert told(by_name) == told(found)
 
 
+@pytest.mark.slow
 def test_levels_have_their_names_in_the_frame(model):
     found = next(each for each in (model.look_back(one, 3) for one in model.cases) if each.alteration)
     frame = found.to_frame()

@@ -86,6 +86,7 @@ def test_without_a_change_there_is_a_sentence_and_no_row(toy):
     assert len(none.plot(Figure().subplots()).lines) >= 2
 
 
+@pytest.mark.slow
 def test_the_numbers_of_sepsis_episodes_have_their_units():
     world = SepsisSimulated(patients=60, horizon=6)
     found = rt.look_back(ROOT / "checkpoints" / "sepsis", world.case(0).episode, 1, method="greedy")

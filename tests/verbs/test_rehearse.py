@@ -136,6 +136,7 @@ def test_without_cases_every_row_is_one(folder):
     assert plain(found) == commanded(folder, "care", {}, cases="contexts.csv")
 
 
+@pytest.mark.slow
 def test_frames_of_other_libraries_are_read_and_refused_as_those_of_pandas(folder):
     frame = pd.read_csv("table.csv")
     other = pl.read_csv("table.csv")

@@ -171,6 +171,7 @@ def test_separations_stay_what_they_were(graph, data):
         assert set(before.before) == set(after.before)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(graphs(), st.data())
 def test_a_class_that_is_set_is_adjusted_for_as_its_variable(graph, data):

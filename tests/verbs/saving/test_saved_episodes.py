@@ -21,6 +21,7 @@ def folder(tmp_path_factory):
     return model.save(tmp_path_factory.mktemp("saved") / "pumps")
 
 
+@pytest.mark.slow
 def test_a_run_of_episodes_is_loaded_with_its_task(tmp_path, folder):
     table().to_csv(tmp_path / "pumps.csv", index=False)
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task(), sort_keys=False))
