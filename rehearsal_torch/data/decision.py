@@ -241,7 +241,7 @@ class Decision:
             not apply.
         trace: Diagnostics of the search: plain numbers, strings and lists, equal in every run with the same
             seed. Never used for scoring.
-        seconds: Wall-clock time of the search.
+        seconds: Wall-clock time of the search, which does not count when decisions are compared.
 
     Raises:
         ValueError: if status and alteration contradict each other, or a value to set is not finite.
@@ -263,7 +263,7 @@ class Decision:
     sensitivity: Sensitivity | None = field(default=None, kw_only=True)
     hidden_cause: HiddenCause | None = field(default=None, kw_only=True)
     trace: dict[str, Any] = field(default_factory=dict, kw_only=True)
-    seconds: float = field(default=0.0, kw_only=True)
+    seconds: float = field(default=0.0, kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "warnings", tuple(self.warnings))

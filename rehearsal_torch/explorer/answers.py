@@ -67,6 +67,7 @@ def decision_answer(
     present: Mapping[str, float],
     codings: Mapping[str, Coding] | None = None,
     wanted: str = "",
+    units: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What the page shows of a decision of the method: headline and sentences, in the words of a report.
 
@@ -75,6 +76,7 @@ def decision_answer(
         present: The present values of actions in the case.
         codings: What texts are as numbers; None for none.
         wanted: The desired region in words; empty where these are too long.
+        units: Variable to its unit; None for none.
     """
     setting = decision.to_dict()["alteration"]
     plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
@@ -88,7 +90,7 @@ def decision_answer(
         sentences.append(f"{overturned[0].upper()}{overturned[1:]}.")
     return {
         "status": decision.status,
-        "headline": headline(plain),
+        "headline": headline(plain, units),
         "said": sentences,
         "warnings": others,
         "setting": setting,

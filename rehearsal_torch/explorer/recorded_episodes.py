@@ -13,10 +13,11 @@ from rehearsal_torch.checkpoint import load
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.run import Run, build, suits
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.explorer.run_material import NEEDED, checkpoint_of, settings
+from rehearsal_torch.explorer.run_material import checkpoint_of, settings
 from rehearsal_torch.reporting.page.material import Material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.verbs.configured import undisturbed
+from rehearsal_torch.verbs.saving.saved_run import NEEDED
 
 # The episodes of a run that the page offers.
 MOST = 200

@@ -171,9 +171,8 @@ class RehearsalSession:
                 problem, self.model.surrogate, self.model.method, self.model.seed,
                 overturning=self.model.overturning,
             )  # fmt: skip
-        return self._placed(
-            decision_answer(made, problem.present[0], self.model.task.coded, wanted_in(self.model.task))
-        )
+        task, units = self.model.task, self.model.units
+        return self._placed(decision_answer(made, problem.present[0], task.coded, wanted_in(task), units))
 
     def _placed(self, shown: dict[str, Any]) -> dict[str, Any]:
         """An answer whose setting has the places of classes."""

@@ -11,8 +11,8 @@ from typing import Any
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
 from rehearsal_torch.reporting.page.material import Material, material
-
-NEEDED = ("objective", "search", "seed")
+from rehearsal_torch.verbs.saving.saved_run import NEEDED
+from rehearsal_torch.verbs.saving.saved_run import needed as complete
 
 
 def existing(folder: str | Path) -> Path:
@@ -55,17 +55,7 @@ def settings(of: Material, needed: tuple[str, ...] = NEEDED) -> dict[str, Any]:
     Raises:
         UserError: if a group is missing, or the run is an online one.
     """
-    folder = str(of.run.path)
-    if of.run.config.get("learn"):
-        raise UserError(
-            "is an online run, which fits again after every round: its checkpoint answers for no round",
-            folder,
-        )
-    missing = [name for name in needed if name not in of.run.config]
-    if missing:
-        raise UserError(
-            f"config.yaml has no {' and no '.join(missing)}", folder, "Restore the file from a copy"
-        )
+    complete(of.run, needed)
     return {**of.run.config, "trusted": []}
 
 

@@ -23,9 +23,9 @@ from torch import Tensor
 from rehearsal_torch.seeding import sobol
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Alteration:
-    """Variables and the values that they are set to.
+    """Variables and the values that they are set to; equal to one of the same names, values and precision.
 
     Attributes:
         names: The k altered variables.
@@ -50,6 +50,15 @@ class Alteration:
                 f"expected values of shape (..., {len(self.names)}), one for each of {self.names}; got "
                 f"{tuple(self.values.shape)}"
             )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Alteration):
+            return NotImplemented
+        same = self.names == other.names and self.values.dtype == other.values.dtype
+        return same and torch.equal(self.values.detach().cpu(), other.values.detach().cpu())
+
+    def __hash__(self) -> int:
+        return hash((self.names, tuple(self.values.shape)))
 
 
 def setting_text(value: float, digits: int = 4) -> str:

@@ -266,6 +266,8 @@ def _quiet() -> Iterator[None]:
         with warnings.catch_warnings():
             # Not using an available GPU is intended.
             warnings.filterwarnings("ignore", message=r"GPU available but not used")
+            # Jobs of SLURM train in the process that runs them.
+            warnings.filterwarnings("ignore", message=r"The `srun` command is available")
             # Lightning's own use of torch's tree functions.
             warnings.filterwarnings("ignore", message=r".*LeafSpec.* is deprecated", category=FutureWarning)
             yield

@@ -9,6 +9,7 @@
 It is a `Decision` in every other respect, and equals one of the same content.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,6 +32,7 @@ class CaseDecision(Decision):
         label: The index of the case in the data frame from which it comes; None if it comes from elsewhere.
         wanted: The desired region in words; empty where these are too long.
         library: The library of the frames that `to_frame` returns where none is asked for.
+        units: Variable to its unit, where it is known.
     """
 
     name: str = "1"
@@ -38,6 +40,7 @@ class CaseDecision(Decision):
     label: "pd.Index | None" = field(default=None, repr=False)
     wanted: str = field(default="", repr=False)
     library: str = field(default="pandas", repr=False)
+    units: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -48,6 +51,7 @@ class CaseDecision(Decision):
         label: Any,
         wanted: str,
         library: str,
+        units: Mapping[str, str],
     ) -> Self:
         """A decision with its case.
 
@@ -58,9 +62,12 @@ class CaseDecision(Decision):
             label: Its index in a data frame, of length one; None if it has none.
             wanted: The desired region in words.
             library: The library of frames.
+            units: Variable to its unit.
         """
         plain = {each.name: getattr(decision, each.name) for each in fields(Decision)}
-        return cls(**plain, name=name, case=case, label=label, wanted=wanted, library=library)
+        return cls(
+            **plain, name=name, case=case, label=label, wanted=wanted, library=library, units=dict(units)
+        )
 
     def sentence(self) -> str:
         """What to set, and the chances without and with it; or why nothing is set."""
@@ -86,8 +93,8 @@ class CaseDecision(Decision):
         """Whether another decision has the same content, whatever its case is called."""
         if not isinstance(other, Decision):
             return NotImplemented
-        mine, others = (tuple(getattr(one, each.name) for each in fields(Decision)) for one in (self, other))
-        return mine == others
+        content = [each.name for each in fields(Decision) if each.compare]
+        return all(getattr(self, name) == getattr(other, name) for name in content)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -104,4 +111,4 @@ class CaseDecision(Decision):
         from rehearsal_torch.verbs.decisions import Decisions
 
         cases = () if self.case is None else [self.case]
-        return Decisions([self], cases, self.label, self.wanted, self.library)
+        return Decisions([self], cases, self.label, self.wanted, self.library, self.units)

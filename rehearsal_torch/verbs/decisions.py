@@ -8,7 +8,7 @@ decisions                in a notebook: a sentence and a table
 decisions[0]             one of them, with the same methods (`verbs.case_decision`)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.data.codings.coding import Coding
@@ -34,12 +34,14 @@ class Decisions(list[Decision]):
         wanted: The desired region in words (`data.codings.wanted`); empty where these are too long.
         library: The library of the frames that `to_frame` returns where none is asked for: that in which the
             cases were given.
+        units: Variable to its unit, where it is known; None for none.
 
     Attributes:
         cases: The cases; empty if they are not known.
         labels: The same.
         wanted: The same.
         library: The same.
+        units: The same.
 
     Raises:
         ValueError: if there is not one case, or not one label, for each decision.
@@ -52,9 +54,11 @@ class Decisions(list[Decision]):
         labels: "pd.Index | None" = None,
         wanted: str = "",
         library: str = "pandas",
+        units: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(decisions)
         self.cases, self.labels, self.wanted, self.library = tuple(cases), labels, wanted, library
+        self.units = dict(units or {})
         for what, given in (("case", self.cases or self), ("label", self if labels is None else labels)):
             if len(given) != len(self):
                 raise ValueError(f"expected one {what} for each of {len(self)} decisions; got {len(given)}")
@@ -64,7 +68,7 @@ class Decisions(list[Decision]):
                 case = self.cases[place] if self.cases else None
                 called = str(place + 1) if case is None else case.identity
                 label = None if labels is None else labels[place : place + 1]
-                self[place] = CaseDecision.of(each, called, case, label, wanted, library)
+                self[place] = CaseDecision.of(each, called, case, label, wanted, library, self.units)
 
     def to_frame(self, library: str | None = None) -> Any:
         """One row per case: what to set (``set/NAME``), the estimate with its interval, the estimate for no
@@ -126,7 +130,7 @@ class Decisions(list[Decision]):
         for line in self._lines():
             beyond, _ = outside(line.get("warnings") or ())
             known = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(line, self.wanted)
-            parts = [headline(line), *known]
+            parts = [headline(line, self.units), *known]
             if line.get("alteration") is None and line.get("reason"):
                 parts.append(f"Why: {line['reason']}.")
             said.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")

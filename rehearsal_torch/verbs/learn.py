@@ -133,4 +133,5 @@ def model_of(
         rows,
         choice,
         bounds_left(request, problem),
+        dict(problem.wording().get("units_of", {})),
     )

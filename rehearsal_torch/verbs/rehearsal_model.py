@@ -56,6 +56,7 @@ class RehearsalModel:
         choice: The choice of the method from the rows (`method_choice.rule`); None if it was asked for by
             name, or the model was loaded, whose card then has the sentences.
         bounds_left: What becomes of bounds that a problem file has for each case; empty where it has none.
+        units: Variable to its unit, where the problem file says it.
     """
 
     surrogate: "RehearsalSurrogate" = field(repr=False)
@@ -68,6 +69,7 @@ class RehearsalModel:
     past: "FittedRows | None" = field(default=None, repr=False)
     choice: "Choice | None" = field(default=None, repr=False)
     bounds_left: str = field(default="", repr=False)
+    units: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def task(self) -> "RehearsalTask":
@@ -82,7 +84,8 @@ class RehearsalModel:
     @cached_property
     def strengths(self) -> dict[tuple[str, ...], Mapping[str, float] | None]:
         """The strengths of the covariates for each candidate set (`Overturning.covariates`)."""
-        return {names: self.overturning.covariates(names) for names in self.task.candidates}
+        sets = filter(self.overturning.known_for, self.task.candidates)
+        return {names: self.overturning.covariates(names) for names in sets}
 
     def decide(
         self,
@@ -121,7 +124,7 @@ class RehearsalModel:
             )
         every = [problem.case(index) for index in range(problem.count())]
         library = library_of(cases) or "pandas"
-        return Decisions(made, every, labels_of(cases), wanted_in(self.task), library)
+        return Decisions(made, every, labels_of(cases), wanted_in(self.task), library, self.units)
 
     def what_if(self, case: "IntoDataFrame | Case", alteration: Mapping[str, float | str]) -> "WhatIf":
         """What the method claims of a given alteration in one case; nothing is searched.

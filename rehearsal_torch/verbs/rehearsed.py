@@ -61,7 +61,7 @@ class Rehearsed(Decisions):
         library: str = "pandas",
     ) -> None:
         wanted = "" if model is None else wanted_in(model.task)
-        super().__init__(decisions, cases, labels, wanted, library)
+        super().__init__(decisions, cases, labels, wanted, library, None if model is None else model.units)
         self.untouched, self.model = untouched, model
 
     def held_out(self) -> str:

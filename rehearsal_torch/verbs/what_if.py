@@ -20,14 +20,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate
-from rehearsal_torch.data.estimates.percent import (
-    Intervals,
-    alike,
-    chance_of,
-    ends_of,
-    in_words,
-    is_chance,
-)
+from rehearsal_torch.data.estimates.percent import Intervals, alike, chance_of, ends_of, in_words, is_chance
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.objectives.candidates import Candidates, claimed
 from rehearsal_torch.objectives.guard import OUTSIDE, linked, no_path
@@ -65,6 +58,7 @@ class WhatIf:
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
         wanted: The desired region in words (`data.codings.wanted`); empty where these are too long.
+        units: Variable to its unit, where it is known.
     """
 
     alteration: Mapping[str, float]
@@ -81,6 +75,7 @@ class WhatIf:
     cost: float | None = None
     net_gain: Estimate | None = None
     wanted: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def setting(self) -> Mapping[str, Any]:
@@ -122,7 +117,8 @@ class WhatIf:
         one, told, usual = self.estimate, Intervals(), self.baseline
         against = usual if self.unchanged is None else self.unchanged
         fine = against is not None and is_chance(one.of) and alike(one.point, against.point)
-        said = f"With {settings(self.setting, 'at')}, the estimated {in_words(one.of, self.wanted)} is "
+        setting = settings(self.setting, "at", self.units)
+        said = f"With {setting}, the estimated {in_words(one.of, self.wanted)} is "
         said += chance_of(one, told, fine)
         if against is not None:
             where = "no action" if self.unchanged is None else left
@@ -320,10 +316,10 @@ def _claims(
                 f"method that has, such as {WITH_INTERVALS}"
             )
         whole.append(one)
-    return [_claim(objective, each) for each in whole]
+    return [_claim(objective, each, model.units) for each in whole]
 
 
-def _claim(objective: Candidates[AlterationObjective], guarded: Decision) -> WhatIf:
+def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units: Mapping[str, str]) -> WhatIf:
     """What a decision says that has been through the rule of when to decline."""
     setting, estimate = guarded.alteration, guarded.estimate
     assert setting is not None
@@ -348,6 +344,7 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision) -> Wha
         guarded.cost,
         guarded.net_gain,
         "" if task is None else wanted_in(task),
+        units,
     )
 
 

@@ -92,6 +92,7 @@ def test_a_decision_is_told_in_the_sentences_of_a_report():
     )
     assert found["said"][1].startswith("A hidden common cause would have to make this action 1.50 times")
     assert (found["setting"], found["warnings"], found["outside"]) == ({"bmi": 27.0}, [GAIN], False)
+    assert decision_answer(made, {}, units={"bmi": "kg/m2"})["headline"] == "Set bmi to 27 kg/m2."
 
 
 def test_a_decision_outside_the_data_has_no_number_either():

@@ -75,6 +75,21 @@ def test_names_and_values_agree():
     assert Alteration((), torch.zeros(0)).names == ()
 
 
+def test_alterations_are_equal_by_their_content():
+    one = Alteration(("a", "b"), torch.tensor([1.0, 2.0]))
+    again = Alteration(("a", "b"), torch.tensor([1.0, 2.0], requires_grad=True))
+    assert one == again
+    assert hash(one) == hash(again)
+    others = [
+        Alteration(("a", "b"), torch.tensor([1.0, 3.0])),
+        Alteration(("b", "a"), torch.tensor([1.0, 2.0])),
+        Alteration(("a", "b"), torch.tensor([[1.0, 2.0]])),
+        Alteration(("a", "b"), torch.tensor([1.0, 2.0], dtype=torch.float64)),
+        None,
+    ]
+    assert [other for other in others if one == other] == []
+
+
 @pytest.mark.parametrize(
     ("names", "values", "sentence"),
     [

@@ -148,5 +148,6 @@ def test_only_the_advice_of_lightning_is_kept_from_the_screen():
     # Elsewhere in the tests every warning is an error.
     with _quiet():
         warnings.warn("GPU available but not used", UserWarning, stacklevel=1)
+        warnings.warn("The `srun` command is available on your system", UserWarning, stacklevel=1)
         with pytest.raises(UserWarning, match="something else"):
             warnings.warn("something else", UserWarning, stacklevel=1)

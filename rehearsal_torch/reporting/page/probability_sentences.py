@@ -46,9 +46,13 @@ def headline(one: Decided, units: Mapping[str, Any] | None = None) -> str:
     return "No action is recommended."
 
 
-def settings(setting: Mapping[str, Any], word: str = "to") -> str:
-    """What is set to which value, in words: ``rate to 0.3 and term to 12``."""
-    parts = [f"{name} {word} {shown(value)}" for name, value in setting.items()]
+def settings(setting: Mapping[str, Any], word: str = "to", units: Mapping[str, Any] | None = None) -> str:
+    """What is set to which value, in words: ``rate to 0.3 % and term to 12 months``."""
+    known = units or {}
+    parts = [
+        f"{name} {word} {shown(value)}{f' {known[name]}' if known.get(name) else ''}"
+        for name, value in setting.items()
+    ]
     return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
 
 

@@ -1,7 +1,8 @@
 """Saved models: a checkpoint with the method by which it decides.
 
     config.yaml, weights.safetensors, card.yaml     the checkpoint (`rehearsal_torch.checkpoint`)
-    method.yaml                                     objective, search, seed and the strengths of covariates
+    method.yaml                                     objective, search, seed, strengths of covariates, units of
+                                                    variables, and which bounds were left behind
     README.md                                       for readers (`verbs.saving.hub_page`); never read again
 
 Loading runs no code from the folder: objective and search must be classes of this package, or of a module
@@ -10,6 +11,7 @@ holds that of the weights, so that files of two models are never mixed.
 """
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +50,8 @@ def save(model: "RehearsalModel", folder: str | Path) -> Path:
         "search": model.nodes["search"],
         "seed": model.seed,
         "strengths": strengths,
+        "units": dict(model.units),
+        "left": model.bounds_left,
     }
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     card = {**model.card, SHA: hashlib.sha256(text.encode()).hexdigest()}
@@ -76,8 +80,12 @@ def load(
             importing them runs their code, never code from the folder.
 
     Returns:
-        The model, ready to decide or to look back; for a checkpoint whose card says neither how it decides
-        nor how episodes are read, its surrogate, in evaluation mode.
+        The model, ready to decide or to look back: that of a saved model, or of the folder of a run on cases
+        or on a table of episodes. Of a checkpoint alone, of trials and of online runs, the surrogate, in
+        evaluation mode.
+
+    Warns:
+        RequestWarning: what the decisions of a run rest on besides the model that is returned.
 
     Raises:
         CheckpointError: if a file is missing or damaged, belongs to another model, or asks for a class that
@@ -93,9 +101,37 @@ def load(
         from rehearsal_torch.verbs.saving.saved_episodes import model_of
 
         return model_of(folder, surrogate, card)
-    if SHA not in card:
-        return surrogate
-    return _model(folder, surrogate, card, trusted)
+    if SHA in card:
+        return _model(folder, surrogate, card, trusted)
+    return surrogate if (found := _of_run(folder, surrogate, card, trusted)) is None else found
+
+
+def _of_run(
+    folder: Path, surrogate: Any, card: Mapping[str, Any], trusted: Sequence[str]
+) -> "RehearsalModel | None":
+    """The model of the folder of a run on cases; None for other folders, and for online runs.
+
+    Raises:
+        CheckpointError: if a file is damaged, or asks for a class that is not trusted.
+    """
+    from rehearsal_torch.cli.errors import UserError
+    from rehearsal_torch.evaluation.recorded_run import read
+    from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+    from rehearsal_torch.verbs.methods import RequestWarning
+    from rehearsal_torch.verbs.saving.saved_run import model_of_run, notes
+
+    if not isinstance(surrogate, RehearsalSurrogate) or not (folder / "run.json").is_file():
+        return None
+    try:
+        run = read(folder)
+        if run.kind != "rehearse" or run.config.get("learn"):
+            return None
+        model = model_of_run(run, surrogate, configuration(folder / "checkpoint"), card, trusted)
+    except (UserError, ValueError) as error:
+        raise CheckpointError(f"{error} (the surrogate alone: load {folder / 'checkpoint'})") from None
+    for sentence in notes(run.config):
+        warnings.warn(sentence, RequestWarning, stacklevel=3)
+    return model
 
 
 def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence[str]) -> "RehearsalModel":
@@ -124,7 +160,15 @@ def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence
     nodes = {"surrogate": configuration(folder), **{group: content[group] for group in ROOMS}}
     overturning = RecordedStrengths(surrogate.task, _strengths(content["strengths"], path))
     return RehearsalModel(
-        surrogate, method, nodes, str(card.get("method", "")), content["seed"], overturning, lambda: card
+        surrogate,
+        method,
+        nodes,
+        str(card.get("method", "")),
+        content["seed"],
+        overturning,
+        lambda: card,
+        bounds_left=content.get("left", ""),
+        units=content.get("units", {}),
     )
 
 
@@ -150,11 +194,18 @@ def _content(path: Path, expected: object) -> dict[str, Any]:
     except (PlainFileError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} is not plain YAML ({error}): fetch the model again") from error
     kinds = {"objective": dict, "search": dict, "seed": int, "strengths": list}
+    # Models of earlier versions have none of these.
+    further = {"units": dict, "left": str}
     wrong = [
         f"{name}: expected a {kind.__name__}"
-        for name, kind in kinds.items()
-        if not isinstance(content, dict) or type(content.get(name)) is not kind
+        for name, kind in (kinds | further).items()
+        if not isinstance(content, dict)
+        or (type(content.get(name)) is not kind and (name in kinds or name in content))
     ]
+    if not wrong and not all(
+        isinstance(text, str) for pair in content.get("units", {}).items() for text in pair
+    ):
+        wrong = ["units: expected names of variables with texts"]
     if wrong:
         raise CheckpointError(f"{path}: {'; '.join(wrong)}: fetch the model again, or save it again")
     return content

@@ -105,6 +105,7 @@ def test_the_truth_of_a_world_is_called_so():
 def test_settings_in_words():
     assert settings({"a": 1.0}) == "a to 1"
     assert settings({"a": 1.0, "b": 0.25, "c": 3}, "at") == "a at 1, b at 0.25 and c at 3"
+    assert settings({"a": 1.0, "b": "low"}, "to", {"a": "%", "b": ""}) == "a to 1 % and b to low"
 
 
 AGAINST = recommended() | {

@@ -166,6 +166,9 @@ def test_damaged_and_mixed_folders_are_refused(folder, tmp_path, frame):  # noqa
         ({"seed": "one", "objective": None}, "objective: expected a dict; seed: expected a int"),
         ({"strengths": [{"altered": ["A2"], "covariates": {"X1": 0.5}}]}, "strengths: expected altered"),
         ({"strengths": [3]}, "strengths: expected altered variables"),
+        ({"units": ["kg"]}, "units: expected a dict"),
+        ({"units": {"A2": 3}}, "units: expected names of variables with texts"),
+        ({"left": None}, "left: expected a str"),
         ({"search": {"_target_": "rehearsal_torch.spaces.box.Box"}}, "not a class of rehearsal_torch.search"),
     ],
 )
