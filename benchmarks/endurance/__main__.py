@@ -1,6 +1,7 @@
 """Endurance: what is measured again and again, until it would show.
 
     decisions   one process decides for a few cases in turn, thousands of times: memory, equal decisions
+    sessions    optimisers of a few trials each, one after the other in one process: memory
     rounds      one optimiser asks and is told, hundreds of times, with a file: memory, file, seconds
     kills       train, decide, trials, report and an optimiser are killed at random times and resumed: the
                 same files as without a kill, nothing lost, nothing left behind
@@ -38,7 +39,7 @@ def parts(decisions: int, rounds: int, kills: int, met: int) -> dict[str, int]:
     """The parts, and the number of repetitions of each."""
     repeated = {"kills": kills, "obstacles": met}
     each = {f"{what} {name}": count for what, count in repeated.items() for name in KILLED}
-    return {"decisions": decisions, "rounds": rounds, **each}
+    return {"decisions": decisions, "sessions": rounds, "rounds": rounds, **each}
 
 
 def measured(part: str, count: int, work: Path) -> dict[str, Any]:
@@ -51,6 +52,10 @@ def measured(part: str, count: int, work: Path) -> dict[str, Any]:
         from benchmarks.endurance.rounds import rounds
 
         return rounds(count, work / "rounds/trials.json")
+    if part == "sessions":
+        from benchmarks.endurance.rounds import sessions
+
+        return sessions(count, work / "sessions/trials.json")
     from benchmarks.endurance.commands import commands, finished, in_child, preload
     from benchmarks.endurance.kills import killed
 

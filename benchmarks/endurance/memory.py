@@ -23,11 +23,12 @@ def resident() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def growth(samples: Sequence[int]) -> dict[str, float | bool | None]:
+def growth(samples: Sequence[int], allowed: float = ALLOWED) -> dict[str, float | bool | None]:
     """First and last level of some samples, in MiB, and whether memory was flat.
 
     Args:
         samples: Resident bytes, in the order in which they were taken.
+        allowed: The growth in MiB that counts as flat.
 
     Returns:
         ``first`` and ``last``: medians of the first tenth after the warm-up and of the last tenth; ``most``;
@@ -40,5 +41,5 @@ def growth(samples: Sequence[int]) -> dict[str, float | bool | None]:
         "first": round(first, 2),
         "last": round(last, 2),
         "most": round(max(samples) / MIB, 2),
-        "flat": last - first <= ALLOWED if len(samples) >= LEAST else None,
+        "flat": last - first <= allowed if len(samples) >= LEAST else None,
     }

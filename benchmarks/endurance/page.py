@@ -9,7 +9,7 @@ OBSTACLES = ("full disk", "read-only", "at once")
 def faults(found: Mapping[str, Any]) -> list[str]:
     """Every fault of all parts, as sentences; empty if there is none."""
     sentences = list[str]()
-    for name in ("decisions", "rounds"):
+    for name in ("decisions", "sessions", "rounds"):
         memory = found[name]["memory"]
         if memory["flat"] is False:
             sentences.append(f"{name}: memory grew from {memory['first']} to {memory['last']} MiB")
@@ -29,7 +29,7 @@ def faults(found: Mapping[str, Any]) -> list[str]:
 def page(whole: Mapping[str, Any]) -> str:
     """README.md, from the content of endurance.json."""
     found, run = whole["parts"], whole["run"]
-    decisions, rounds = found["decisions"], found["rounds"]
+    decisions, rounds, sessions = (found[name] for name in ("decisions", "rounds", "sessions"))
     changed, same = len(decisions["different"]), "the same" if rounds["read_again"] else "other"
     lines = [
         "# Endurance",
@@ -43,12 +43,16 @@ def page(whole: Mapping[str, Any]) -> str:
         "## Repetition in one process",
         "",
         "`first` and `last` are medians of the resident memory over the first tenth after a warm-up of a "
-        "tenth, and over the last tenth. Memory counts as flat if they differ by at most 8 MiB.",
+        "tenth, and over the last tenth. Memory counts as flat if they differ by at most 8 MiB. An optimiser "
+        "whose trials grow makes larger matrices in every round, and may take 24 MiB more; whether rounds "
+        f"leave something behind is asked of optimisers that begin anew after {sessions['trials']} trials.",
         "",
         "| what | times | first, MiB | last, MiB | most, MiB | flat | time of each |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
         f"| decisions of one fitted model, {decisions['cases']} cases in turn | {decisions['decisions']:,} | "
         f"{_memory(decisions)} | {decisions['milliseconds']:g} ms |",
+        f"| ask and tell, a new optimiser after {sessions['trials']} trials | {sessions['rounds']:,} | "
+        f"{_memory(sessions)} | {sessions['seconds']:g} s |",
         f"| ask and tell of one optimiser, with a file | {rounds['rounds']:,} | {_memory(rounds)} | "
         f"{rounds['seconds_first']:g} s at first, {rounds['seconds_last']:g} s at last |",
         "",

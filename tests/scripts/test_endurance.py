@@ -91,6 +91,13 @@ def test_memory_is_flat_or_it_grows(each, flat):
     assert found["last"] - found["first"] == pytest.approx(80 * each, abs=0.02)
     assert found["flat"] is flat
     assert growth(samples[:99])["flat"] is None
+    assert growth(samples, 20.0)["flat"]
+
+
+def test_an_optimiser_that_begins_anew_is_asked_as_often(tmp_path):
+    found = part("sessions", 42, tmp_path)
+    assert (found["rounds"], found["trials"], found["memory"]["flat"]) == (42, 40, None)
+    assert len(json.loads((tmp_path / "sessions/trials.json").read_text())["trials"]) == 2
 
 
 def test_every_difference_is_a_sentence():
@@ -122,6 +129,7 @@ def test_faults_are_counted_and_shown():
     }
     found = {
         "decisions": decisions | {"memory": memory},
+        "sessions": {"rounds": 9, "trials": 40, "seconds": 0.15, "memory": memory | {"last": 409.0}},
         "rounds": rounds | {"memory": memory | {"flat": True}},
         "kills train": killed | {"faults": ["run/a is missing"]},
         "obstacles train": {
@@ -134,6 +142,7 @@ def test_faults_are_counted_and_shown():
     told = faults(found)
     assert told == [
         "decisions: memory grew from 400.0 to 410.0 MiB",
+        "sessions: memory grew from 400.0 to 409.0 MiB",
         "decisions: 1 differ from the first for their case, the first at 63",
         "rounds: the file gives other trials than the process that wrote it",
         "rounds: .a.part was left behind",
@@ -142,7 +151,7 @@ def test_faults_are_counted_and_shown():
     ]
     run = {"command": "x", "commit": "0" * 40, "versions": {"python": "3.11"}, "machine": {"cores": 2}}
     text = page({"run": run, "parts": found, "faults": told})
-    assert "Faults found: 6." in text
+    assert "Faults found: 7." in text
     assert "| train | 3 | 1 | 4 | 22 | 15 | 1 |" in text
     assert (
         "| command | each met | refused, full disk | refused, read-only | refused, at once | faults |" in text
