@@ -123,6 +123,9 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str, blank: st
         # A problem file names its table.
         table = str(problem.card()["source"]) if read.endswith(YAML) else read or "the table of experiments"
         again = typed_again("decide", [text for text in typed if not text.startswith("checkpoint=")])
+        made = folder.decisions()
+        if made and not any(one.get("alteration") for one in made):
+            return f"fill in the results that {table} waits for, and type {again}"
         filled = f" (it is the last row of {blank}, to be filled in)" if blank else ""
         return f"run the experiment, add it as a row to {table}{filled}, and type {again}"
     if read.endswith(YAML) and not isinstance(problem, World):

@@ -28,7 +28,10 @@ def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
             said = ["It is also the setting to keep, if you had to stop now.", *said]
         else:
             said = [*_next(of), f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
-    if not kept_setting and last.get("reason"):
+    elif last.get("reward") is None and kept_setting and last.get("reason"):
+        title, headline = "Next experiment", "There is nothing to try before further results are known."
+        said = [f"To keep, if you had to stop now: {_at(kept_setting, of)}.", *said]
+    if not tried and last.get("reason"):
         said.append(f"Why: {last['reason']}.")
     said += [f"Warning: {text}." for text in last.get("warnings") or ()]
     return title, headline, said

@@ -22,7 +22,7 @@ from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import decided
 from rehearsal_torch.search.trials.pending import aware_of_pending
-from rehearsal_torch.search.trials.proposal import another_action
+from rehearsal_torch.search.trials.proposal import NothingLeftError, another_action
 from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
@@ -38,6 +38,9 @@ def decided_beside(
 ) -> tuple[CausalObjective, Decision]:
     """The decision of a round, and the objective of the completed trials by which it is claimed.
 
+    Where all that could be tried waits for its result, or has failed, it sets nothing and says so; what to
+    keep is recommended as ever.
+
     Args:
         make: Returns the objective for (model, case), and for ``pending``, (p, k), if it takes it.
         search: Finds the action to try.
@@ -45,9 +48,6 @@ def decided_beside(
         case: The round.
         log: The trials, some of them pending.
         seed: Together with the identity of the round, determines the starts of the recommendation.
-
-    Raises:
-        ValueError: if nothing is left to try.
     """
     plain = make(model, case)
     aware = aware_of_pending(make, deepcopy(model), case, log)
@@ -58,7 +58,10 @@ def decided_beside(
     action = torch.tensor([setting[name] for name in log.task.actions], dtype=torch.float64)
     value = found.value
     if bool(log.contains(action, "pending", "failed")):
-        action = another_action(aware, log, seed)
+        try:
+            action = another_action(aware, log, seed)
+        except NothingLeftError as error:
+            return plain, _nothing_left(plain, found, case, seed, str(error))
         with torch.no_grad():
             value = float(aware(torch.nn.functional.pad(action.to(plain.noise), (0, aware.further))[None])[0])
     recommended = recommend(plain, round_seed(seed, case.identity))
@@ -73,4 +76,24 @@ def decided_beside(
         estimate=claimed.estimate,
         recommendation=claimed.recommendation,
         trace={**trace, **claimed.trace, "evaluations": counted, "pending": len(log.in_states("pending"))},
+    )
+
+
+def _nothing_left(
+    plain: CausalObjective, found: Decision, case: RehearsalCase, seed: int, reason: str
+) -> Decision:
+    """The decision that sets nothing, with the action to keep."""
+    recommended = recommend(plain, round_seed(seed, case.identity))
+    kept = decided(
+        plain, recommended.action, found.value, recommended, str(found.trace.get("search", "")), UNLIMITED, {}
+    )
+    trace = {name: each for name, each in kept.trace.items() if name != "predicted_reward"}
+    return replace(
+        found,
+        alteration=None,
+        status="no_action",
+        estimate=kept.estimate,
+        recommendation=kept.recommendation,
+        reason=reason,
+        trace=trace,
     )

@@ -27,6 +27,10 @@ from rehearsal_torch.spaces.mixed_region import MixedRegion
 TRIES = 512
 
 
+class NothingLeftError(ValueError):
+    """All that could be tried waits for its result, or has failed."""
+
+
 def designed_action(
     task: CausalTask,
     log: TrialLog,
@@ -72,14 +76,15 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
         seed: Together with the identity of the round, determines the points.
 
     Raises:
-        ValueError: if all of them are pending or failed, or the best one is infeasible.
+        NothingLeftError: if all of them are pending or failed.
+        ValueError: if the best one is infeasible.
     """
     region, width = objective.region(), len(objective.task.actions)
     spread = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
     points = region.units(spread)
     points = points[~log.contains(points[:, :width], "pending", "failed")]
     if not len(points):
-        raise ValueError(
+        raise NothingLeftError(
             f"nothing is left to try: all that was found among {TRIES} space-filling points waits for its "
             "result, or has failed; fill in, or tell, the results of what waits, or take it out"
         )

@@ -11,10 +11,12 @@ import torch
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.decide import _another, _following, decide
 from rehearsal_torch.cli.verbs.train import train
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
+from rehearsal_torch.round_line import Round
 from rehearsal_torch.run_folder import RunFolder
 from tests.toys.foresight import Market
 
@@ -77,6 +79,11 @@ def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
         == f"run the experiment, add it as a row to experiments.csv, and type {again}"
     )
     assert _following(folder, Dropwave(), "c") == f"{again} decision=ucb"
+    nothing = Decision(None, 1.9, status="no_action", reason="all wait")
+    line = Round(0, problem.case(0), nothing, None, {}, kind="optimise").line()
+    folder.write("decisions.jsonl", f"{line}\n")
+    told = f"fill in the results that experiments.csv waits for, and type {again}"
+    assert _following(folder, problem, "c") == told
 
 
 def test_a_problem_file_is_followed_by_the_page_that_asks_its_model(tmp_path, monkeypatch):
