@@ -34,9 +34,19 @@ def described(
             "its results belong"
         )
         raise UserError(what, str(folder.path), "Restore that data, or start a new run with another out=")
+    waiting = _waiting(problem)
+    if waiting != run.get("waiting", waiting):
+        raise UserError(
+            "the run was started while other rows waited for their result, or none, and its proposal was "
+            "chosen beside these",
+            str(folder.path),
+            "Start a new run with another out=",
+        )
     card = dict(problem.card())
     folder.write_yaml("data.yaml", card)
     recorded: dict[str, Any] = {"kind": problem.kind, "data_fingerprint": fingerprint}
+    if waiting is not None:
+        recorded["waiting"] = waiting
     if words := problem.wording():
         recorded |= {"words": dict(words)}
         if config is not None:
@@ -49,6 +59,18 @@ def described(
         notes = [f"Note: {sentence}." for sentence in problem.notes()]
         print("\n".join(["Data", *(f"  {line}" for line in lines), *notes]), flush=True)
     return fingerprint
+
+
+def _waiting(problem: "Problem") -> str | None:
+    """The fingerprint of the settings whose results are waited for, empty for none; None for other problems
+    than trials.
+    """
+    if problem.kind != "optimise":
+        return None
+    from rehearsal_torch.data.table import Table
+
+    log = problem.under_way()
+    return "" if log is None else Table.observed(log.task.actions, log.settings("pending")).fingerprint()
 
 
 def actions_of(config: Mapping[str, Any]) -> list[str]:

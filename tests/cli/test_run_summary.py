@@ -8,6 +8,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.run_summary import described, written
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.recorded_run import read
+from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.run_folder import RunFolder
 
 
@@ -64,6 +65,29 @@ def test_other_data_are_refused(tmp_path):
     described(Ward(), RunFolder(tmp_path), sweep=True)
     with pytest.raises(UserError, match="the run was started with other data"):
         described(Ward(5.0), RunFolder(tmp_path), sweep=True)
+
+
+def test_other_rows_that_wait_are_refused(tmp_path):
+    task = {"graph": {"parents": {"x": [], "y": ["x"]}}, "actions": {"x": [0, 1]}, "reward": "y"}
+    done = "x,y\n0.1,1\n0.5,2\n0.9,1.5\n0.3,1.2\n0.7,1.9\n0.2,1.1\n"
+
+    def table(*waiting):
+        path = tmp_path / "experiments.csv"
+        path.write_text(done + "".join(f"{value},\n" for value in waiting))
+        return ExperimentTable(path, task)
+
+    folders = [RunFolder(tmp_path / name) for name in ("none", "one", "earlier")]
+    for folder, waiting in zip(folders, ((), (0.4,), ()), strict=True):
+        described(table(*waiting), folder, sweep=True)
+        described(table(*waiting), folder, sweep=True)
+    for folder, waiting in zip(folders, ((0.4,), (0.6,)), strict=False):
+        with pytest.raises(UserError, match="while other rows waited for their result"):
+            described(table(*waiting), folder, sweep=True)
+    # Runs of earlier versions did not record it.
+    record = folders[2].read_json("run.json")
+    assert record.pop("waiting") == ""
+    folders[2].write_json("run.json", record)
+    described(table(0.4), folders[2], sweep=True)
 
 
 def test_rows_are_written_as_csv():
