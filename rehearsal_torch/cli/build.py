@@ -353,7 +353,7 @@ def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
         return None
     devices = config.trainer.get("devices")
     sweep = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
-    if sweep and isinstance(devices, int) and devices > 1:
+    if sweep and (devices > 1 if isinstance(devices, int) else len(devices or ()) > 1):
         raise UserError(
             f"expected one device for each job of a sweep; got {devices}",
             "trainer.devices",

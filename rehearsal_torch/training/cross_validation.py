@@ -186,7 +186,7 @@ def clinical_log_likelihood(model: TransitionModel | TransitionEnsemble, table: 
 
 def _members(surrogate: Callable[[], Surrogate]) -> int:
     """The number of models that a fold trains."""
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         made = surrogate()
     return made.members if isinstance(made, EpisodeSurrogate) else 1
 
@@ -221,7 +221,7 @@ def _score(work: _Work, fold: Fold) -> FoldScore:
     inside, outside = (
         Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out)
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(fold_seed(work.seed, fold.index))
         model = work.surrogate()
     if not isinstance(model, TransitionModel | TransitionEnsemble):

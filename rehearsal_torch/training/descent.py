@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.part import Examples, Trained
 from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.training.gpus import possible
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -34,9 +35,9 @@ class Descent:
         patience: The number of epochs without a lower held-out loss after which training ends; None disables
             early stopping. Ignored without held-out examples.
         accelerator: Where to train: "cpu", "gpu" (CUDA), or "auto" for a GPU if there is one.
-        devices: The number of processes that share a training on the CPU (`training.peers`): each takes its
-            part of every batch. A loss that is no mean over rows is trained in one. On a GPU: 1, or a list
-            with its number.
+        devices: The number of processes, or of GPUs, that share a training (`training.peers`): each takes its
+            part of every batch. A loss that is no mean over rows is trained on one. GPUs may also be given as
+            a list of their numbers.
         precision: "32-true" trains a part in its own precision, "64-true" in float64.
         progress: Shows a progress bar on a terminal, a few plain lines elsewhere.
         loggers: Name to logger factory (see `training.callbacks`), each called with the folder of a part's
@@ -93,11 +94,10 @@ class Descent:
                 "expected precision 32-true or 64-true (the spectral norms are exact, which lower "
                 f"precisions are not); got {precision!r}"
             )
-        if not _possible(devices, accelerator):
+        if not possible(devices, accelerator):
             raise ValueError(
-                "expected devices=1, a list with the number of one GPU, or with accelerator=cpu the number "
-                f"of processes; got {devices!r} and accelerator={accelerator}: these models are small, "
-                "several GPUs only slow down training"
+                "expected the number of processes or GPUs, or a list of different numbers of GPUs; got "
+                f"devices={devices!r} and accelerator={accelerator}"
             )
         if loggers and folder is None:
             raise ValueError(
@@ -151,12 +151,3 @@ class Descent:
         ]
         self.history.extend(readings)
         return readings
-
-
-def _possible(devices: object, accelerator: str) -> bool:
-    """Whether a training can run on these devices."""
-    if isinstance(devices, list | tuple):
-        return len(devices) == 1
-    if isinstance(devices, bool) or not isinstance(devices, int):
-        return False
-    return devices >= 1 if accelerator == "cpu" else devices == 1

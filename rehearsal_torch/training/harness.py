@@ -9,7 +9,7 @@ import copy
 import hashlib
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.callbacks import BestWeights, Ended, EpochCount, Finite, LastState
 from rehearsal_torch.training.example_batches import BLOCK, buffers_of
+from rehearsal_torch.training.gpus import gpus
 from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
 from rehearsal_torch.training.peers import peers, strategy
 
@@ -39,14 +40,9 @@ def run(
     name: str,
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
-    # Apple's GPUs support neither float64 nor the eigenvalue decomposition that exact norms need: only CUDA
-    # (or ROCm) GPUs are used.
-    if how.accelerator == "gpu" and not torch.cuda.is_available():
-        raise RuntimeError(
-            "expected a CUDA GPU for accelerator=gpu; torch sees none: choose trainer=cpu, or install the "
-            "CUDA build of torch"
-        )
-    world = _processes(how, part, examples)
+    used = gpus(how.devices, how.accelerator)
+    world = _processes(how, part, examples, used)
+    used = used[:world]
     homes = {key: (value.device, value.dtype) for key, value in _tensors(part)}
     settings = _settings(how, examples, held_out, world)
     folder = None if how.folder is None else how.folder / name
@@ -56,7 +52,7 @@ def run(
         _agree(resumed, settings)
     examples, held_out = _cast(how, examples), None if held_out is None else _cast(how, held_out)
     others = [
-        (_silent(how), copy.deepcopy(part), examples, held_out, settings, folder, resumed)
+        (_silent(how), copy.deepcopy(part), examples, held_out, settings, folder, resumed, used)
         for _ in range(world - 1)
     ]
     module, best = TrainingModule(part.train(), settings), BestWeights()
@@ -68,8 +64,8 @@ def run(
         quiet=not how.progress,
     )
     found = _callbacks(how, best, folder, held_out is not None, line)
-    with peers(_peer, others) if others else nullcontext(), _threads(how.threads), line:
-        _fit(how, module, examples, held_out, found, folder, resumed, 0, world)
+    with peers(_peer, others, used) if others else nullcontext(), _threads(how.threads), line:
+        _fit(how, module, examples, held_out, found, folder, resumed, used, 0, world)
     best.restore(module)
     part.zero_grad(set_to_none=True)
     for key, value in _tensors(part):
@@ -87,18 +83,20 @@ def _fit(
     found: list[Callback],
     folder: Path | None,
     resumed: Path | None,
+    used: list[int],
     rank: int,
     world: int,
 ) -> None:
-    """Trains a module, as one of several processes if `world` is above 1."""
-    gpu = how.accelerator != "cpu" and torch.cuda.is_available()
+    """Trains a module, as one of several processes if `world` is above 1; on the GPUs `used`, if there are
+    some, a process each.
+    """
     data = ExampleModule(examples, held_out, how.batch_size, how.seed)
-    with _quiet(), torch.random.fork_rng():
+    with _quiet(), torch.random.fork_rng(devices=used[rank : rank + 1]):
         trainer = Trainer(
             max_epochs=how.max_epochs,
-            accelerator="cuda" if gpu else "cpu",
-            devices=how.devices if gpu else world,
-            strategy="auto" if world == 1 else strategy(rank),
+            accelerator="cuda" if used else "cpu",
+            devices=used or world,
+            strategy="auto" if world == 1 else strategy(rank, used),
             use_distributed_sampler=False,
             precision=how.precision,
             gradient_clip_val=how.clip,
@@ -133,6 +131,7 @@ def _peer(
     settings: dict[str, Any],
     folder: Path | None,
     resumed: Path | None,
+    used: list[int],
 ) -> None:
     """What a further process of a training runs."""
     checked = held_out is not None
@@ -140,7 +139,7 @@ def _peer(
     found = _callbacks(how, BestWeights(), folder, checked, line)
     module = TrainingModule(part.train(), settings)
     with _threads(how.threads):
-        _fit(how, module, examples, held_out, found, folder, resumed, rank, world)
+        _fit(how, module, examples, held_out, found, folder, resumed, used, rank, world)
 
 
 def _silent(how: "Descent") -> "Descent":
@@ -150,13 +149,15 @@ def _silent(how: "Descent") -> "Descent":
     return other
 
 
-def _processes(how: "Descent", part: Trained, examples: Examples | Blocks[Examples]) -> int:
+def _processes(
+    how: "Descent", part: Trained, examples: Examples | Blocks[Examples], used: Sequence[int]
+) -> int:
     """The number of processes of a training: one for a loss that is not a mean over rows.
 
     Raises:
         ValueError: if examples in blocks are to be shared.
     """
-    count = how.devices if isinstance(how.devices, int) and how.accelerator == "cpu" else 1
+    count = len(used) or (how.devices if isinstance(how.devices, int) else 1)
     if count == 1 or not part.uses_held_out:
         return 1
     if isinstance(examples, Blocks):

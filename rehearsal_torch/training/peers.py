@@ -1,4 +1,5 @@
-"""Processes that share one training on the CPU, by torch's distributed data parallelism over gloo.
+"""Processes that share one training, by torch's distributed data parallelism: over gloo on the CPU, over NCCL
+with a GPU each.
 
 The calling process is rank 0: it reports, writes and keeps the weights. Its peers, ranks 1 ... world - 1, are
 started for one training and end with it. They are spawned, not forked, since a forked process may deadlock in
@@ -49,21 +50,33 @@ class _Ranked(LightningEnvironment):
         return self.rank
 
 
-def strategy(rank: int) -> DDPStrategy:
+def backend(used: Sequence[int]) -> str:
+    """What the processes talk over.
+
+    Args:
+        used: The GPU of each process; empty on the CPU.
+    """
+    return "nccl" if used else "gloo"
+
+
+def strategy(rank: int, used: Sequence[int] = ()) -> DDPStrategy:
     """Lightning's strategy of a process that has met the others.
 
     Args:
         rank: The process.
+        used: The GPU of each process; empty on the CPU.
     """
     return DDPStrategy(
         cluster_environment=_Ranked(rank),
-        process_group_backend="gloo",
+        process_group_backend=backend(used),
         gradient_as_bucket_view=True,
     )
 
 
 @contextmanager
-def peers(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> Iterator[None]:
+def peers(
+    work: Callable[..., None], arguments: Sequence[tuple[Any, ...]], used: Sequence[int] = ()
+) -> Iterator[None]:
     """Meets processes that work on the same training, until the block ends.
 
     Args:
@@ -71,6 +84,7 @@ def peers(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> It
             arguments.
         arguments: The arguments of each peer. Tensors among them are shared and not copied: no other process
             may write to them.
+        used: The GPU of each process, this one's first; empty on the CPU.
 
     Raises:
         RuntimeError: if a process cannot be started, or ends before the others.
@@ -84,7 +98,7 @@ def peers(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> It
             for place, given in enumerate(arguments, 1):
                 here, there = context.Pipe()
                 process: BaseProcess = context.Process(
-                    target=_peer, args=(place, world, meeting, there, work, given), daemon=True
+                    target=_peer, args=(place, world, meeting, there, work, given, tuple(used)), daemon=True
                 )
                 try:
                     process.start()
@@ -97,7 +111,7 @@ def peers(work: Callable[..., None], arguments: Sequence[tuple[Any, ...]]) -> It
                 started.append((process, here))
             for each, here in started:
                 _await(each, here, world)
-            _meet(meeting, 0, world)
+            _meet(meeting, 0, world, used)
             try:
                 yield
             except RuntimeError as error:
@@ -151,8 +165,12 @@ def _messages(here: Connection) -> Iterator[str]:
         return
 
 
-def _meet(meeting: str, rank: int, world: int) -> None:
-    distributed.init_process_group("gloo", init_method=meeting, rank=rank, world_size=world, timeout=PATIENCE)
+def _meet(meeting: str, rank: int, world: int, used: Sequence[int]) -> None:
+    if used:
+        torch.cuda.set_device(used[rank])
+    distributed.init_process_group(
+        backend(used), init_method=meeting, rank=rank, world_size=world, timeout=PATIENCE
+    )
 
 
 def _peer(
@@ -162,6 +180,7 @@ def _peer(
     there: Connection,
     work: Callable[..., None],
     given: tuple[Any, ...],
+    used: Sequence[int],
 ) -> None:
     """What a peer runs."""
     # An interruption reaches rank 0 as well, which ends its peers.
@@ -169,7 +188,7 @@ def _peer(
     torch.set_num_threads(1)
     there.send(STARTED)
     try:
-        _meet(meeting, rank, world)
+        _meet(meeting, rank, world, used)
         work(rank, world, *given)
     except BaseException as error:
         there.send(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")

@@ -1,15 +1,18 @@
 """One training under Lightning: what it leaves as it was, and whose folder it goes on in."""
 
 import warnings
+from contextlib import contextmanager, nullcontext
 
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
-from torch import nn
+from torch import distributed, nn
 
 from rehearsal_torch.data.part import Trained
+from rehearsal_torch.training import harness
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.harness import _digest, _quiet, _threads, run
+from rehearsal_torch.training.peers import _meet
 
 
 class Line(Trained):
@@ -151,3 +154,51 @@ def test_only_the_advice_of_lightning_is_kept_from_the_screen():
         warnings.warn("The `srun` command is available on your system", UserWarning, stacklevel=1)
         with pytest.raises(UserWarning, match="something else"):
             warnings.warn("something else", UserWarning, stacklevel=1)
+
+
+class StoppedError(Exception):
+    """Instead of a training."""
+
+
+def test_every_gpu_has_a_process_that_talks_over_nccl(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    asked = {}
+
+    @contextmanager
+    def met(work, arguments, used):
+        asked.update(peers=[each[-1] for each in arguments], used=used)
+        yield
+
+    def trainer(**settings):
+        asked.update(settings)
+        raise StoppedError
+
+    def forked(devices):
+        asked.update(forked=devices)
+        return nullcontext()
+
+    monkeypatch.setattr(torch.random, "fork_rng", forked)
+    monkeypatch.setattr(harness, "peers", met)
+    monkeypatch.setattr(harness, "Trainer", trainer)
+    for devices, used in ((2, [0, 1]), ([3, 1, 2], [3, 1, 2])):
+        with pytest.raises(StoppedError):
+            run(Descent(accelerator="gpu", devices=devices, progress=False), Line(), rows(), None, "line")
+        assert (asked["used"], asked["peers"]) == (used, [used] * (len(used) - 1))
+        assert (asked["accelerator"], asked["devices"], asked["forked"]) == ("cuda", used, used[:1])
+        assert asked["strategy"].process_group_backend == "nccl"
+        assert asked["strategy"].cluster_environment.local_rank() == 0
+    with pytest.raises(StoppedError):
+        run(Descent(accelerator="gpu", devices=[3], progress=False), Line(), rows(), None, "line")
+    assert (asked["devices"], asked["strategy"]) == ([3], "auto")
+
+
+@pytest.mark.parametrize(("used", "over", "device"), [((2, 3), "nccl", 3), ((), "gloo", None)])
+def test_processes_meet_on_their_own_gpus(monkeypatch, used, over, device):
+    made = {}
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: made.update(device=number))
+    monkeypatch.setattr(
+        distributed, "init_process_group", lambda name, **rest: made.update(rest, backend=name)
+    )
+    _meet("file:///meeting", 1, 2, used)
+    assert (made["backend"], made.get("device"), made["rank"], made["world_size"]) == (over, device, 1, 2)

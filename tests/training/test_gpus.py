@@ -1,0 +1,58 @@
+"""The devices of a training, on machines with any number of GPUs."""
+
+import pytest
+import torch
+
+from rehearsal_torch.training.gpus import gpus, possible
+
+
+@pytest.fixture
+def three(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+
+
+@pytest.mark.parametrize(
+    ("devices", "accelerator", "found"),
+    [
+        (1, "gpu", [0]),
+        (2, "gpu", [0, 1]),
+        (3, "auto", [0, 1, 2]),
+        ([2], "gpu", [2]),
+        ([2, 0], "auto", [2, 0]),
+        (2, "cpu", []),
+    ],
+)
+@pytest.mark.usefixtures("three")
+def test_devices_are_the_first_gpus_or_those_that_are_named(devices, accelerator, found):
+    assert possible(devices, accelerator)
+    assert gpus(devices, accelerator) == found
+
+
+@pytest.mark.parametrize(
+    ("devices", "words"),
+    [
+        (4, r"0 to 2; got devices=4: choose trainer\.devices=3"),
+        ([1, 3], r"0 to 2; got devices=\[1, 3\]: choose trainer\.devices=\[0, 1\]"),
+    ],
+)
+@pytest.mark.usefixtures("three")
+def test_gpus_that_are_not_there_are_refused(devices, words):
+    with pytest.raises(RuntimeError, match=words):
+        gpus(devices, "gpu")
+
+
+def test_without_a_gpu_auto_trains_on_the_cpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert gpus(2, "auto") == gpus([0, 1], "auto") == []
+    with pytest.raises(RuntimeError, match="torch sees none: choose trainer=cpu"):
+        gpus(1, "gpu")
+
+
+@pytest.mark.parametrize(
+    ("devices", "accelerator"),
+    [(0, "cpu"), (True, "gpu"), ("2", "cpu"), ([], "gpu"), ([0, 0], "gpu"), ([0, 1], "cpu"), ([-1], "gpu"),
+     ([True], "gpu"), ([0.0], "gpu")],
+)  # fmt: skip
+def test_what_are_no_devices_is_refused(devices, accelerator):
+    assert not possible(devices, accelerator)
