@@ -220,16 +220,17 @@ class CrossFittedClaims:
         """What models say of the decisions, and of no action, (K, B) each, and the number of draws of each
         estimate.
         """
-        found = torch.full((2, len(models), len(decisions)), math.nan, dtype=torch.float64)
+        points = torch.full((len(models), len(decisions)), math.nan, dtype=torch.float64)
+        idle = points.clone()
         draws: list[int | None] = [None] * len(decisions)
         for row, model in enumerate(models):
             made = alterations_for(self.objective, model, cases)
             for index, each in enumerate(appraisals(made.whole, decisions)):
                 if each is not None and each.estimate is not None:
-                    found[0, row, index], draws[index] = each.estimate.point, each.draws
+                    points[row, index], draws[index] = each.estimate.point, each.draws
                 if each is not None and each.baseline is not None:
-                    found[1, row, index] = each.baseline.point
-        return found[0], found[1], draws
+                    idle[row, index] = each.baseline.point
+        return points, idle, draws
 
 
 def _counting(point: float, draws: int | None) -> float:

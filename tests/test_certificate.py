@@ -3,12 +3,14 @@ import zlib
 import numpy as np
 import pytest
 import torch
+import yaml
 from scipy.stats import binom
 
 from rehearsal_torch.certificate import PacBound, pac_bound, sample_seed
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.spaces.box import Alteration
+from tests.places import CONF
 from tests.toys.toy_posteriors import Toy, toy_cases
 
 
@@ -179,3 +181,8 @@ def test_samples_of_seeds_and_cases_never_meet():
     assert known == zlib.crc32(case.identity.encode()) < 2**32
     assert sample_seed(3, case) == 3 * 2**32 + known
     assert PacBound().seed == 0
+
+
+def test_the_defaults_are_those_of_the_configuration():
+    made, conf = PacBound(), yaml.safe_load((CONF / "certificate/pac_bound.yaml").read_text())
+    assert (made.n, made.delta) == (conf["n"], conf["delta"]) == (1000, 0.05)

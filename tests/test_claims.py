@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from rehearsal_torch import shared_tasks
 from rehearsal_torch.claims import CrossFittedClaims, cross_fitted
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -14,11 +15,12 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.row_cases import Untouched
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import BatchSearch, chosen
+from rehearsal_torch.search.search import BatchSearch, Search, chosen
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
+DOUBLE = torch.float64
 LEVELS = 10
 TASK = RehearsalTask(
     RehearsalGraph.of({"x": (), "a": (), "y": ("a",)}),
@@ -26,6 +28,7 @@ TASK = RehearsalTask(
     Box.of({"a": (0.0, LEVELS - 1.0)}),
     Polytope.of({"y": (0.5, None)}),
 )
+ACTION = Alteration(("a",), torch.tensor([3.0], dtype=DOUBLE))
 
 
 class Shares(RehearsalSurrogate):
@@ -33,7 +36,7 @@ class Shares(RehearsalSurrogate):
 
     def __init__(self):
         super().__init__(TASK)
-        self.shares = torch.zeros(LEVELS, dtype=torch.float64)
+        self.shares = torch.zeros(LEVELS, dtype=DOUBLE)
 
     def parts(self, table):
         desired = (table.columns(("y",))[:, 0] >= 0.5).double()
@@ -53,7 +56,7 @@ class Share(AlterationObjective):
         return self.model.shares[actions[..., 0].round().long()]
 
     def starts(self, count):
-        return torch.arange(LEVELS, dtype=torch.float64)[:count, None, None].expand(-1, len(self.cases), 1)
+        return torch.arange(LEVELS, dtype=DOUBLE)[:count, None, None].expand(-1, len(self.cases), 1)
 
     def appraise(self, actions):
         return [
@@ -76,7 +79,7 @@ class Best(BatchSearch):
 
 def rows(count, seed, chance_of=0.5):
     stream = torch.Generator().manual_seed(seed)
-    values = torch.rand(count, 3, generator=stream, dtype=torch.float64)
+    values = torch.rand(count, 3, generator=stream, dtype=DOUBLE)
     values[:, 1] = torch.randint(LEVELS, (count,), generator=stream).double()
     values[:, 2] = (values[:, 2] < chance_of).double()
     return Table.observed(("x", "a", "y"), values)
@@ -95,7 +98,7 @@ def claims(table, **settings):
 
 def cases(count=3):
     return [
-        RehearsalCase(str(index), {"x": torch.tensor(0.5, dtype=torch.float64)}, TASK.box.bounds())
+        RehearsalCase(str(index), {"x": torch.tensor(0.5, dtype=DOUBLE)}, TASK.box.bounds())
         for index in range(count)
     ]
 
@@ -129,16 +132,11 @@ def test_the_optimism_of_a_choice_among_equals_is_taken_off():
 
 
 def test_a_claim_that_is_gone_is_told_and_the_action_stays():
-    decision = Decision(
-        Alteration(("a",), torch.tensor([3.0], dtype=torch.float64)),
-        0.6,
-        estimate=Estimate(0.6, "chance"),
-        baseline=Estimate(0.5, "chance"),
-    )
+    decision = Decision(ACTION, 0.6, estimate=Estimate(0.6, "chance"), baseline=Estimate(0.5, "chance"))
     model = fitted(rows(200, 0))
     scale = math.sqrt(2) + math.sqrt(2)
     made = CrossFittedClaims(
-        [model, model], [model, model], Share, torch.tensor([0.2, 0.2], dtype=torch.float64) * scale
+        [model, model], [model, model], Share, torch.tensor([0.2, 0.2], dtype=DOUBLE) * scale
     )
     (found,) = made(cases(1), [decision])
     assert (made.optimism, made.error) == (pytest.approx(0.2), pytest.approx(0.0))
@@ -168,7 +166,7 @@ def judging(*shares):
 
 @pytest.mark.parametrize("draws", [None, 50])
 def test_the_variance_of_a_claim_is_the_sum_of_its_parts(draws):
-    excess = torch.tensor([0.10, 0.30, 0.26], dtype=torch.float64)
+    excess = torch.tensor([0.10, 0.30, 0.26], dtype=DOUBLE)
     made = CrossFittedClaims(
         judging(0.50, 0.62, 0.59),
         judging(0.40, 0.52, 0.49),
@@ -178,8 +176,7 @@ def test_the_variance_of_a_claim_is_the_sum_of_its_parts(draws):
     scale = math.sqrt(1.5) + math.sqrt(3)
     optimism = 0.22 / scale
     assert made.optimism == pytest.approx(optimism)
-    action = Alteration(("a",), torch.tensor([3.0], dtype=torch.float64))
-    decision = Decision(action, 0.7, estimate=Estimate(0.7, "chance"))
+    decision = Decision(ACTION, 0.7, estimate=Estimate(0.7, "chance"))
     (found,) = made(cases(1), [decision])
     point = 0.7 - optimism
     variance = (
@@ -198,6 +195,12 @@ def test_the_variance_of_a_claim_is_the_sum_of_its_parts(draws):
     assert wide[0.5] == pytest.approx((point - half * 0.344134, point + half * 0.344134), abs=2e-6)
     written = [found.estimate.point, found.estimate.lower, found.trace["optimism"], *wide[0.5]]
     assert written == [round(each, 6) for each in written], "six digits are written"
+    several = [
+        replace(decision, estimate=Estimate(each, "chance")) for each in torch.linspace(0.4, 0.9, 20).tolist()
+    ]
+    stated = [each.estimate for each in made(cases(20), several)]
+    ends = [each[0.95] for each in made.intervals(cases(20), several, (0.95,))]
+    assert ends == [(each.lower, each.upper) for each in stated], "to the last digit"
     none = Decision(None, 0.7, estimate=Estimate(0.7, "chance"), status="no_action")
     assert made.intervals(cases(1), [none], (0.5,)) == [{}]
     assert made(cases(1), [none])[0].estimate == none.estimate
@@ -205,12 +208,11 @@ def test_the_variance_of_a_claim_is_the_sum_of_its_parts(draws):
 
 def test_a_claim_is_weighed_against_what_the_action_costs():
     model = fitted(rows(200, 0))
-    made = CrossFittedClaims([model, model], [model, model], Share, torch.zeros(2, dtype=torch.float64))
-    action = Alteration(("a",), torch.tensor([3.0], dtype=torch.float64))
+    made = CrossFittedClaims([model, model], [model, model], Share, torch.zeros(2, dtype=DOUBLE))
     free = Decision(
-        action, 0.4, estimate=Estimate(0.4, "chance"), baseline=Estimate(0.3, "chance"), worth=100.0
+        ACTION, 0.4, estimate=Estimate(0.4, "chance"), baseline=Estimate(0.3, "chance"), worth=100.0
     )
-    for cost, told in ((None, False), (0.0, False), (9.0, False), (12.0, True)):
+    for cost, told in ((None, False), (0.0, False), (9.0, False), (10.0, True), (12.0, True)):
         (found,) = made(cases(1), [replace(free, cost=cost)])
         assert bool(found.warnings) == told
     assert found.warnings[0].endswith("no action (0.400 against 0.300, and 0.120 for the cost)")
@@ -222,7 +224,7 @@ def test_the_optimism_is_what_each_half_claims_beyond_what_the_other_says():
     for most, few in zip(made.complements, made.folds, strict=True):
         both = [(one.shares, other.shares) for one, other in ((most, few), (few, most))]
         excess.append(sum(float(own.max() - other[own.argmax()]) for own, other in both))
-    rates = torch.tensor(excess, dtype=torch.float64) / (math.sqrt(4 / 3) + 2)
+    rates = torch.tensor(excess, dtype=DOUBLE) / (math.sqrt(4 / 3) + 2)
     assert min(excess) > 0
     assert made.optimism == pytest.approx(float(rates.mean()))
     assert made.error == pytest.approx(float(rates.std()) / 2)
@@ -233,25 +235,52 @@ def test_the_models_of_the_folds_choose_whatever_they_think_of_it():
 
     class Watched(Best):
         def batch_search(self, objective):
-            seen.append(self.declines)
+            seen.append((self.declines, len(objective.cases)))
             return super().batch_search(objective)
 
     search = Watched()
-    cross_fitted(rows(100, 0), None, TASK, fitted, Share, search)
+    made = cross_fitted(rows(100, 0), None, TASK, fitted, Share, search)
     assert search.declines
-    assert set(seen) == {False}
+    assert {declines for declines, _ in seen} == {False}
+    assert sum(count for _, count in seen) == 5 * 2 * 20, "20 cases for both models of each of 5 folds"
+    assert made.optimism == claims(rows(100, 0), seed=0).optimism
+    assert made.optimism != claims(rows(100, 0), seed=1).optimism
+
+
+def test_a_search_that_answers_for_one_case_at_a_time_finds_the_same():
+    class Single(Search):
+        def __call__(self, objective):
+            assert len(objective.cases) == 1
+            return Best()(objective)
+
+    table = rows(100, 0)
+    one = cross_fitted(table, None, TASK, fitted, Share, Single(), reference=3)
+    assert one.optimism == claims(table, reference=3).optimism > 0
+
+
+def test_folds_are_shared_only_where_processes_are_asked_for_and_pay(monkeypatch):
+    shared, table = [], rows(100, 0)
+
+    def here(work, common, tasks, workers, ahead):
+        shared.append((len(tasks), workers, ahead))
+        return (work(common, task) for task in tasks)
+
+    monkeypatch.setattr(shared_tasks, "_in_processes", here)
+    alone = claims(table)
+    claims(table, workers=3)
+    assert shared == [], "folds of a moment"
+    monkeypatch.setattr(shared_tasks, "PAYS", 0.0)
+    claims(table)
+    assert shared == []
+    assert claims(table, workers=3).optimism == alone.optimism
+    assert shared == [(4, 3, 1)], "all but the first, of which few models wait"
 
 
 def test_the_gain_has_the_errors_of_the_difference():
     one, other = fitted(rows(200, 0)), fitted(rows(200, 1))
-    made = CrossFittedClaims([one, other], [other, one], Share, torch.zeros(2, dtype=torch.float64))
+    made = CrossFittedClaims([one, other], [other, one], Share, torch.zeros(2, dtype=DOUBLE))
     a, o = 3, 5
-    decision = Decision(
-        Alteration(("a",), torch.tensor([float(a)], dtype=torch.float64)),
-        0.6,
-        estimate=Estimate(0.6, "chance"),
-        baseline=Estimate(0.5, "chance"),
-    )
+    decision = Decision(ACTION, 0.6, estimate=Estimate(0.6, "chance"), baseline=Estimate(0.5, "chance"))
     apart = torch.stack([each.shares[a] - each.shares[o] for each in (one, other)])
     without = torch.stack([each.shares[a] - each.whole for each in (one, other)])
     (case,) = cases(1)
@@ -259,6 +288,7 @@ def test_the_gain_has_the_errors_of_the_difference():
     told = replace(decision, unchanged=Estimate(0.45, "chance"))
     for given, asked, differences, gain in (
         (case, decision, without, 0.1),
+        (at_present, decision, without, 0.1),
         (at_present, told, apart, 0.15),
     ):
         (found,) = made([given], [asked])
@@ -276,21 +306,37 @@ def test_the_gain_has_the_errors_of_the_difference():
     assert again.estimate != found.estimate
 
 
-def test_an_estimate_that_is_a_share_of_draws_has_its_counting_error():
-    decision = Decision(
-        Alteration(("a",), torch.tensor([3.0], dtype=torch.float64)), 0.5, estimate=Estimate(0.5, "chance")
+def sure(baseline, **settings):
+    """Claims by models that all say .5 of the third action and the same of no action."""
+    models = judging(0.5, 0.5)
+    for each in models:
+        each.whole = baseline
+    return CrossFittedClaims(
+        models,
+        models,
+        lambda surrogate, some: Share.for_cases(surrogate, some, **settings),
+        torch.zeros(2, dtype=DOUBLE),
     )
-    model = fitted(rows(200, 0))
-    model.shares[3] = 0.5
-    made = CrossFittedClaims(
-        [model, model],
-        [model, model],
-        lambda surrogate, some: Share.for_cases(surrogate, some, draws=100),
-        torch.zeros(2, dtype=torch.float64),
-    )
-    (found,) = made(cases(1), [decision])
-    assert found.estimate is not None
-    assert found.estimate.upper == pytest.approx(0.5 + 1.959964 * 0.05, abs=1e-6)
+
+
+HALF = Decision(ACTION, 0.5, estimate=Estimate(0.5, "chance"), baseline=Estimate(0.2, "chance"))
+
+
+@pytest.mark.parametrize("draws", [100, 1])
+def test_an_estimate_that_is_a_share_of_draws_has_its_counting_error(draws):
+    made = sure(0.2, draws=draws)
+    (middle,) = made.intervals(cases(1), [HALF], (0.5,))
+    assert middle[0.5][1] == pytest.approx(0.5 + 0.674490 * (0.25 / draws) ** 0.5, abs=1e-6)
+    (found,) = made(cases(1), [HALF])
+    # The draws of no action are counted as well.
+    gain = 0.3 + 1.959964 * ((0.25 + 0.16) / draws) ** 0.5
+    assert found.gain.upper == pytest.approx(min(gain, 1.0), abs=1e-6)
+    assert found.estimate.upper == pytest.approx(min(0.5 + 1.959964 * (0.25 / draws) ** 0.5, 1.0), abs=1e-6)
+
+
+def test_where_the_models_say_nothing_of_no_action_the_gain_has_no_interval():
+    (found,) = sure(math.nan)(cases(1), [HALF])
+    assert (found.gain, found.estimate.point) == (None, 0.5)
 
 
 def test_nothing_altered_keeps_its_claim():
@@ -314,6 +360,10 @@ def test_each_row_is_predicted_by_a_model_that_has_not_seen_it():
     assert untouched.brier()[0] == pytest.approx(untouched.brier()[1])
     exact = Untouched(*torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 0.5], [0.5, 0.5]]))
     assert exact.brier() == (pytest.approx(0.125), pytest.approx(0.25))
+    third = Untouched(*torch.tensor([[0.0], [0.0], [1 / 3], [1 / 7]], dtype=DOUBLE))
+    models = judging(0.5, 0.5)
+    scored = CrossFittedClaims(models, models, Share, torch.zeros(2, dtype=DOUBLE), third)
+    assert scored.score == {"brier": 0.111111, "brier_constant": 0.020408}
 
 
 def test_equal_seeds_give_equal_claims_and_units_stay_together():
@@ -337,6 +387,7 @@ def test_equal_seeds_give_equal_claims_and_units_stay_together():
 def test_too_few_rows_or_units_are_told():
     with pytest.raises(ValueError, match=r"claims=cross_fitted: each of 5 folds .* got a fold of 8 \(of 40"):
         claims(rows(40, 0))
+    assert len(claims(rows(50, 0)).folds) == 5, "ten rows are enough"
     with pytest.raises(ValueError, match="5 folds and 2 units"):
         cross_fitted(rows(100, 0), ["a", "b"] * 50, TASK, fitted, Share, Best())
 

@@ -91,6 +91,15 @@ def test_an_alteration_has_no_steps_to_record():
     assert made.trajectory_record(Decision(None, 0.0, status="no_action")) == {}
 
 
+def test_decisions_are_withdrawn_unless_the_guard_is_told_not_to():
+    made = Candidates([RehearsalCase("0", {}, {"a": (0.0, 1.0)})], [])
+    worse = Decision(alterations()[0], 0.0, estimate=chance(0.2), baseline=chance(0.3))
+    ((withdrawn,), (warned,)) = made.guarded([worse]), made.guarded([worse], declines=False)
+    assert (withdrawn.status, withdrawn.alteration) == ("no_action", None)
+    assert (warned.status, warned.alteration) == ("recommended", worse.alteration)
+    assert warned.warnings == (withdrawn.reason,)
+
+
 class Claims:
     """An objective that says the same of every alteration of its variable."""
 

@@ -344,7 +344,8 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
 
 
 class Replayed:
-    """An episode of one step whose return is 1 as observed and 3 changed, and what each member gains."""
+    """An episode of one step whose return is 1 as observed and 3 changed, and what each member gains. Members
+    differ in what they say of the observed actions."""
 
     observed = torch.tensor([0])
 
@@ -362,7 +363,7 @@ class Replayed:
         return 1.0 + 2.0 * float(sequence)
 
     def member_returns(self, sequence):
-        return self.gains * float(sequence)
+        return 10.0 - 15.0 * torch.arange(len(self.gains)) + self.gains * float(sequence)
 
     def warnings(self):
         return ()
@@ -383,6 +384,7 @@ def test_a_member_that_predicts_no_gain_refuses_unless_agreement_is_none(gains, 
     elif declines and agreement == "all":
         assert (kept.status, kept.alteration) == ("refused", None)
         assert kept.reason.startswith(against)
+        assert kept.reason.endswith(f"(their gains: {', '.join(f'{each:g}' for each in gains)})")
     else:
         assert (kept.status, kept.alteration) == (one.status, one.alteration)
         (told,) = kept.warnings

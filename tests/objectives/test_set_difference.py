@@ -87,11 +87,19 @@ class Claimed:
         return Claimed(self.claims[1]) if level == pytest.approx(0.975) else None
 
 
+class FixedLevel(Claimed):
+    """An objective with a claim whose level cannot be changed."""
+
+    def at_level(self, level):
+        return None
+
+
 def test_both_claims_need_an_interval_at_half_the_risk():
     known = Claimed(chance(0.5, 0.4, 0.6), chance(0.5, 0.3, 0.7))
     found, basis = between_sets(known, FIRST, known, SECOND)
     assert (found.lower, found.upper, basis) == (pytest.approx(-0.4), pytest.approx(0.4), CONSERVATIVE)
-    for other in (Claimed(None, None), Claimed(chance(0.5), None), Claimed(chance(0.5, 0.4, 0.6), None)):
+    claim = chance(0.5, 0.4, 0.6)
+    for other in (Claimed(None, None), Claimed(chance(0.5), None), Claimed(claim, None), FixedLevel(claim)):
         assert between_sets(known, FIRST, other, SECOND) is None
         assert between_sets(other, FIRST, known, SECOND) is None
     open_end = Claimed(chance(0.5, 0.4, 0.6), chance(0.5))

@@ -9,13 +9,18 @@ import pytest
 import torch
 
 from rehearsal_torch import search as rooms
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen, in_time, task_actions
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
-from tests.search.alterations.test_projected_ascent import Function, Functions, bowl, cases
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from tests.search.alterations.test_projected_ascent import WIDE, Function, Functions, bowl, cases
 
 INFINITE = float("inf")
 
@@ -32,6 +37,13 @@ class Said(Function):
 
     def appraise(self, actions):
         return [self.appraisals for _ in actions]
+
+
+class Untaught(RehearsalSurrogate):
+    """A surrogate of which nothing but its task is asked."""
+
+    def parts(self, table):
+        return iter(())
 
 
 def decided(values, appraisals=BOTH, facts=None, **more):
@@ -98,6 +110,31 @@ def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(decline
     assert decision.status == ("no_action" if declines else "recommended")
     appraisals = decision.reason if declines else decision.warnings[0]
     assert appraisals == "predicted no better than doing nothing (30 % against 30 %)"
+
+
+def test_a_choice_declines_unless_it_is_told_not_to():
+    (decision,) = decided([[1.0]], [Appraisal(chance(0.3), chance(0.3))])
+    assert (decision.status, decision.alteration) == ("no_action", None)
+
+
+@pytest.mark.parametrize("declines", [True, False])
+def test_a_set_that_leads_nowhere_is_passed_over_only_by_those_that_may_decline(declines):
+    task = RehearsalTask(
+        RehearsalGraph.of({"x": (), "a": (), "b": (), "y": ("x", "b")}),
+        ("x",),
+        Box.of(WIDE),
+        Polytope.of({"y": (0.5, None)}),
+    )
+    some_cases = cases(0.0)
+    sets = [Said(some_cases, (name,), each) for name, each in zip("ab", BOTH, strict=True)]
+    actions = [torch.ones(1, 1, dtype=torch.float64)] * 2
+    values = torch.tensor([[2.0], [1.0]], dtype=torch.float64)
+    objective = Functions(some_cases, sets, Untaught(task))
+    (decision,) = chosen(objective, actions, values, "test", Budget(), declines=declines)
+    assert decision.status == "recommended"
+    assert (decision.alteration.names, decision.value) == ((("b",), 1.0) if declines else (("a",), 2.0))
+    if not declines:
+        assert "no directed path from a to y" in decision.warnings[0]
 
 
 def test_a_value_that_is_no_number_never_wins():
@@ -194,5 +231,7 @@ def test_the_first_set_is_searched_whatever_the_budget(at, yielded):
 
 def test_seconds_are_shared_among_the_cases(monkeypatch):
     monkeypatch.setattr(Budget, "spent", lambda self: 6.0)
-    assert [each.seconds for each in decided([[1.0, 1.0, 1.0]])] == [2.0] * 3
-    assert [each.seconds for each in NoAction().batch_search(Functions(cases(0.0, 0.0), []))] == [3.0] * 2
+    for count in (1, 2, 3):
+        assert [each.seconds for each in decided([[1.0] * count])] == [6.0 / count] * count
+        idle = NoAction().batch_search(Functions(cases(*[0.0] * count), []))
+        assert [each.seconds for each in idle] == [6.0 / count] * count

@@ -10,6 +10,7 @@ from rehearsal_torch.spaces.inequalities import (
 )
 from rehearsal_torch.spaces.inequalities import (
     LARGEST,
+    LONGEST,
     Inequalities,
     InequalityError,
     Linear,
@@ -164,6 +165,13 @@ def test_as_many_inequalities_as_are_allowed_are_read_and_one_more_is_not():
     assert len(inequalities(text).offsets) == MOST_FACES
     with pytest.raises(InequalityError, match="expected at most 1000 inequalities"):
         inequalities(f"{text} and y<=1")
+
+
+def test_a_text_of_the_greatest_length_is_read_and_a_longer_one_is_not():
+    text = "y <= 1".ljust(LONGEST)
+    assert inequalities(text) == inequalities("y <= 1")
+    with pytest.raises(InequalityError, match="expected at most 10000 characters; got 10001"):
+        inequalities(f"{text} ")
 
 
 def test_weights_of_the_largest_and_the_smallest_size_are_read():

@@ -49,6 +49,12 @@ def test_nothing_is_called_certain_that_is_not(value, said):
         ((0.9996, 0.998, 1.0), ["over 99.9 %", "99.8 %", "100.0 %"]),
         # An interval is not said to have no width.
         ((0.622, 0.618, 0.624), ["62.2 %", "61.8 %", "62.4 %"]),
+        ((0.622, 0.618), ["62.2 %", "61.8 %"]),
+        # 10 % and 90 % themselves belong to the middle.
+        ((0.1, 0.05, 0.101), ["10 %", "5 %", "10 %"]),
+        ((0.9, 0.897, 0.95), ["90 %", "90 %", "95 %"]),
+        ((0.1, 0.096, 0.3), ["10 %", "9.6 %", "30 %"]),
+        ((0.9, 0.3, 0.904), ["90 %", "30 %", "90.4 %"]),
     ],
 )
 def test_a_decimal_is_taken_where_whole_numbers_hide_a_difference(values, said):
@@ -73,6 +79,11 @@ def test_two_chances_are_told_apart():
         ((0.2, 0.003, 0.4), ["20.0", "0.3", "40.0"]),
         ((0.2, -0.0004, 0.4), ["20.00", "-0.04", "40.00"]),
         ((0.101, 0.1, 0.102), ["10.1", "10.0", "10.2"]),
+        # Nothing is lost where only some of the numbers are equal.
+        ((0.2, 0.2, 0.45), ["20", "20", "45"]),
+        # Nothing has no sign.
+        ((-0.0,), ["0"]),
+        ((-0.00001, 0.2), ["0.00", "20.00"]),
     ],
 )
 def test_differences_keep_their_signs_and_their_width(values, said):
@@ -95,6 +106,14 @@ def test_only_probabilities_are_in_per_cent():
     assert not is_chance("return of the episode")
     assert chance_of(Estimate(0.8, CHANCE, 0.7, 0.9, 0.9)) == "80 % (90% interval 70 % to 90 %)"
     assert chance_of(Estimate(12.0, "revenue", 11.0, 13.0, 0.9)) == "12 (90% interval 11 to 13)"
+
+
+def test_other_numbers_have_four_digits_and_six_where_they_are_fine():
+    revenue = Estimate(1234.5678, "revenue", 1200.1234, 1300.9876, 0.9)
+    assert chance_of(revenue) == "1235 (90% interval 1200 to 1301)"
+    assert Intervals().plain(1234.5678, (1200.1234, 1300.9876), fine=True) == (
+        "1234.57 (interval 1200.12 to 1300.99)"
+    )
 
 
 def test_the_desired_region_is_named_where_it_is_short():

@@ -39,6 +39,8 @@ def test_a_row_waits_if_its_actions_are_there_and_no_outcome_is():
     assert waiting(ROWS, TASK).tolist() == [False, True, True, False, False]
     assert waiting_actions(ROWS, TASK, "t.csv").tolist() == [[0.2, 2.0], [0.3, 3.0]]
     assert not waiting(ROWS.drop(columns="Z"), TASK).any()
+    bare = ROWS[["a", "b", "Y", "Z"]]
+    assert waiting(bare, TASK).tolist() == [False, True, True, False, False], "no other column is needed"
     assert waiting_actions(ROWS.head(1), TASK, "t.csv").shape == (0, 2)
     with pytest.raises(TableError, match=r"t\.csv: (?s:.*)a: expected numbers; got 'half' in line 3"):
         waiting_actions(ROWS.assign(a=["0.1", "half", "0.3", "0.4", "0.5"]), TASK, "t.csv")
@@ -54,6 +56,7 @@ def test_the_lines_that_wait_are_told():
     )
     many = pd.concat([ROWS.iloc[[1]]] * 7, ignore_index=True)
     assert "(lines 2, 3, 4, 5, 6 and 2 more)" in waiting_note(many, TASK, "t.csv")
+    assert "(lines 2, 3, 4, 5, 6):" in waiting_note(many.head(5), TASK, "t.csv")
     assert waiting_note(ROWS.head(1), TASK, "t.csv") == ""
 
 

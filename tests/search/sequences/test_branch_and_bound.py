@@ -1,4 +1,5 @@
 import time as clock
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -11,12 +12,13 @@ from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTr
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.search.budget import UNLIMITED
+from rehearsal_torch.search.budget import UNLIMITED, Budget
+from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
-from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor
+from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from tests.places import CONF, PUBLISHED_SEPSIS
 from tests.toys.curved_episodes import curved_episode
@@ -348,12 +350,50 @@ def test_what_a_loose_tree_knew_counts_in_the_fallback(fallback):
             assert whole.trace["effective_branching_factor"] == branching_factor(expanded, objective.horizon)
 
 
+class Answer(Search):
+    """A search of one's own that has one answer, and whose trace says what it is told to say."""
+
+    def __init__(self, sequence, **trace):
+        self.sequence, self.trace = sequence, trace
+
+    def __call__(self, objective):
+        found = sequence_decision(objective, self.sequence, Effort(), Budget(), search="answer", gap=None)
+        return replace(found, trace=self.trace)
+
+
+def test_a_fallback_as_good_as_the_tree_answers_and_need_not_count_its_effort():
+    objective = drawn(LOOSE[0], 7, 4, 3, 4, 10.0)
+    tree = tree_of(objective)
+    trace = BranchAndBound(looseness=1.0, fallback=Answer(tree.sequence, tries=7))(objective).trace
+    said = {"fallback": "Answer", "tries": 7, "proven": False, **asdict(tree.effort)}
+    assert {name: trace[name] for name in said} == said
+    bounds = tree.observed + tree.bound, tree.bound - tree.best
+    assert (trace["root_bound"], trace["gap"]) == pytest.approx(bounds)
+
+
+@pytest.mark.parametrize(("beyond", "proven"), [(0.5, True), (2.0, False)])
+def test_a_bound_above_the_best_by_rounding_alone_is_a_proof(beyond, proven):
+    objective = drawn(LOOSE[0], 7, 4, 3, 4, 10.0)
+    tree = tree_of(objective)
+    worse = Answer(objective.observed, gap=tree.best + beyond * tree.tolerance)
+    decision = BranchAndBound(looseness=1.0, fallback=worse)(objective)
+    assert torch.equal(objective.sequence(decision), tree.sequence), "the tree's is the better one"
+    gap = 0.0 if proven else pytest.approx(2.0 * tree.tolerance, rel=1e-3)
+    assert (decision.trace["proven"], decision.trace["gap"]) == (proven, gap)
+
+
+def test_a_fallback_that_runs_out_of_time_says_whether_a_gap_is_known():
+    search = BranchAndBound(looseness=1.0, fallback=GreedyChanges(budget_s=1e-9))
+    loose, refused = drawn(LOOSE[0], 7, 4, 3, 4, 10.0), equation_episode(0, 5, 2, acts=False)
+    known, unknown = search(loose).trace, search(refused).trace
+    assert (known["stopped"], known["gap"] > 0) == ("stopped after budget_s=1e-09", True)
+    assert (unknown["stopped"], unknown["gap"]) == ("stopped after budget_s=1e-09; no gap is known", None)
+
+
 def test_a_fallback_of_ones_own_keeps_its_smaller_limit_of_nodes():
     own = AStar(node_limit=3)
     made = BranchAndBound(node_limit=50, fallback=own)
-    assert made._limited(UNLIMITED, 10).node_limit == 3
-    assert made._limited(UNLIMITED, 49).node_limit == 1
-    assert made._limited(UNLIMITED, 60).node_limit == 0
+    assert [made._limited(UNLIMITED, expanded).node_limit for expanded in (10, 49, 60)] == [3, 1, 0]
     assert BranchAndBound(fallback=own)._limited(UNLIMITED, 10).node_limit == 3
     assert BranchAndBound(node_limit=50, fallback=AStar())._limited(UNLIMITED, 10).node_limit == 40
     assert own.node_limit == 3
