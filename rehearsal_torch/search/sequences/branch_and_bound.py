@@ -196,6 +196,11 @@ class BranchAndBound(Search[CounterfactualReturn]):
             why = f"{why}; {error}"
         used, gap = decision.trace.get("search", type(search).__name__), decision.trace.get("gap")
         stopped = str(decision.trace.get("stopped", "")).partition(";")[0]
+        if budget.limit_s is not None and search.budget_s != self.fallback.budget_s:
+            # It has had the remaining time, which is not what was asked for.
+            rest, whole = Budget(search.budget_s).reason(), budget.reason()
+            stopped = stopped.replace(rest, whole)
+            decision = replace(decision, reason=decision.reason.replace(rest, whole))
         # The effort of both searches counts.
         done = {name: decision.trace.get(name, 0) + count for name, count in asdict(effort).items()}
         kept: dict[str, object] = {"search": "branch_and_bound", "fallback": used, **done}

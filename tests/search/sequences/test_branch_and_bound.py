@@ -390,6 +390,14 @@ def test_a_fallback_that_runs_out_of_time_says_whether_a_gap_is_known():
     assert (unknown["stopped"], unknown["gap"]) == ("stopped after budget_s=1e-09; no gap is known", None)
 
 
+def test_a_fallback_in_the_remaining_time_names_the_budget_that_was_asked_for():
+    objective = drawn(LOOSE[0], 7, 4, 3, 4, 10.0)
+    for fallback in (GreedyChanges(), AStar()):
+        decision = BranchAndBound(looseness=1.0, budget_s=1e-9, fallback=fallback)(objective)
+        assert decision.trace["stopped"].startswith("stopped after budget_s=1e-09")
+        assert "budget_s=0" not in decision.reason
+
+
 def test_a_fallback_of_ones_own_keeps_its_smaller_limit_of_nodes():
     own = AStar(node_limit=3)
     made = BranchAndBound(node_limit=50, fallback=own)
