@@ -24,6 +24,8 @@ from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
 
 RANK = 1e-9
+# Ratio of two parents' diagonal entries from which on they get a common unit before eigenvalues are taken.
+APART = 1e6
 FLOOR = 1e-12
 
 
@@ -150,8 +152,7 @@ class LinearGaussian(Solved, GenerativeMechanism):
             upper=False,
         )
         factor = root @ factor.mT * freedom**0.5
-        values, vectors = torch.linalg.eigh(self.spread)
-        half = vectors * values.clamp_min(0).sqrt()
+        half = _root(self.spread)
         weights = self.weights + half @ normal(count, self.parents, self.outputs).to(device) @ factor.mT
         middle = (
             self.intercept
@@ -159,3 +160,20 @@ class LinearGaussian(Solved, GenerativeMechanism):
             + (factor @ normal(count, self.outputs, 1).to(device)).squeeze(-1) / rows**0.5
         )
         return AffineMechanism(weights, middle - (self.centre @ weights), factor @ factor.mT)
+
+
+def _root(spread: Tensor) -> Tensor:
+    """A factor F of (X'X)^-1 = F F', (p, p).
+
+    Eigenvalues are found to rounding of the largest one, which in other units says nothing of the smallest: 1e6
+    dollars beside 1e-6 mol/l. Parents whose units are far apart are brought to a common one first. (Others are
+    not, so that samples of earlier versions stay what they were.)
+    """
+    unit = spread.diagonal().clamp_min(0).sqrt()
+    seen = unit[unit > 0]
+    if len(seen) and float(seen.max()) > APART**0.5 * float(seen.min()):
+        unit = torch.where(unit > 0, unit, torch.ones_like(unit))
+        values, vectors = torch.linalg.eigh(spread / (unit.unsqueeze(-1) * unit))
+        return unit.unsqueeze(-1) * vectors * values.clamp_min(0).sqrt()
+    values, vectors = torch.linalg.eigh(spread)
+    return vectors * values.clamp_min(0).sqrt()

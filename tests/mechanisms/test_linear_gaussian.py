@@ -1,5 +1,7 @@
 """Least squares with intercept and residual covariance, and what it leaves open."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 import torch
@@ -99,3 +101,21 @@ def test_wrong_input_is_refused():
         LinearGaussian(3, 2).solve(parents[:2], values[:2])
     with pytest.raises(ValueError, match="outputs >= 1"):
         LinearGaussian(3, 0)
+
+
+@pytest.mark.parametrize("units", [*permutations((1e6, 1e-6, 1.0)), (1.0, 1.0, 1.0)])
+def test_the_posterior_is_that_of_the_textbook_in_any_units(units):
+    stream = torch.Generator().manual_seed(3)
+    parents = torch.randn(200, 3, generator=stream, dtype=torch.float64)
+    parents[:, 1] += 0.7 * parents[:, 0]
+    values = parents @ torch.tensor([[1.0], [-2.0], [0.5]]).double()
+    values = values + 0.5 * torch.randn(200, 1, generator=stream, dtype=torch.float64)
+    scale = torch.tensor(units, dtype=torch.float64)
+    made = LinearGaussian(3, 1)
+    made.solve(parents * scale, values)
+    drawn = made.posterior(20_000, torch.Generator().manual_seed(0)).weights[..., 0] * scale
+    shown = parents - parents.mean(0)
+    expected = torch.linalg.inv(shown.mT @ shown) * made.covariance * made.counts[2] / (made.counts[2] - 2)
+    assert torch.allclose(drawn.mean(0), made.weights[:, 0] * scale, atol=2e-3)
+    deviations = expected.diagonal().sqrt()
+    assert torch.allclose(drawn.T.cov(), expected, atol=0.03 * float(deviations.max() ** 2))
