@@ -1,5 +1,7 @@
 """Draws of the outcomes: their share in the region is the claim, and their moments are those of the model."""
 
+from itertools import permutations
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -65,19 +67,21 @@ def test_where_success_itself_is_modelled_there_are_no_outcomes():
     assert model.outcome_draws(names, given, torch.zeros(len(names), dtype=torch.float64)) is None
 
 
-def test_draws_of_a_response_have_its_moments():
-    covariance = numbers(2.0, 0.6, 0.6, 0.5).reshape(2, 2)
+@pytest.mark.parametrize("units", [(1.0, 1.0, 1.0), *permutations((1e-6, 1e6, 1.0))])
+def test_draws_of_a_response_have_its_moments_in_any_units(units):
+    covariance = numbers(2.0, 0.6, 0.2, 0.6, 0.5, 0.1, 0.2, 0.1, 1.0).reshape(3, 3)
+    unit, wide = numbers(*units), (64, 3)
     response = AffineResponse(
-        numbers(1.0, -1.0).reshape(1, 2, 1).expand(64, 2, 1),
-        numbers(0.5, 2.0).reshape(1, 2, 1).expand(64, 2, 1),
-        numbers(3.0, 0.0).expand(64, 2),
-        torch.eye(2, dtype=torch.float64).expand(64, 2, 2),
-        covariance.expand(64, 2, 2),
+        (unit * numbers(1.0, -1.0, 0.0)).reshape(1, 3, 1).expand(*wide, 1),
+        (unit * numbers(0.5, 2.0, 1.0)).reshape(1, 3, 1).expand(*wide, 1),
+        (unit * numbers(3.0, 0.0, 1.0)).expand(wide),
+        torch.eye(3, dtype=torch.float64).expand(*wide, 3),
+        (covariance * unit * unit.unsqueeze(-1)).expand(*wide, 3),
     )
     found = of_response(response, numbers(2.0), numbers(4.0))
-    assert found.values.shape == (64 * 128, 2)
-    assert_close(found.values.mean(0), numbers(7.0, 6.0), atol=0.05, rtol=0)
-    assert_close(found.values.mT.cov(), covariance, atol=0.08, rtol=0)
+    assert found.values.shape == (64 * 128, 3)
+    assert_close((found.values / unit).mean(0), numbers(7.0, 6.0, 5.0), atol=0.05, rtol=0)
+    assert_close((found.values / unit).mT.cov(), covariance, atol=0.08, rtol=0)
 
 
 @pytest.mark.parametrize("names", [("m",), ()])
