@@ -7,7 +7,8 @@ answers. A thread writes the line, so that it also appears while one long step i
 The time left is the time spent on the steps so far, for each step, times the steps that are left. Nothing is
 said of it where the number of steps is unknown, or before five steps have ended or a tenth of those that are
 left: the first one also holds what is done once, such as starting processes. Of phases inside of each
-other, such as the fits of an online run, the outermost writes.
+other, such as the fits of an online run, the outermost writes; one whose steps are phases of their own writes
+their lines, with the time of the whole.
 
 Source: ours.
 """
@@ -61,6 +62,7 @@ class Progress:
         steps: What the steps are called, such as ``epoch``; empty for none.
         at_most: Whether the phase may end before the last step.
         quiet: Whether nothing is written.
+        whole: Whether its steps are phases of their own, whose lines are written while one is under way.
         stream: Where to write; None for the standard error.
         clock: Returns the time in seconds.
     """
@@ -74,11 +76,12 @@ class Progress:
         steps: str = "",
         at_most: bool = False,
         quiet: bool = False,
+        whole: bool = False,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.phase, self.total, self.done, self.steps, self.at_most = phase, total, done, steps, at_most
-        self.quiet, self.clock, self.note = quiet, clock, ""
+        self.quiet, self.whole, self.clock, self.note = quiet, whole, clock, ""
         self.stream = sys.stderr if stream is None else stream
         self._before, self._began, self._shown = done, clock(), 0
         self._ended, self._turn = threading.Event(), threading.Lock()
@@ -105,6 +108,13 @@ class Progress:
         else:
             parts.append(f"{duration(spent)} so far")
         return ", ".join(parts) + (f"; {self.note}" if self.note else "")
+
+    def shown(self) -> str:
+        """What is written at this moment: the line, or the innermost phase's with the time of the whole."""
+        inner = _open[-1] if self.whole and _open else self
+        return (
+            self.line() if inner is self else f"{inner.line()}; {duration(self.clock() - self._began)} in all"
+        )
 
     def __enter__(self) -> "Progress":
         self._began = self.clock()
@@ -143,11 +153,11 @@ class Progress:
                     self._redraw()
                 elif not terminal and now - _written[0] >= LOGGED:
                     _written[0] = now
-                    self._put(f"{self.line()}\n")
+                    self._put(f"{self.shown()}\n")
 
     def _redraw(self) -> None:
         """Replaces the line, cut to the width of the terminal."""
-        text = self.line()[: shutil.get_terminal_size().columns - 1]
+        text = self.shown()[: shutil.get_terminal_size().columns - 1]
         self._put("\r" + text.ljust(self._shown))
         self._shown = len(text)
 

@@ -43,6 +43,20 @@ def test_the_time_left_is_that_of_the_steps_so_far():
     assert line.line() == "deciding: 10 of 10, about 0 s left; 7 successes"
 
 
+def test_a_phase_of_phases_says_the_inner_line_with_its_own_time():
+    clock = Clock()
+    stream = io.StringIO()
+    with Progress("fitting the model", whole=True, clock=clock, stream=stream) as outer:
+        clock.now += 65
+        assert outer.shown() == "fitting the model, 1 min 5 s so far"
+        with Progress("fitting the model, part 3", clock=clock, stream=stream) as inner:
+            clock.now += 5
+            assert outer.shown() == "fitting the model, part 3, 5 s so far; 1 min 10 s in all"
+            assert inner.shown() == inner.line()
+        with Progress("unseen", quiet=True, clock=clock, stream=stream):
+            assert outer.shown() == "fitting the model, 1 min 10 s so far"
+
+
 def test_one_step_of_many_says_nothing_of_the_time_left():
     clock = Clock()
     line = Progress("deciding", 30, clock=clock)

@@ -165,9 +165,9 @@ class LinearGaussian(Solved, GenerativeMechanism):
 def _root(spread: Tensor) -> Tensor:
     """A factor F of (X'X)^-1 = F F', (p, p).
 
-    Eigenvalues are found to rounding of the largest one, which in other units says nothing of the smallest: 1e6
-    dollars beside 1e-6 mol/l. Parents whose units are far apart are brought to a common one first. (Others are
-    not, so that samples of earlier versions stay what they were.)
+    Eigenvalues are found to rounding of the largest one, which says nothing of the smallest where units
+    differ: 1e6 dollars beside 1e-6 mol/l. Parents whose units are far apart are brought to a common one
+    first. Others are not, so that samples of earlier versions stay what they were.
     """
     unit = spread.diagonal().clamp_min(0).sqrt()
     seen = unit[unit > 0]

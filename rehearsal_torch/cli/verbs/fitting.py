@@ -8,7 +8,7 @@ cases of a table claims.csv.
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Method, Run, build, suits
 from rehearsal_torch.cli.run_summary import asked, written
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 
 if TYPE_CHECKING:
@@ -109,19 +110,32 @@ def fit(run: Run, folder: RunFolder, workers: int = 1) -> "Surrogate":
     with as_user_error("surrogate"):
         savable(run.config["surrogate"], surrogate)
     suits(run, surrogate)
-    with as_user_error("training"):
-        quiet = asked(run.config, "quiet")
-        found = learnt(run, folder.path / "training", surrogate, quiet=quiet, workers=workers)
+    quiet = asked(run.config, "quiet")
+    with Progress("fitting the model", quiet=quiet, whole=True) as line:
+        with as_user_error("training"):
+            found = learnt(run, folder.path / "training", surrogate, quiet=quiet, workers=workers)
+        _keep(run, folder, kept, surrogate, found, line.aside)
+        return load(kept, trusted=trusted)
+
+
+def _keep(
+    run: Run,
+    folder: RunFolder,
+    kept: Path,
+    surrogate: "Surrogate",
+    found: Fitted,
+    say: Callable[[str], None],
+) -> None:
+    """Writes what a training has found: its readings, what the surrogate promises, and the checkpoint."""
     readings = found.readings
     if unsound := _unsound(readings, run):
         folder.write_json("run.json", folder.read_json("run.json") | {"training_faults": unsound})
     folder.write_metrics([*readings, *(row for row in folder.metrics() if row[1] == SECONDS)])
-    promised = lipschitz_facts(surrogate, found.held_out)
+    promised = lipschitz_facts(surrogate, found.held_out, say)
     folder.write_metrics(
         [*folder.metrics(), *((0, f"lipschitz/{name}", value) for name, value in promised.items())]
     )
     saved(surrogate, run.config["surrogate"], folder, kept, readings, run.problem, promised)
-    return load(kept, trusted=trusted)
 
 
 def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
@@ -160,18 +174,19 @@ def fitted(
     return fit(run, folder, workers)
 
 
-def lipschitz_facts(surrogate: "Surrogate", held_out: "Table | None") -> Mapping[str, float]:
+def lipschitz_facts(
+    surrogate: "Surrogate", held_out: "Table | None", say: Callable[[str], None] = print
+) -> Mapping[str, float]:
     """A surrogate's Lipschitz constants and the Jacobian norms on held-out rows; empty without guaranteed
     constants.
     """
     found = {} if held_out is None else surrogate.lipschitz(held_out)
     if not found:
         return {}
-    print(
+    say(
         f"A small change of the state changes the predicted next state by at most "
         f"{found['bound_largest']:.2f} times as much (guaranteed; on held-out time steps by at most "
-        f"{found['jacobian_largest']:.2f} times)",
-        flush=True,
+        f"{found['jacobian_largest']:.2f} times)"
     )
     return found
 
