@@ -32,6 +32,7 @@ Source: ours; the processes are those of joblib and loky.
 """
 
 import os
+import sys
 import time
 import traceback
 import warnings
@@ -177,7 +178,12 @@ def _in_processes(
 
 def _begin(parent: int) -> None:
     """Prepares a worker of this machine."""
+    from joblib.externals.loky import process_executor
+
     end_with(parent)
+    # Where psutil is installed, loky takes 300 MB more than after the first task for a leak, and starts the
+    # process again; a fitted model may have as much.
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
     torch.set_num_threads(1)
 
 

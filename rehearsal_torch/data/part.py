@@ -167,6 +167,14 @@ def unfitted_parts(module: nn.Module) -> list[str]:
     return [name for name, part in outer_parts(module) if part.needed and not part.fitted]
 
 
+def forget(module: nn.Module) -> None:
+    """Empties the fitted buffers of a module's parts, in place: they are as before the fit."""
+    for part in module.modules():
+        if isinstance(part, Part):
+            for name in part._fitted:
+                setattr(part, name, part.get_buffer(name).new_empty(0))
+
+
 def non_finite(module: nn.Module) -> list[str]:
     """The tensors of a module's state with numbers that are not finite, where they must be."""
     free = {

@@ -15,7 +15,9 @@ processes.
 - trained members, if M members x n rows x the most epochs are at least `MANY` = 2,000,000, some 15 s of one
   core at 120,000 rows a second: early stopping may end the trainings at half of that, and processes take
   seconds to start. In a cluster of joblib's context, any number;
-- solved members, by the time that the first one takes (`shared_tasks.PAYS`).
+- solved members, by the time that the first one takes (`shared_tasks.PAYS`). Their states may be large, some
+  100 MB for 1,000 rows of a kernel method with one candidate set: each is held once, and that of the first is
+  not sent to the others' processes.
 
 Not shared are rows in blocks, trainings on a GPU, with several threads or processes each, with callbacks, or
 with loggers that write to one place for all (other than csv and tensorboard).
@@ -32,12 +34,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.cluster.address import ClusterError
 from rehearsal_torch.cluster.sharing import named_cluster
-from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.part import Solved, Trained, forget
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.shared_tasks import results
@@ -47,6 +50,8 @@ from rehearsal_torch.training.part_fits import fit_parts
 
 # Rows times epochs times members from which trainings are shared.
 MANY = 2_000_000
+# Bytes at a multiple of which the numbers of a tensor begin.
+ALIGNED = 64
 # Loggers that write only below the folder of a part's training.
 _APART = {"csv", "tensorboard"}
 
@@ -126,16 +131,20 @@ def fit_members(
     fits = _Fits(surrogate, table, held_out, _silent(trainer, folder), torch.get_rng_state(), seen)
     with line, _shown(seen):
         found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
+        states = []
         for place, (state, readings) in enumerate(found):
-            members[place].load_state_dict(state)
-            members[place].eval()
+            states.append(state)
             if trainer is not None:
                 trainer.history.extend(readings)
             line.at(place + 1)
+    for member, state in zip(members, states, strict=True):
+        # A factor of all rows is taken over, not copied.
+        member.load_state_dict({name: _tensor(value) for name, value in state.items()}, assign=timed)
+        member.eval()
 
 
-def _member(fits: _Fits, place: int) -> tuple[dict[str, Tensor], list[tuple[int, str, float]]]:
-    """The state of a member after its fit, and the losses."""
+def _member(fits: _Fits, place: int) -> tuple[dict[str, np.ndarray], list[tuple[int, str, float]]]:
+    """The state of a member after its fit, as arrays, which travel in half the time, and the losses."""
     if fits.seen is not None and not fits.seen.is_file():
         raise ClusterError(
             f"a worker of the cluster does not see {fits.seen.parent}, where the state of a training is "
@@ -151,7 +160,18 @@ def _member(fits: _Fits, place: int) -> tuple[dict[str, Tensor], list[tuple[int,
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(fits.random)
         fit_parts(surrogate.member_parts(place, fits.table), checks, names, trainer, True)
-    return surrogate.separate()[place].state_dict(), [] if trainer is None else trainer.history
+    member = surrogate.separate()[place]
+    state = {name: value.cpu().numpy() for name, value in member.state_dict().items()}
+    if not _trained([member]):
+        # What is common is as before: the first member, fitted here, is not sent to the others' processes.
+        forget(member)
+    return state, [] if trainer is None else trainer.history
+
+
+def _tensor(value: np.ndarray) -> Tensor:
+    """An array as a tensor that begins where tensors begin: the last bits of products depend on it."""
+    found = torch.from_numpy(value)
+    return found if found.data_ptr() % ALIGNED == 0 else found.clone()
 
 
 def _trained(members: Sequence[nn.Module]) -> bool:

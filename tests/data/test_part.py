@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Solved, Trained, in_words
+from rehearsal_torch.data.part import Solved, Trained, forget, in_words
 
 
 class Range(Solved):
@@ -51,6 +51,17 @@ def test_a_fitted_part_shares_no_memory_with_the_state_it_loaded():
     other.load_state_dict(part.state_dict())
     part.lower += 1
     assert not torch.equal(other.lower, part.lower)
+
+
+def test_a_part_that_forgets_is_as_before_the_fit_and_leaves_its_state_to_others():
+    part = Range()
+    part.solve(torch.rand(5, 3))
+    state = part.state_dict()
+    forget(nn.Sequential(part))
+    assert not part.fitted
+    assert part.shape_known.shape == (2,)
+    part.load_state_dict(state, assign=True)
+    assert part.lower.data_ptr() == state["lower"].data_ptr()
 
 
 @pytest.mark.parametrize("kind", [Solved, Trained])

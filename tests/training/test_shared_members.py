@@ -5,6 +5,7 @@ import sys
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
@@ -20,7 +21,7 @@ from rehearsal_torch.training import shared_members
 from rehearsal_torch.training.callbacks import csv
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.shared_members import separable
+from rehearsal_torch.training.shared_members import _tensor, separable
 from tests.toys.linear_truth import chain
 from tests.toys.transitions import model, observations
 
@@ -92,8 +93,18 @@ def test_imputed_tables_that_are_shared_have_the_same_bits(monkeypatch):
         return fit(made, table, workers=workers).state_dict()
 
     alone = state(1)
+    assert agree(alone, state(2)), "too short to be shared"
     monkeypatch.setattr("rehearsal_torch.shared_tasks.PAYS", 0.0)
     assert agree(alone, state(2))
+
+
+def test_numbers_of_a_state_begin_where_those_of_tensors_begin():
+    numbers = np.arange(72.0)
+    for begin in range(8):
+        part = numbers[begin : begin + 60]
+        found = _tensor(part)
+        assert found.data_ptr() % 64 == 0
+        assert np.array_equal(found.numpy(), part)
 
 
 @pytest.mark.slow

@@ -250,10 +250,8 @@ def _cut(
     counts: Counter[str],
 ) -> tuple[Episode, ...]:
     """One episode for each unit that is long enough."""
-    unit, values = (
-        rows[UNIT].to_numpy(),
-        torch.from_numpy(rows[list(roles.names)].to_numpy(np.float64).copy()),
-    )
+    unit, names = rows[UNIT].to_numpy(), roles.names
+    values = torch.from_numpy(rows[list(names)].to_numpy(np.float64).copy())
     begins = [*np.flatnonzero(np.r_[True, unit[1:] != unit[:-1]]).tolist(), len(unit)] if len(unit) else []
     episodes = []
     for begin, end in pairwise(begins):
@@ -265,7 +263,7 @@ def _cut(
             counts[f"{roles.words.units} with fewer than {min_length} steps"] += 1
             continue
         # A view would carry the whole table into every process.
-        episodes.append(Episode(str(unit[begin]), roles.names, part.clone()))
+        episodes.append(Episode(str(unit[begin]), names, part.clone()))
     return tuple(episodes)
 
 
