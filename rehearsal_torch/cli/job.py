@@ -27,6 +27,7 @@ from rehearsal_torch.cli.build import plain, screen
 from rehearsal_torch.cli.errors import UserError, user_error_from
 from rehearsal_torch.cli.installation import checkout
 from rehearsal_torch.cli.resume import agree, cleared
+from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder, State
@@ -127,6 +128,7 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         if current_process().name != "MainProcess":
             end_with(os.getppid())
+        obey_cluster()
         _carry_out(script, work, config, sweep=True)
         return
     raised.clear()
