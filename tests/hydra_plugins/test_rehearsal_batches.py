@@ -164,7 +164,7 @@ def test_without_accounting_a_submission_that_was_killed_has_ended(tmp_path, mon
     listed = tmp_path / "listed"
     listed.write_text("7_0\n7_1\n")
     jobs = [submission(tmp_path, "7_0"), submission(tmp_path, "7_1")]
-    monkeypatch.setattr(rehearsal_batches._Batches, "_submitted", lambda self, groups: jobs)
+    monkeypatch.setattr(SlurmBatches.__bases__[0], "_submitted", lambda self, groups: jobs)
     # Between two questions, the submissions leave the queue.
     monkeypatch.setattr("time.sleep", lambda seconds: listed.write_text(""))
     with pytest.raises(rehearsal_batches.SubmissionsEndedError) as raised:
@@ -179,7 +179,7 @@ def test_without_accounting_a_submission_that_was_killed_has_ended(tmp_path, mon
 def test_where_the_queue_does_not_answer_nothing_has_ended(tmp_path, monkeypatch):
     commands(tmp_path, monkeypatch, squeue="exit 1")
     job = submission(tmp_path, "7_0")
-    monkeypatch.setattr(rehearsal_batches._Batches, "_submitted", lambda self, groups: [job])
+    monkeypatch.setattr(SlurmBatches.__bases__[0], "_submitted", lambda self, groups: [job])
     launcher(SlurmBatches, tmp_path)._submitted([])
     assert not job.done(force_check=True)
 
@@ -187,7 +187,7 @@ def test_where_the_queue_does_not_answer_nothing_has_ended(tmp_path, monkeypatch
 def test_with_accounting_it_is_told_why_a_submission_ended(tmp_path, monkeypatch):
     commands(tmp_path, monkeypatch, sacct="echo TIMEOUT", squeue="true")
     job = submission(tmp_path, "7")
-    monkeypatch.setattr(rehearsal_batches._Batches, "_submitted", lambda self, groups: [job])
+    monkeypatch.setattr(SlurmBatches.__bases__[0], "_submitted", lambda self, groups: [job])
     with pytest.raises(rehearsal_batches.SubmissionsEndedError, match="memory; SLURM says TIMEOUT") as raised:
         launcher(SlurmBatches, tmp_path, 7).launch(JOBS, 0)
     assert "7 (jobs 0 to 6: " in str(raised.value)
