@@ -6,6 +6,7 @@ without a traceback (``HYDRA_FULL_ERROR=1`` shows it). Any other error is a bug 
 
 import errno
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,8 @@ _REFUSED = {
 _KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
 # Those of submitit, and of the launchers of several jobs, which name the submissions.
 _ENDED = ("FailedJobError", "UncompletedJobError", "SubmissionsEndedError")
+# What submitit says where SLURM is not installed.
+_NO_SLURM = 'Could not detect "srun"'
 
 
 class UserError(Exception):
@@ -72,7 +75,7 @@ def user_error_from(error: BaseException) -> UserError | None:
     """The error as a `UserError` if the user can correct it, else None.
 
     These are `UserError` itself, an unreadable file, a folder locked by another process, a killed worker or
-    submission, and a disk or folder that cannot be written.
+    submission, a submission that the cluster refuses, and a disk or folder that cannot be written.
     """
     if isinstance(error, UserError):
         return error
@@ -85,6 +88,20 @@ def user_error_from(error: BaseException) -> UserError | None:
             "",
             "Earlier results are kept: run the same command with resume=FOLDER, and with fewer processes if "
             "memory ran out",
+        )
+    if _refused_by_cluster(error):
+        lines = str(error).strip().splitlines() or ["no reason given"]
+        said = lines[-1].removeprefix("sbatch: error: ").strip(" .")
+        return UserError(
+            f"the cluster refused the submission, and no job was started ({said})",
+            "hydra/launcher",
+            "Correct the settings hydra.launcher.*, and run the same command with resume=FOLDER",
+        )
+    if isinstance(error, RuntimeError) and str(error).startswith(_NO_SLURM):
+        return UserError(
+            "the commands of SLURM (sbatch, srun) are not on this machine",
+            "hydra/launcher",
+            "Type the command on a machine of the cluster, or take hydra/launcher=batches_local",
         )
     if type(error).__name__ in _ENDED:
         named = type(error).__name__ == _ENDED[-1]
@@ -104,6 +121,14 @@ def user_error_from(error: BaseException) -> UserError | None:
             _REFUSED[error.errno].capitalize(),
         )
     return None
+
+
+def _refused_by_cluster(error: BaseException) -> bool:
+    """Whether sbatch ended with an error: submitit raises the same class as for a job that failed."""
+    return type(error).__name__ == "FailedSubmissionError" or (
+        type(error).__name__ == "FailedJobError"
+        and isinstance(error.__cause__, subprocess.CalledProcessError)
+    )
 
 
 def exit_code(run: Callable[[], int], interrupted: str) -> int:

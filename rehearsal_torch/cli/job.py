@@ -27,7 +27,9 @@ from rehearsal_torch.cli.build import plain, screen
 from rehearsal_torch.cli.errors import UserError, user_error_from
 from rehearsal_torch.cli.installation import checkout
 from rehearsal_torch.cli.resume import agree, cleared
+from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
+from rehearsal_torch.files.lock import holder
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder, State
 from rehearsal_torch.workers import end_with
@@ -127,6 +129,7 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
     if HydraConfig.get().mode == RunMode.MULTIRUN:
         if current_process().name != "MainProcess":
             end_with(os.getppid())
+        obey_cluster()
         _carry_out(script, work, config, sweep=True)
         return
     raised.clear()
@@ -247,7 +250,8 @@ def _near(path: Path) -> Path:
 
 
 def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
-    """The status of each job of a sweep; those that were never started are marked as skipped.
+    """The status of each job of a sweep; those that were never started are marked as skipped. Where another
+    process works in a job's folder, as a job of a cluster may, nothing is written to it.
 
     Args:
         sweep: The sweep's folder, with one numbered folder per job.
@@ -261,7 +265,9 @@ def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
             status = folder.read_json("status.json", ("state", "message"))
         except PlainFileError:
             status = {}
-        if not status and folder.begun:
+        if not status and (held := holder(folder.path)) is not None:
+            status = {"state": "running", "message": f"in use {held}", "overrides": kept}
+        elif not status and folder.begun:
             status = {"state": "failed", "message": "ended without a status: killed, or out of memory"}
         elif not status:
             status = {"state": "skipped", "message": "never started"}

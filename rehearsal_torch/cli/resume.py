@@ -4,6 +4,7 @@ The rule for a folder, given by ``out=`` or ``resume=``:
 
     missing or empty                       a new run starts in it
     a run without results yet              a new run starts in it
+    a job that its sweep never started     a new run starts in it
     a run of the same configuration        it is resumed where it stopped; a finished one is reported again
     a run of another configuration         refused: the keys that differ are listed
     anything else                          refused: nothing in it is changed
@@ -256,7 +257,11 @@ def _foreign(folder: RunFolder) -> list[str] | None:
 
 
 def _ours(folder: RunFolder) -> bool:
-    """Whether run.json exists; if it is damaged, or has another format, an error is raised."""
+    """Whether run.json exists, or nothing but the status that a sweep gives to a job that it never started; a
+    damaged file, or one of another format, raises an error.
+    """
+    if [name for name in _names(folder) if not _BESIDE.fullmatch(name)] == ["status.json"]:
+        return folder.read_json("status.json", ("state", "message"))["state"] == "skipped"
     return bool(folder.read_json("run.json", _RECORD))
 
 

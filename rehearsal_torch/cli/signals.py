@@ -2,19 +2,27 @@
 
 Files being written are completed or left unchanged, the folder's status is "interrupted", and the exit code
 is 128 + the signal's number.
+
+Jobs that submitit starts follow its rules until `obey_cluster` is called: SIGTERM is ignored, so that a job
+that a cluster ends is killed in the middle of its work half a minute later; and the warning before the time
+limit is answered by an error in the middle of the work, which takes it for one of its own.
 """
 
+import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 SIGNALS = ("SIGTERM", "SIGHUP")
 # Seconds in which a second signal counts as the first.
 PATIENCE = 5.0
 _asked: list[float] = []
+# The handlers that `obey_cluster` has set.
+_warned: dict[int, Any] = {}
 
 
 class Stopped(KeyboardInterrupt):
@@ -30,6 +38,28 @@ class Stopped(KeyboardInterrupt):
 
     def __str__(self) -> str:
         return signal.Signals(self.number).name
+
+
+def obey_cluster() -> None:
+    """In a job that submitit has started, lets SIGTERM act like Ctrl-C, and lets the work go on after the
+    warning before the time limit, unless the job is to be queued again (``hydra.launcher.max_num_timeout``).
+    Elsewhere nothing is changed.
+    """
+    if "SUBMITIT_EXECUTOR" not in os.environ or threading.current_thread() is not threading.main_thread():
+        return
+    signal.signal(signal.SIGTERM, _stop)
+    number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}", None)
+    before = None if number is None else signal.getsignal(number)
+    if number is None or not callable(before) or before is _warned.get(number):
+        return
+
+    def warned(number: int, frame: FrameType | None) -> None:
+        # Queueing the job again ends it by SystemExit; anything else is that it will not be.
+        with suppress(Exception):
+            before(number, frame)
+
+    _warned[number] = warned
+    signal.signal(number, warned)
 
 
 @contextmanager

@@ -67,6 +67,22 @@ def locked(path: str | Path) -> Iterator[None]:
         held.release()
 
 
+def holder(path: str | Path) -> str | None:
+    """Which process holds the lock of a file or folder, as words; None if none does. Nothing is created."""
+    from filelock import FileLock, Timeout
+
+    lock = lock_of(path)
+    if not lock.exists():
+        return None
+    try:
+        with FileLock(str(lock), timeout=0):
+            return None
+    except Timeout:
+        return _holder(lock.with_name(f"{lock.name}.json"))
+    except OSError:
+        return None
+
+
 def lock_of(path: str | Path) -> Path:
     """The path of the lock of a file or folder; see `locked`."""
     target = Path(path)

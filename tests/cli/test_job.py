@@ -1,6 +1,8 @@
 """One job between its record and its status, and what became of the jobs of a sweep."""
 
 import json
+import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -120,6 +122,29 @@ def carried(tmp_path, monkeypatch):
 
 def status():
     return json.loads(Path("run/status.json").read_text())
+
+
+def test_a_job_of_a_cluster_is_finished_after_the_warning_before_its_time_limit(carried, monkeypatch):
+    """submitit answers it by an error in the middle of the work, which counted as one of the work's own."""
+
+    def warned(number, frame):
+        raise RuntimeError("Job not requeued because: timed-out too many times")
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    signal.signal(signal.SIGUSR2, warned)
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
+
+    def work(config, folder, sweep):
+        os.kill(os.getpid(), signal.SIGUSR2)
+        folder.write_metrics([])
+        return "all is well"
+
+    try:
+        assert carried(work, "MULTIRUN") == []
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert (status()["state"], status()["message"]) == ("ok", "all is well")
 
 
 def test_a_job_that_ends_well_says_what_came_out(carried):

@@ -3,6 +3,7 @@
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.job import statuses
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.resume import SWEEP, agree, cleared, current_overrides, recorded
 from rehearsal_torch.cli.sweep import settled
@@ -48,6 +49,24 @@ def test_files_of_others_are_refused(tmp_path):
         agree(RunFolder(tmp_path), CONFIG)
     with pytest.raises(UserError, match="this is a file"):
         agree(RunFolder(tmp_path / "note.txt"), CONFIG)
+
+
+def test_a_job_that_its_sweep_never_started_is_begun(tmp_path):
+    statuses(tmp_path, [["seed=0"]])
+    never = RunFolder(tmp_path / "0")
+    assert [path.name for path in never.path.iterdir()] == ["status.json"]
+    agree(never, CONFIG)
+    with never.lock():
+        agree(never, CONFIG)
+        cleared(never)
+    assert list(never.path.iterdir()) == []
+    never.write_json("status.json", {"state": "ok", "message": "of another program"})
+    with pytest.raises(UserError, match=r"holds no run \(status.json\)"):
+        agree(never, CONFIG)
+    statuses(tmp_path, [["seed=0"], ["seed=1"]])
+    (tmp_path / "1/letter.txt").write_text("Dear")
+    with pytest.raises(UserError, match=r"holds no run \(letter.txt\)"):
+        agree(RunFolder(tmp_path / "1"), CONFIG)
 
 
 def test_a_run_that_was_killed_while_it_began_is_begun_anew(tmp_path):

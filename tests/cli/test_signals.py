@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+from rehearsal_torch.cli import signals
 from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.cli.signals import Stopped, code_of, stopping
+from rehearsal_torch.cli.signals import Stopped, code_of, obey_cluster, stopping
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
@@ -61,6 +62,55 @@ def test_asked_twice_the_tidying_up_is_finished():
     with pytest.raises(Stopped), stopping():
         work()
     assert tidied == [True]
+
+
+@pytest.fixture
+def submitted(monkeypatch):
+    """What a job of submitit does with signals is noted here; its handlers are put back afterwards."""
+    noted = []
+
+    def warned(number, frame):
+        noted.append("warned")
+        raise noted[0] if isinstance(noted[0], BaseException) else RuntimeError("Job not requeued")
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    signal.signal(signal.SIGTERM, lambda number, frame: noted.append("ignored"))
+    signal.signal(signal.SIGUSR2, warned)
+    monkeypatch.setattr(signals, "_asked", [])
+    monkeypatch.setattr(signals, "_warned", {})
+    yield noted
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_the_warning_before_a_time_limit_does_not_disturb_a_job(submitted, monkeypatch):
+    submitted.append("begun")
+    obey_cluster()
+    with pytest.raises(RuntimeError, match="not requeued"):
+        os.kill(os.getpid(), signal.SIGUSR2)
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
+    for _ in range(2):  # once for each job of a batch
+        obey_cluster()
+    os.kill(os.getpid(), signal.SIGUSR2)
+    assert submitted == ["begun", "warned", "warned"]
+
+
+def test_a_job_that_is_queued_again_ends(submitted, monkeypatch):
+    submitted.append(SystemExit(-1))
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
+    obey_cluster()
+    with pytest.raises(SystemExit):
+        os.kill(os.getpid(), signal.SIGUSR2)
+
+
+def test_a_job_that_the_cluster_ends_stops(submitted, monkeypatch):
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert submitted == ["ignored"]
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
+    obey_cluster()
+    with pytest.raises(Stopped):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert submitted == ["ignored"]
 
 
 def test_codes():

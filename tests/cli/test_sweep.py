@@ -28,6 +28,19 @@ def test_every_job_has_a_status_even_those_that_said_nothing(tmp_path, capsys):
     assert "never started" in out
 
 
+def test_a_job_that_still_runs_is_no_failed_one_and_its_folder_stays_as_it_is(tmp_path, capsys):
+    shard(tmp_path, 0, 0, [0])
+    (tmp_path / "0/status.json").unlink()
+    with RunFolder(tmp_path / "0").lock(), RunFolder(tmp_path / "1").lock():
+        before = sorted(path.name for path in tmp_path.glob("*/*"))
+        assert finish(tmp_path, [["shard=0"], ["shard=1"]], ["rehearsal", "decide"]) == 1
+        assert sorted(path.name for path in tmp_path.glob("*/*")) == before
+    out = " ".join(capsys.readouterr().out.split())
+    assert (out.count("running"), out.count("in use by process")) == (2, 2)
+    assert "killed" not in out
+    assert "never started" not in out
+
+
 def test_a_sweeps_folder_is_its_own(tmp_path):
     begin(tmp_path / "new", "decide", ["seed=0,1", "workers=1"])
     begin(tmp_path / "new", "decide", ["seed=0,1", "hydra/launcher=joblib"])

@@ -65,6 +65,33 @@ def test_a_worker_that_was_killed_is_told():
     )
 
 
+def test_a_submission_that_the_cluster_refuses_is_told_with_its_reason():
+    from submitit.core import utils
+
+    submit = (
+        "echo 'sbatch: error: no such place: x' >&2; echo 'sbatch: error: Invalid partition.' >&2; exit 1"
+    )
+    with pytest.raises(utils.FailedJobError) as refused:
+        utils.CommandFunction(["sh", "-c", submit], verbose=False)()
+    assert str(user_error_from(refused.value)) == (
+        "hydra/launcher: the cluster refused the submission, and no job was started (Invalid partition). "
+        "Correct the settings hydra.launcher.*, and run the same command with resume=FOLDER."
+    )
+    told = str(user_error_from(utils.FailedSubmissionError("")))
+    assert "no job was started (no reason given)" in told
+
+
+def test_a_machine_without_slurm_is_told(tmp_path, monkeypatch):
+    import submitit
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError) as raised:
+        submitit.AutoExecutor(folder=tmp_path, cluster="slurm")
+    told = str(user_error_from(raised.value))
+    assert told.startswith("hydra/launcher: the commands of SLURM (sbatch, srun) are not on this machine")
+    assert "hydra/launcher=batches_local" in told
+
+
 @pytest.mark.parametrize("name", ["FailedJobError", "UncompletedJobError"])
 def test_a_submission_that_ended_is_told(name):
     from submitit.core import utils

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from rehearsal_torch.files.lock import LOCK, InUseError, lock_of, locked
+from rehearsal_torch.files.lock import LOCK, InUseError, holder, lock_of, locked
 
 HOLD = """
 import sys
@@ -28,6 +28,18 @@ def test_who_comes_second_is_told_who_was_first(tmp_path):
         assert len(str(told.value).splitlines()) == 1
         assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [LOCK, f"{LOCK}.json"]
     assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_whether_a_folder_is_held_is_seen_without_a_trace(tmp_path):
+    assert holder(tmp_path) is None
+    with locked(tmp_path):
+        assert holder(tmp_path).startswith(f"by process {os.getpid()} on ")
+    assert holder(tmp_path) is None
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / LOCK).touch()
+    assert holder(tmp_path) is None, "what a killed process left holds nothing"
+    with locked(tmp_path):
+        pass
 
 
 def test_a_lock_ends_with_an_error_too(tmp_path):

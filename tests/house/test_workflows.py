@@ -95,6 +95,7 @@ def test_every_target_that_checks_something_is_called():
         "test",
         "test-slow",
         "test-nightly",
+        "test-slurm",
         "docs",
         "fuzz",
         "pages",

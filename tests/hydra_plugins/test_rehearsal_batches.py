@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 from typing import ClassVar
 
@@ -9,6 +10,7 @@ import pytest
 from hydra_plugins.hydra_submitit_launcher.submitit_launcher import BaseSubmititLauncher
 from omegaconf import OmegaConf
 from submitit.core.utils import FailedJobError, UncompletedJobError
+from submitit.slurm.slurm import SlurmJob
 
 from hydra_plugins import rehearsal_batches
 from hydra_plugins.rehearsal_batches import LocalBatches, SlurmBatches
@@ -35,9 +37,14 @@ class Executor:
 
 
 class Job:
+    num_tasks = 1
+
     def __init__(self, launcher, number, arguments):
         self.job_id = f"id-{number}"
         self.launcher, self.number, self.arguments = launcher, number, arguments
+
+    def task(self, number):
+        return self
 
     def results(self):
         asked_for.append(self.number)
@@ -47,6 +54,13 @@ class Job:
 
 
 made, settings, asked_for = [], [], []
+
+
+@pytest.fixture(autouse=True)
+def no_slurm_of_this_machine(tmp_path_factory, monkeypatch):
+    """Commands of SLURM that are installed are not asked."""
+    empty = tmp_path_factory.mktemp("commands")
+    commands(empty, monkeypatch, squeue="exit 1", sacct="exit 1")
 
 
 @pytest.fixture
@@ -117,6 +131,66 @@ def test_settings_reach_the_executor(submitted, tmp_path):
             "timeout_min": 5,
         }
     ]
+
+
+def test_interrupted_it_says_what_goes_on_and_how_to_end_it(submitted, tmp_path, capsys):
+    Executor.ends = {1: KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        launcher(SlurmBatches, tmp_path, 3).launch(JOBS, 0)
+    assert capsys.readouterr().err.endswith("to end it: scancel id-0 id-1 id-2\n")
+    with pytest.raises(KeyboardInterrupt):
+        launcher(LocalBatches, tmp_path, 7).launch([*JOBS, ["seed=7"]], 0)
+    assert capsys.readouterr().err.endswith("to end it: kill id-0 id-1\n")
+
+
+def commands(folder, monkeypatch, **scripts):
+    """Shell scripts that stand in for the commands of SLURM."""
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o700)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def submission(folder, number):
+    """One of submitit's own, whose process leaves nothing behind."""
+    job = SlurmJob(folder, number)
+    job._results_timeout_s = 0
+    return job
+
+
+def test_without_accounting_a_submission_that_was_killed_has_ended(tmp_path, monkeypatch):
+    """`sacct`, which submitit asks, fails there: it would wait forever."""
+    commands(tmp_path, monkeypatch, sacct="exit 1", squeue=f"cat {tmp_path}/listed")
+    listed = tmp_path / "listed"
+    listed.write_text("7_0\n7_1\n")
+    jobs = [submission(tmp_path, "7_0"), submission(tmp_path, "7_1")]
+    monkeypatch.setattr(SlurmBatches.__bases__[0], "_submitted", lambda self, groups: jobs)
+    # Between two questions, the submissions leave the queue.
+    monkeypatch.setattr("time.sleep", lambda seconds: listed.write_text(""))
+    with pytest.raises(rehearsal_batches.SubmissionsEndedError) as raised:
+        launcher(SlurmBatches, tmp_path, 4).launch(JOBS, 0)
+    assert str(raised.value) == (
+        "2 of 2 submissions ended before their jobs did: 7_0 (jobs 0 to 3: killed, or out of time or "
+        "memory), 7_1 (jobs 4 to 6: killed, or out of time or memory)"
+    )
+    assert listed.read_text() == "", "it was waited for"
+
+
+def test_where_the_queue_does_not_answer_nothing_has_ended(tmp_path, monkeypatch):
+    commands(tmp_path, monkeypatch, squeue="exit 1")
+    job = submission(tmp_path, "7_0")
+    monkeypatch.setattr(SlurmBatches.__bases__[0], "_submitted", lambda self, groups: [job])
+    launcher(SlurmBatches, tmp_path)._submitted([])
+    assert not job.done(force_check=True)
+
+
+def test_with_accounting_it_is_told_why_a_submission_ended(tmp_path, monkeypatch):
+    commands(tmp_path, monkeypatch, sacct="echo TIMEOUT", squeue="true")
+    job = submission(tmp_path, "7")
+    monkeypatch.setattr(SlurmBatches.__bases__[0], "_submitted", lambda self, groups: [job])
+    with pytest.raises(rehearsal_batches.SubmissionsEndedError, match="memory; SLURM says TIMEOUT") as raised:
+        launcher(SlurmBatches, tmp_path, 7).launch(JOBS, 0)
+    assert "7 (jobs 0 to 6: " in str(raised.value)
 
 
 @pytest.mark.parametrize("size", [0, -3])

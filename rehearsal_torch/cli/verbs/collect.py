@@ -155,7 +155,9 @@ def _config(folder: RunFolder) -> dict[str, Any]:
     Raises:
         PlainFileError: if it cannot be read.
     """
-    content = {"shard": 0, "shards": 1} | folder.read_yaml("config.yaml")
+    written = folder.read_yaml("config.yaml")
+    # Keys stay in their order: the merged file is that of a single job.
+    content = written | {key: value for key, value in (("shard", 0), ("shards", 1)) if key not in written}
     return checked(content, str(folder.path / "config.yaml"), {"shard": WHOLE, "shards": WHOLE})
 
 
