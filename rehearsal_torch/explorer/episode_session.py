@@ -208,7 +208,7 @@ class EpisodeSession:
             objective = self._objective(case, changes)
             decision = sequence_decision(
                 objective, torch.tensor(list(actions)), Effort(), Budget(), search="by hand", gap=None,
-                declines=False,
+                declines=False, by_hand=True,
             )  # fmt: skip
             (guarded,) = objective.guarded([decision], declines=False)
             return sequence_answer(objective, guarded, self.words, searched=False)
