@@ -75,6 +75,7 @@ TRAJECTORY = {
     "observed_rewards",
     "doses",
     "observed_doses",
+    "level_doses",
     "improvement",
 }
 

@@ -7,9 +7,9 @@ effect. Starting from the sequence found, two kinds of steps lead back towards t
     a single dose     one dose of a changed action becomes that of the observed one, where the action with
                       these doses may be chosen
 
-All of them are evaluated in one batch, at most k (p + 1) sequences for k changes of p doses. Those after which
-the return equals that of the sequence found, up to the tolerance of the search, are taken: all together if
-that holds for them jointly, else the first, with whole actions first. This is repeated until none is left.
+All of them, at most k (p + 1) sequences for k changes of p doses, are evaluated in one batch. Those whose
+return equals that of the sequence found, up to the tolerance of the search, are taken: all together if that
+holds for them jointly, else the first, with whole actions first. This is repeated until none is left.
 Differences do not add up, since the return is always compared with that of the sequence found. A sequence on
 which all members of an ensemble agree (`objectives.guard`) is not exchanged for one on which they do not.
 

@@ -1,4 +1,4 @@
-"""Changes that gain nothing are undone: whole actions and single doses, up to a tolerance, agreed ones only."""
+"""Changes that gain nothing are undone: whole actions and single doses, within a tolerance."""
 
 import pytest
 import torch
