@@ -105,19 +105,6 @@ def signed(values: Any, words: Wording) -> Any:
     )
 
 
-def given_doses(objective: CounterfactualReturn) -> list[list[float]]:
-    """The doses that were given at each step; those of the actions' levels if the episode lacks the columns.
-
-    Args:
-        objective: The return of the episode.
-    """
-    names, episode = objective.surrogate.dose_names, objective.case.episode
-    known = bool(names) and all(name in episode.names for name in names)
-    levels = objective.surrogate.doses(objective.trajectory.observed)
-    found: list[list[float]] = (episode.columns(names) if known else levels).tolist()
-    return found
-
-
 @torch.no_grad()
 def _states(objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
     """Each model's states in the variables' units, (T, M, D)."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.explorer.courses import beyond, course, given_doses, signed
+from rehearsal_torch.explorer.courses import beyond, course, signed
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
@@ -49,7 +49,7 @@ def sequence_answer(
     line = _line(objective, decision, record)
     if hidden:
         line["trajectory"] = {
-            k: line["trajectory"][k] for k in ("observed_actions", "observed_doses", "doses")
+            k: line["trajectory"][k] for k in ("observed_actions", "observed_doses", "level_doses", "doses")
         }
     _, headline, said = said_of_episode({**line, "warnings": []}, words)
     if not searched:
@@ -106,8 +106,7 @@ def _limit(found: re.Match[str]) -> str:
 
 
 def _line(objective: CounterfactualReturn, decision: Decision, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The decision as a line of decisions.jsonl, with the doses that were given."""
-    record = {**record, "observed_doses": given_doses(objective)}
+    """The decision as a line of decisions.jsonl."""
     made = Round(0, objective.case, decision, None, {}, trajectory=dict(record), kind="look_back")
     return mapping(json.loads(made.line()))
 

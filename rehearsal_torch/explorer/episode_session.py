@@ -19,12 +19,13 @@ import torch
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.explorer.courses import RANGE, course, given_doses, signed
+from rehearsal_torch.explorer.courses import RANGE, course, signed
 from rehearsal_torch.explorer.episode_answers import sequence_answer
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
 from rehearsal_torch.explorer.turns import PATIENCE, Turns
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
+from rehearsal_torch.objectives.sequences.return_record import given_doses
 from rehearsal_torch.reporting.page.assumptions import SEQUENCES
 from rehearsal_torch.reporting.page.cautions import of_the_run
 from rehearsal_torch.reporting.page.material import shown
@@ -134,7 +135,7 @@ class EpisodeSession:
             }
             given = [
                 [self._level(place, value) for place, value in enumerate(row)]
-                for row in given_doses(objective)
+                for row in given_doses(objective).tolist()
             ]
             own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
             return {
@@ -208,7 +209,7 @@ class EpisodeSession:
             objective = self._objective(case, changes)
             decision = sequence_decision(
                 objective, torch.tensor(list(actions)), Effort(), Budget(), search="by hand", gap=None,
-                declines=False,
+                declines=False, by_hand=True,
             )  # fmt: skip
             (guarded,) = objective.guarded([decision], declines=False)
             return sequence_answer(objective, guarded, self.words, searched=False)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
+from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.reporting.style import Wording, drawing, wording
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ class LookedBack(Decision):
     def to_frame(self, library: str = "pandas") -> Any:
         """One row per changed time step: ``time`` (0 is the first, whatever the table calls it), ``action``
         and ``observed_action``, their numbers; and for each dose ``from/NAME``, as it was given, and
-        ``to/NAME``, in the dose's unit, or the names of its levels where they have some.
+        ``to/NAME``, in the dose's unit, or the names of its levels where they have some. Both are the same
+        where a dose keeps its level.
 
         Args:
             library: "pandas", "polars" or "pyarrow".
@@ -142,19 +143,17 @@ class LookedBack(Decision):
 
     def _given(self, time: int) -> Sequence[float]:
         """The doses that were given at a step; those of the action's levels if the episode has none."""
-        names, columns = self._doses(), self.case.episode.names
-        if all(name in columns for name in names):
-            found: list[float] = self.case.episode.columns(names)[time].tolist()
-            return found
-        levels: list[float] = self.trajectory["observed_doses"][time]
-        return levels
+        given: list[float] = self.trajectory["observed_doses"][time]
+        return given
 
     def _named(self, doses: Sequence[float]) -> list[float | str]:
         """Doses, with the names of levels that have one."""
         return [self.words.dose(index).level(dose) or dose for index, dose in enumerate(doses)]
 
     def _set(self, time: int) -> Sequence[float]:
-        return self.doses.get(action_name(time)) or self.trajectory["doses"][time]
+        """The doses under the decision at a step: one that keeps its level stays as it was given."""
+        found: list[float] = self.trajectory["doses"][time]
+        return found
 
 
 def words_for(reward: Mapping[str, Any], doses: Sequence[str]) -> Wording:

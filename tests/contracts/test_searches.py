@@ -20,6 +20,7 @@ from tests.toys.episodes import (
     coded_episode,
     doubled_episode,
     equation_episode,
+    idle_dose_episode,
     transition_episode,
     value,
 )
@@ -74,6 +75,7 @@ TRAJECTORY = {
     "observed_rewards",
     "doses",
     "observed_doses",
+    "level_doses",
     "improvement",
 }
 
@@ -142,6 +144,28 @@ def test_a_change_without_effect_is_not_recommended(name: str) -> None:
     )
     assert decision.alteration is None
     assert decision.improvement == 0
+
+
+@pytest.mark.parametrize("name", [name for name in SEARCHES if name != "random_changes"])
+def test_a_dose_without_effect_stays_as_observed(name: str) -> None:
+    objective = idle_dose_episode()
+    decision = SEARCHES[name]()(objective)
+    sequence, observed = objective.sequence(decision), objective.observed
+    assert decision.improvement > 0
+    assert (sequence % 3).tolist() == (observed % 3).tolist()
+    assert (sequence // 3).tolist() == [2, 1, 2, 1]
+
+
+@pytest.mark.parametrize("name", [name for name in SEARCHES if name != "random_changes"])
+def test_no_recommended_change_gains_nothing(name: str) -> None:
+    for make in (idle_dose_episode, lambda: transition_episode(4, horizon=4, drugs=2, levels=2, width=3)):
+        objective = make()
+        decision = SEARCHES[name]()(objective)
+        sequence = objective.sequence(decision)
+        for time in (sequence != objective.observed).nonzero()[:, 0].tolist():
+            without = sequence.clone()
+            without[time] = objective.observed[time]
+            assert abs(float(objective(without)) - decision.value) > 1e-9
 
 
 @pytest.mark.parametrize("name", SEARCHES)

@@ -122,6 +122,7 @@ def test_a_sequence_of_ones_own_is_replayed(session):
     assert session.replay(0, best["actions"])["value"] == best["value"]
     same = session.replay(0, before["actions"])
     assert (same["value"], same["headline"]) == (before["observed"], "As observed: nothing is changed.")
+    assert not [text for text in same["said"] if text.startswith("Why")], "no search was asked"
 
 
 def test_steps_are_called_by_the_times_of_the_table_where_these_are_known(session, tmp_path):

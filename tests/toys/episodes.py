@@ -196,6 +196,25 @@ class KnownTruth(EpisodeSurrogate):
         return actions.unsqueeze(-1).to(torch.float64)
 
 
+class TwoDoses(KnownTruth):
+    """Actions of two doses with three levels each, of which the second one has no effect; linear."""
+
+    def __init__(self) -> None:
+        pull = torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)
+        super().__init__(2, 9, lambda x, a: 0.5 * x - pull[a // 3].unsqueeze(-1), 0.5)
+
+    def doses(self, actions: Tensor) -> Tensor:
+        return torch.stack([actions // 3, actions % 3], -1).to(torch.float64)
+
+
+def idle_dose_episode(changes: int = 2) -> CounterfactualReturn:
+    """An episode of `TwoDoses` with the first dose at 0 or 1 and the second one at 1 or 2 throughout."""
+    model = TwoDoses()
+    states = torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    episode = model.episode("idle dose", states, torch.tensor([1, 5, 2, 4, 1]))
+    return CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": -1.0}), changes)
+
+
 class PricedReward(Reward):
     """R(s, a) = cos(s_0) - price of a: neither linear in the state nor free of the action."""
 

@@ -53,7 +53,7 @@ def init(options: Mapping[str, str]) -> int:
     from rehearsal_torch.files.writing import write_text
     from rehearsal_torch.problems.written.draft_columns import check_names
     from rehearsal_torch.problems.written.first_draft import first_draft
-    from rehearsal_torch.problems.written.sequence_draft import sequence_draft, unit_and_time
+    from rehearsal_torch.problems.written.sequence_draft import dated, sequence_draft, unit_and_time
     from rehearsal_torch.problems.written.trials_draft import trials_draft
 
     question = options["question"]
@@ -75,6 +75,11 @@ def init(options: Mapping[str, str]) -> int:
         print(
             f"The table has several rows for each {episodes.unit}, one for each {episodes.time}: the file "
             "asks for a sequence. Add question=cases to decide for rows."
+        )
+    if question == "auto" and episodes is None and (maybe := dated(table.frame)) is not None:
+        print(
+            f"Note: the table has several rows for each {maybe.unit}, one for each {maybe.time}. Add "
+            "question=sequence to decide on what is done step by step."
         )
     print(f"Written: {out}. Correct the guessed roles, fill in the lines that are marked, and type")
     print(f"  {on_file('check', str(out), 'problem')}")

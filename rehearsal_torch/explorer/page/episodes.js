@@ -17,10 +17,11 @@ const titled = (step) => `${run.step} ${run.start + step}`;
 
 const name = (action) => run.actions[action].join(", ");
 
-// The doses of a step under the sequence: those that were given where the action is the observed one.
+// The doses of a step under the sequence: one that keeps its level stays as it was given.
 function doses(step) {
-  const action = state.actions[step];
-  return action === undefined || action === now.actions[step] ? now.given[step] : run.actions[action];
+  const action = state.actions[step] ?? now.actions[step];
+  const set = run.actions[action], levels = run.actions[now.actions[step]];
+  return now.given[step].map((given, place) => (set[place] === levels[place] ? given : set[place]));
 }
 
 function showGrid() {

@@ -26,13 +26,17 @@ def return_record(objective: "CounterfactualReturn", decision: "Decision") -> di
 
     Returns:
         ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and
-        ``observed_rewards`` (T numbers each), ``doses`` and ``observed_doses`` by step, the returns ``value``
-        and ``observed``, and ``improvement`` (value - observed) / |observed|. For an ensemble also
+        ``observed_rewards`` (T numbers each); by step ``observed_doses``, as they were given,
+        ``level_doses``, those of the observed actions' levels, and ``doses``, those of the actions, where a
+        dose that keeps its level stays as it was given; the returns ``value`` and ``observed``, and
+        ``improvement`` (value - observed) / |observed|. For an ensemble also
         ``member_gains`` (M), and ``rewards_lower`` and ``rewards_upper``, the range of the members' rewards
         at each step; for a reward with related ones (`Reward.related`) ``related``, the returns by each: name
         to ``value`` and ``observed``.
     """
     sequence, observed, outcome = objective.sequence(decision), objective.observed, objective.outcome()
+    given, levels = given_doses(objective)[: len(observed)], objective.surrogate.doses(observed)
+    chosen = objective.surrogate.doses(sequence)
     before = objective.trajectory.states
     changed = bool((sequence != observed).any())
     value = float(objective(sequence)) if changed else outcome
@@ -44,14 +48,29 @@ def return_record(objective: "CounterfactualReturn", decision: "Decision") -> di
         "observed_actions": observed.tolist(),
         "rewards": _steps(objective, states, sequence),
         "observed_rewards": _steps(objective, before, observed),
-        "doses": objective.surrogate.doses(sequence).tolist(),
-        "observed_doses": objective.surrogate.doses(observed).tolist(),
+        "doses": torch.where(chosen == levels, given, chosen).tolist(),
+        "observed_doses": given.tolist(),
+        "level_doses": levels.tolist(),
         "value": value,
         "observed": outcome,
         "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
         **_bands(objective, states, sequence),
         **_related(objective, states, sequence),
     }
+
+
+def given_doses(objective: "CounterfactualReturn") -> Tensor:
+    """The doses that were given at each step, (T, p) in their units; those of the actions' levels if the
+    episode lacks the columns.
+
+    Args:
+        objective: The return of the episode.
+    """
+    names, episode = objective.surrogate.dose_names, objective.case.episode
+    levels = objective.surrogate.doses(objective.trajectory.observed)
+    if not names or not all(name in episode.names for name in names):
+        return levels
+    return episode.columns(names).to(levels)
 
 
 def taken(rewards: Tensor, actions: Tensor) -> Tensor:

@@ -57,6 +57,7 @@ class EpisodeFile(EpisodeProblem):
         roles: The content of the task.
         counts: What was merged, carried and left out, reason to count.
         length: The length of a step; without one in the task, the most frequent distance in the first part.
+        step: The same in words.
         counted: The number of units of each split.
         rows: The number of transitions to learn from and of those held out.
 
@@ -91,13 +92,13 @@ class EpisodeFile(EpisodeProblem):
         self.roles, self.keep_last, self.split = episode_task(task), keep_last, split
         self.counts: Counter[str] = Counter()
         self.counted: Counter[str] = Counter()
-        self.length = 0.0
+        self.length, self.step = 0.0, ""
         self._spools = {name: EpisodeSpool(self.roles.names) for name in (TRAIN, VALIDATION)}
         self.chosen: list[Episode] = []
         for source, frame in _whole_units(path, self.roles, rows):
             # The first part, of some ten thousand rows, says how long a step is.
             found = read_episodes(frame, self.roles, source, min_length, max_length, self.length or None)
-            self.length = found.length
+            self.length, self.step = found.length, found.step
             self.counts.update(found.counts)
             parts: dict[str, list[Episode]] = {name: [] for name in SHARES}
             for each in found.episodes:
@@ -149,7 +150,7 @@ class EpisodeFile(EpisodeProblem):
             "caution": CAUTION,
             words.units: sum(self.counted.values()),
             "transitions to learn from": self.rows[TRAIN],
-            "length of a step": self.length,
+            "length of a step": self.step,
             "missing": {"policy": self._policy(), **self.counts},
             "splits": {name: {words.units: self.counted[name]} for name in SHARES},
             **self._few(self.counted[TRAIN]),

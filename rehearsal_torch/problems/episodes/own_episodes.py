@@ -77,7 +77,7 @@ class EpisodeTable(EpisodeProblem):
         self.roles, self.split, self.keep_last = _task(task, frame, where), split, keep_last
         found = read_episodes(frame, self.roles, where, min_length, max_length)
         self.all, self.length, self.counts = found.episodes, found.length, found.counts
-        self.first = found.first
+        self.first, self.step = found.first, found.step
         units = self.roles.words.units
         if not self.all:
             raise ValueError(
@@ -130,7 +130,7 @@ class EpisodeTable(EpisodeProblem):
                 "max": lengths[-1],
                 "steps": dict(sorted(Counter(lengths).items())),
             },
-            "length of a step": self.length,
+            "length of a step": self.step,
             "missing": {"policy": self._policy(), **self.counts},
             "splits": {name: {words.units: len(places)} for name, places in self.splits.items()},
             **self._few(learnt),

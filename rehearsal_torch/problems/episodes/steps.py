@@ -32,7 +32,8 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.files.schema import listed
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
-from rehearsal_torch.problems.episodes.unit_rows import LINE, REMEDY, TIME, UNIT, unit_rows
+from rehearsal_torch.problems.episodes.step_length import step_text, time_text
+from rehearsal_torch.problems.episodes.unit_rows import LINE, REMEDY, TIME, UNIT, of_dates, unit_rows
 
 STEP = "\x1fstep"
 # A time that begins so late is a date in numbers.
@@ -47,7 +48,8 @@ class UnitEpisodes:
 
     Attributes:
         episodes: In the order of their units.
-        length: The length of a step, in the unit of time.
+        length: The length of a step, in the unit of time; in days for dates.
+        step: The same in words, such as ``1 hour``.
         counts: What was merged, carried and left out, reason to count.
         first: The time of the first step, where it is the same whole number for all units and a step is 1
             long: step t then has time first + t. None elsewhere.
@@ -55,6 +57,7 @@ class UnitEpisodes:
 
     episodes: tuple[Episode, ...]
     length: float
+    step: str
     counts: Mapping[str, int]
     first: int | None = None
 
@@ -89,9 +92,10 @@ def read_episodes(
     faults: list[str] = []
     rows = unit_rows(frame, roles, faults)
     found, first = 0.0, None
+    dated = roles.time in frame and of_dates(frame[roles.time])
     if len(rows):
         faults += _changing(rows, roles)
-        found = _numbered(rows, roles, faults, length)
+        found = _numbered(rows, roles, faults, dated, length)
         first = _first(rows, found)
     if faults:
         raise TableError(listed(source, faults, "nothing was read"))
@@ -99,11 +103,12 @@ def read_episodes(
     if roles.step is not None:
         rows = _merged(rows, roles, counts)
     rows = _settled(rows, roles, counts)
-    return UnitEpisodes(_cut(rows, roles, min_length, max_length, counts), found, dict(counts), first)
+    episodes = _cut(rows, roles, min_length, max_length, counts)
+    return UnitEpisodes(episodes, found, step_text(found, dated, roles), dict(counts), first)
 
 
 def _numbered(
-    rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str], known: float | None = None
+    rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str], dated: bool, known: float | None = None
 ) -> float:
     """Adds the number of each row's step, 0 at the unit's first row; returns the length of a step."""
     unit, time = rows[UNIT].to_numpy(), rows[TIME].to_numpy(np.float64)
@@ -125,10 +130,10 @@ def _numbered(
         if odd.any():
             place = int(odd.argmax())
             faults.append(
-                f"{roles.time}: expected steps of {length:g}, the most frequent one; {roles.words.unit} "
-                f"{unit[place]} has {apart[place]:g} between lines {rows[LINE][place - 1]} and "
-                f"{rows[LINE][place]}, {int(odd.sum())} such rows: correct them, or merge rows into "
-                f"steps with `step: {length:g}` in the task"
+                f"{roles.time}: expected steps of {time_text(length, dated)}, the most frequent one; "
+                f"{roles.words.unit} {unit[place]} has {time_text(apart[place], dated)} between lines "
+                f"{rows[LINE][place - 1]} and {rows[LINE][place]}, {int(odd.sum())} such rows: correct them, "
+                f"or merge rows into steps with `step: {length:.12g}` in the task{' (in days)' * dated}"
             )
         total = np.minimum(share.round(), 2**40).astype(np.int64).cumsum()
         rows[STEP] = total - total[first]

@@ -126,13 +126,22 @@ def _order(column: pd.Series, units: np.ndarray) -> np.ndarray:
     return np.unique(keys, return_inverse=True)[1]
 
 
+def of_dates(column: pd.Series) -> bool:
+    """Whether a column of time is read as dates, which count in days.
+
+    Args:
+        column: Its cells.
+    """
+    return not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)
+
+
 def times_of(column: pd.Series) -> np.ndarray:
     """A column of time as numbers, (n,): dates in ISO 8601 in days, NaN where a cell is neither.
 
     Args:
         column: Its cells.
     """
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+    if not of_dates(column):
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     dates = pd.to_datetime(column.astype("string"), errors="coerce", format="ISO8601", utc=True)
     known = dates.notna().to_numpy()

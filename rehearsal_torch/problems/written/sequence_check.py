@@ -30,9 +30,8 @@ def counted(problem: OwnSequence) -> str:
     least, most = card["horizons"]["min"], card["horizons"]["max"]
     steps = f"{least}" if least == most else f"{least} to {most}"
     splits = {name: len(places) for name, places in problem.splits.items()}
-    step = f" of {problem.length:g} {words.step or 'in ' + problem.roles.time}".rstrip()
     return (
-        f"{len(problem.all)} {words.units} of {problem.source}, of {steps} steps{step}; "
+        f"{len(problem.all)} {words.units} of {problem.source}, of {steps} steps of {problem.step}; "
         f"{splits['train']} to learn from, {splits['validation']} to validate, "
         f"{splits['test']} to decide for{_limited(problem)}"
     )

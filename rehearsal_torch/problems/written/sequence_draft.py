@@ -1,6 +1,7 @@
 """A first problem file of episodes from a table: whose rows, when, and roles are guessed.
 
-    time       a column with a name such as time, day or week, of numbers or dates
+    time       a column with a name such as time, day or week, of numbers or dates; where a sequence is asked
+               for, else the only column of dates, or of numbers that rise from row to row of each unit
     unit       the column that has several rows for each of its values, and no time twice for one; of several
                such columns that with the most values
     static     constant within each unit
@@ -19,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.reading import DATE, ReadTable, TableError, numbers_of
+from rehearsal_torch.problems.episodes.unit_rows import times_of
 from rehearsal_torch.problems.written.draft_columns import of_dates
 from rehearsal_torch.problems.written.draft_steps import step_lines
 from rehearsal_torch.problems.written.draft_words import (
@@ -58,25 +60,73 @@ class UnitAndTime:
 
 
 def unit_and_time(frame: pd.DataFrame) -> UnitAndTime | None:
-    """The columns of units and of time; None if the rows do not look like episodes.
+    """The columns of units and of time, by the name of the latter; None if the rows do not look like
+    episodes.
 
     Args:
         frame: The rows.
     """
-    names = [str(name) for name in frame.columns if writable(str(name))]
-    for time in (name for name in names if has_word(name, TIMES) and _in_time(frame[name])):
-        found = []
-        for unit in names:
-            cells = frame[unit]
-            count = cells.nunique()
-            several = 2 <= count <= len(frame) / ROWS_EACH
-            if unit == time or not several or cells.isna().any() or _fractions(cells):
-                continue
-            if not frame.duplicated([unit, time]).any():
-                found.append(UnitAndTime(unit, time, count))
-        if found:
-            return max(found, key=lambda each: each.units)
-    return None
+    named = (name for name in _names(frame) if has_word(name, TIMES) and _in_time(frame[name]))
+    return next((found for time in named if (found := _of_time(frame, time, rising=False))), None)
+
+
+def by_values(frame: pd.DataFrame) -> list[UnitAndTime]:
+    """The columns that can be time whatever their name, each with that of units: columns of dates, or, if
+    there are none, of numbers that rise from row to row of each unit.
+
+    Args:
+        frame: The rows.
+    """
+    names, found = _names(frame), list[UnitAndTime | None]()
+    for numbers in (False, True):
+        able = [
+            name
+            for name in names
+            if (pd.api.types.is_numeric_dtype(frame[name]) if numbers else of_dates(frame[name]))
+            and np.isfinite(times_of(frame[name])).all()
+        ]
+        found = found if any(found) else [_of_time(frame, name, rising=numbers) for name in able]
+    known = [each for each in found if each is not None]
+    # In a sorted table, units rise at each time as times do in each unit: there are more units than times.
+    return [
+        each for each in known if not any(one.unit == each.time and one.units > each.units for one in known)
+    ]
+
+
+def dated(frame: pd.DataFrame) -> UnitAndTime | None:
+    """The only column of dates that can be time, and that of units; None if there is none, or several.
+
+    Args:
+        frame: The rows.
+    """
+    found = [each for each in by_values(frame) if of_dates(frame[each.time])]
+    return found[0] if len(found) == 1 else None
+
+
+def _names(frame: pd.DataFrame) -> list[str]:
+    return [str(name) for name in frame.columns if writable(str(name))]
+
+
+def _of_time(frame: pd.DataFrame, time: str, *, rising: bool) -> UnitAndTime | None:
+    """The column of units with the most values for which a column can be time; None if there is none.
+
+    Args:
+        frame: The rows.
+        time: The column of time.
+        rising: Whether it has to rise from row to row of each unit.
+    """
+    found = []
+    for unit in _names(frame):
+        cells = frame[unit]
+        count = cells.nunique()
+        several = 2 <= count <= len(frame) / ROWS_EACH
+        if unit == time or not several or cells.isna().any() or _fractions(cells):
+            continue
+        if frame.duplicated([unit, time]).any():
+            continue
+        if not rising or bool((frame[time].astype(float).groupby(cells).diff().dropna() > 0).all()):
+            found.append(UnitAndTime(unit, time, count))
+    return max(found, key=lambda each: each.units, default=None)
 
 
 def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime | None = None) -> str:
@@ -86,18 +136,13 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
         table: The rows.
         file: The name of the table in the problem file.
         written: The name of the problem file, for the command in its first lines.
-        found: The columns of units and of time; None looks for them.
+        found: The columns of units and of time; None looks for them, whatever the name of the latter.
 
     Raises:
         TableError: if there are none, or no column can be used.
     """
     frame = table.frame
-    found = unit_and_time(frame) if found is None else found
-    if found is None:
-        raise TableError(
-            f"{table.where}: expected a column of time, such as week or date, and one of units that has each "
-            "time once; found none: name them so, or draft the file for cases"
-        )
+    found = _looked_for(table) if found is None else found
     names = [str(name) for name in frame.columns if str(name) not in (found.unit, found.time)]
     lines = [_line(frame, name, found.unit) for name in names[:COLUMNS]]
     states = [each.name for each in lines if each.role == "state"]
@@ -137,6 +182,25 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
         ),
     ]
     return "\n".join(written_lines) + "\n"
+
+
+def _looked_for(table: ReadTable) -> UnitAndTime:
+    """The columns of units and of time.
+
+    Raises:
+        TableError: if there are none, or several columns can be time.
+    """
+    found = unit_and_time(table.frame)
+    able = [found] if found else by_values(table.frame)
+    if len(able) == 1:
+        return able[0]
+    what = f"{', '.join(each.time for each in able)} can all be time" if able else "found none"
+    unit, time = (scalar(able[0].unit), scalar(able[0].time)) if able else ("COLUMN", "COLUMN")
+    raise TableError(
+        f"{table.where}: expected a column of time, such as week or date, and one of units that has each "
+        f"time once; {what}: name the one of time so, or write the problem file by hand, with its two lines\n"
+        f"  unit: {unit}\n  time: {time}\nor draft the file for cases"
+    )
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """One sentence for each part of a decision about an episode: which doses, and the outcome.
 
-Doses and outcomes are those of the recorded trajectory, with the names and units of `style.wording`. A reward
+Doses and outcomes are those of the recorded trajectory, with the names and units of `style.wording`. What was
+done is the dose that was given; what would be set, that of a level, unless the dose keeps its level. A reward
 of minus one variable is told as that variable. Time steps have the times of the table where all
 units begin at the same one; else they are counted from 0, as in ``action[t]``.
 """
@@ -56,18 +57,20 @@ def _change(name: str, trajectory: dict[str, Any], one: Decided, words: Wording)
     except ValueError:
         return f"{name}."
     before, after = _at(trajectory.get("observed_doses"), step), listed(mapping(one.get("doses")).get(name))
+    levels = _at(trajectory.get("level_doses"), step)
+    levels = levels if len(levels) == len(before) else before
     after = after or _at(trajectory.get("doses"), step)
     if not before or len(before) != len(after):
         action = (mapping(one.get("alteration")) or mapping(effort(one, "would_set"))).get(name)
         return f"{words.at(step)}: action {shown(action)}."
     parts = []
-    for place, (old, new) in enumerate(zip(before, after, strict=True)):
+    for place, (old, level, new) in enumerate(zip(before, levels, after, strict=True)):
         dose = words.dose(place)
         unit = f" {dose.unit}" if dose.unit else ""
         before_text, after_text = (dose.level(value) or shown(value) for value in (old, new))
         parts.append(
             f"{dose.name} stays at {before_text}{unit}"
-            if old == new
+            if new in (old, level)
             else f"{dose.name} from {before_text} to {after_text}{unit}"
         )
     return f"{words.at(step)}: {', '.join(parts)}."

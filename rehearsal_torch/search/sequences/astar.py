@@ -179,6 +179,7 @@ class AStar(Search[CounterfactualReturn]):
             budget,
             search="astar",
             gap=gap,
+            equal=frontier.tolerance,
             reason=stopped,
             anchors=size,
             distances=bound.distances,

@@ -104,6 +104,7 @@ class GreedyChanges(Search[CounterfactualReturn]):
             budget,
             search="greedy_changes",
             gap=gap,
+            equal=_equal(objective),
             reason=budget.reason() if budget.ran_out else "",
         )
 
@@ -134,6 +135,11 @@ def greedy_sequence(process: CounterfactualProcess, budget: Budget = UNLIMITED) 
         sequence[best // len(actions)] = best % len(actions)
         if budget.out():
             return sequence
+
+
+def _equal(objective: CounterfactualReturn) -> float:
+    """The difference up to which two returns count as equal: that of rounding."""
+    return objective.rounding(1e-12, max(1.0, abs(objective.outcome())))
 
 
 def nothing_open(objective: CounterfactualReturn) -> bool:
@@ -168,12 +174,14 @@ class TopK(Search[CounterfactualReturn]):
             best, action = values.max(-1)
             times = best.topk(min(objective.changes, len(best))).indices
             # Better by more than rounding, so that a change without effect is not taken for an improvement.
-            threshold = objective.outcome() + objective.rounding(1e-12, max(1.0, abs(objective.outcome())))
+            threshold = objective.outcome() + _equal(objective)
             times = times[best[times] > threshold]
             combined = sequence.clone()
             combined[times] = action[times]
             sequence = combined if float(objective(combined)) > threshold else sequence
-        return sequence_decision(objective, sequence, effort, budget, search="top_k", gap=gap)
+        return sequence_decision(
+            objective, sequence, effort, budget, search="top_k", gap=gap, equal=_equal(objective)
+        )
 
 
 @final

@@ -135,6 +135,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
             budget,
             search="branch_and_bound",
             gap=tree.gap(),
+            equal=tree.tolerance,
             reason=stopped,
             fallback=None,
             root_bound=tree.observed + tree.root,
@@ -154,6 +155,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
             tree.limits.budget,
             search="branch_and_bound",
             gap=tree.gap(),
+            equal=tree.tolerance,
             reason=stopped,
             fallback=None,
             root_bound=tree.root,
@@ -209,7 +211,14 @@ class BranchAndBound(Search[CounterfactualReturn]):
             bound = min(torch.inf if gap is None else decision.value + gap, tree.observed + tree.bound)
             if tree.observed + tree.best > decision.value + tree.tolerance:
                 decision = sequence_decision(
-                    objective, known, Effort(), budget, search=used, gap=None, reason=decision.reason
+                    objective,
+                    known,
+                    Effort(),
+                    budget,
+                    search=used,
+                    gap=None,
+                    equal=tree.tolerance,
+                    reason=decision.reason,
                 )
             gap = (
                 None

@@ -7,8 +7,8 @@ remains, the rest of the path is fixed, and its reward J_t(x) follows from one r
 actions.
 
 Whatever the search, its answer is an action sequence, evaluated by the same objective in the same way: its
-return, the observed return, and the search effort. The effective branching factor b of a search that expanded
-N nodes of an episode of T steps solves
+return, the observed return, and the search effort. Changes that gain nothing are undone before (`nearest`).
+The effective branching factor b of a search that expanded N nodes of an episode of T steps solves
 
     N = 1 + b + b^2 + ... + b^T.
 
@@ -24,7 +24,11 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate, action_name
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.sequences.nearest import nearest
 from rehearsal_torch.spaces.box import Alteration
+
+PROVEN_BEST = "no change of as many actions as allowed is better than the observed actions"
+NONE_FOUND = "found no change of as many actions as allowed that is better than the observed actions"
 
 
 @dataclass
@@ -50,8 +54,10 @@ def sequence_decision(
     *,
     search: str,
     gap: float | None,
+    equal: float | None = None,
     reason: str = "",
     declines: bool = True,
+    by_hand: bool = False,
     **trace: object,
 ) -> Decision:
     """The decision to which an action sequence amounts.
@@ -64,12 +70,18 @@ def sequence_decision(
         search: Name of the search.
         gap: Upper bound on how far the optimum lies above the value, in the reward's unit; 0 if proven
             optimal; None if no bound is known.
+        equal: The difference up to which the search counts two returns as equal, in the reward's unit:
+            changes whose undoing makes no larger one are undone. None keeps the sequence as it is.
         reason: Explanation for the user.
         declines: Whether to return no action if the sequence is no better than the observed one by the
             model's own estimate; if False, the decision carries a warning instead.
+        by_hand: Whether somebody put the sequence together, so that nothing is known of other ones.
         trace: Further trace entries (plain values).
     """
     observed, sequence = objective.observed, objective.settled(actions.to(objective.observed))
+    if equal is not None:
+        sequence, fall = nearest(objective, sequence, equal)
+        gap = gap if not gap else gap + fall if gap + fall > equal else 0.0
     changed = (sequence != observed).nonzero()[:, 0].tolist()
     outcome = objective.outcome()
     value, warnings = float(objective(sequence)) if changed else outcome, objective.warnings()
@@ -88,9 +100,7 @@ def sequence_decision(
             changed, value, reason = [], outcome, reason or message
         else:
             warnings = (*warnings, message)
-    default_reason = (
-        "" if changed else "no change of as many actions as allowed is better than the observed actions"
-    )
+    default_reason = "" if changed or by_hand else PROVEN_BEST if gap == 0.0 else NONE_FOUND
     found = {
         "search": search,
         **asdict(effort),

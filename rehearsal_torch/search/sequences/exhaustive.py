@@ -92,9 +92,8 @@ class Exhaustive(Search[CounterfactualReturn]):
         best = _Finalists(self.finalists, objective.observed)
         finished = self._enumerate(process, best, budget)
         value, sequence, gap, rounding = best.evaluated(objective, process.baseline * process.horizon)
-        if not value > objective.outcome() + objective.rounding(
-            1e-12, 1 + abs(value)
-        ):  # an improvement within rounding is none
+        equal = objective.rounding(1e-12, 1 + abs(value))
+        if not value > objective.outcome() + equal:  # an improvement within rounding is none
             sequence = objective.observed
         effort.generated = nodes if finished else effort.network_evaluations + 1
         effort.expanded = nodes - layers[-1] if finished else effort.expanded
@@ -106,6 +105,7 @@ class Exhaustive(Search[CounterfactualReturn]):
             budget,
             search="exhaustive",
             gap=gap if finished else None,
+            equal=equal,
             reason=reason,
             nodes=nodes,
             rounding=rounding,

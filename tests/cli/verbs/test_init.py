@@ -81,3 +81,16 @@ def test_from_a_table_to_decisions(desk):
     rows = [json.loads(line) for line in (desk / "run" / "decisions.jsonl").read_text().splitlines()]
     assert len(rows) == 2
     assert {row["status"] for row in rows} <= {"recommended", "no_action", "refused"}
+
+
+def test_a_table_of_dates_whose_name_says_nothing_is_told_how_to_ask_for_a_sequence(desk, capsys):
+    rows = [f"{unit},2024-03-{day:02d},{unit * day},{day % 2}" for unit in range(1, 9) for day in range(1, 6)]
+    (desk / "data/s.csv").write_text("\n".join(["pump,Zeitpunkt,heat,fan", *rows]) + "\n")
+    assert main(["data=data/s.csv"]) == 0
+    assert (
+        "Note: the table has several rows for each pump, one for each Zeitpunkt. Add question=sequence "
+        "to decide on what is done step by step." in capsys.readouterr().out
+    )
+    assert main(["data=data/s.csv", "force=true", "question=sequence"]) == 0
+    assert "Note: the table has" not in capsys.readouterr().out
+    assert "time: Zeitpunkt\n" in (desk / "problem.yaml").read_text()

@@ -3,8 +3,11 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.sequences.return_record import return_record, taken
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.objectives.sequences.return_record import given_doses, return_record, taken
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.spaces.box import Alteration
+from tests.toys.episodes import idle_dose_episode, transition_episode
 from tests.toys.scored_episodes import scored_episode
 
 
@@ -29,3 +32,26 @@ def test_rewards_that_do_not_depend_on_the_action_are_those_of_the_state():
     rewards = torch.arange(6.0).view(2, 3)
     assert taken(rewards, torch.tensor([2, 0])).tolist() == [2, 3]
     assert taken(rewards[:, :1], torch.tensor([2, 0])).tolist() == [0, 3]
+
+
+def test_doses_are_those_that_were_given_unless_their_level_changes():
+    objective = transition_episode(4, horizon=4, drugs=2, levels=3)
+    given, levels = objective.case.episode.columns(["drug0", "drug1"]), objective.surrogate.levels
+    action = int(objective.observed[1])
+    other = next(
+        each
+        for each in objective.candidate_actions(1).tolist()
+        if each // 3 != action // 3 and each % 3 == action % 3
+    )
+    record = return_record(objective, Decision(Alteration(("action[1]",), torch.tensor([other])), 0.0))
+    expected = given[:3].clone()
+    expected[1, 0] = levels.doses(torch.tensor(other))[0]
+    assert record["observed_doses"] == given[:3].tolist()
+    assert record["doses"] == expected.tolist()
+    assert record["level_doses"] == levels.doses(objective.observed).tolist()
+    assert record["level_doses"] != record["observed_doses"]
+
+
+def test_an_episode_without_dose_columns_has_the_doses_of_the_levels():
+    objective = idle_dose_episode()
+    assert given_doses(objective).tolist() == [[0, 1], [1, 2], [0, 2], [1, 1], [0, 1]]

@@ -63,7 +63,7 @@ def test_the_card_counts_and_names(pumps):
     card = pumps.card()
     assert card["pumps"] == 60
     assert card["transitions"] == 300
-    assert card["length of a step"] == 1
+    assert card["length of a step"] == "1 in hour"
     assert card["missing"] == {"policy": "refuse"}
     assert card["actions"]["valve"] == "shut, half, open"
     assert card["actions"]["oil"].startswith("none, ")

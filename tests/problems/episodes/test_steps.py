@@ -66,6 +66,18 @@ def test_other_distances_are_faults_with_their_lines():
         read(pd.concat([rows(0), rows(0, unit=2)], ignore_index=True))
 
 
+def test_steps_of_dates_are_told_with_their_unit():
+    dates = [f"2024-03-01 {hour:02d}:{minute:02d}" for hour, minute in ((0, 0), (1, 0), (2, 0), (3, 30))]
+    even = read(rows(*dates[:3]))
+    assert (even.length, even.step) == (pytest.approx(1 / 24), "1 hour")
+    assert read(rows(0, 1)).step == "1 in hour"
+    with pytest.raises(TableError) as wrong:
+        read(rows(*dates))
+    assert "expected steps of 1 hour, the most frequent one; pump 1 has 90 minutes" in str(wrong.value)
+    step = float(str(wrong.value).partition("`step: ")[2].partition("` in the task (in days)")[0])
+    assert read(rows(*dates), step=step, missing="drop").step == "1 hour"
+
+
 def test_gaps_are_faults_unless_the_task_says_otherwise():
     frame = pd.concat([rows(0, 1, 4, 5), rows(0, 1, unit=7)], ignore_index=True)
     with pytest.raises(

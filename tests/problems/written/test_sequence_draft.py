@@ -10,7 +10,7 @@ from rehearsal_torch.data.reading import ReadTable, TableError
 from rehearsal_torch.problems.written.draft_words import MARK
 from rehearsal_torch.problems.written.own_sequence import OwnSequence
 from rehearsal_torch.problems.written.sequence_check import counted, warned
-from rehearsal_torch.problems.written.sequence_draft import sequence_draft, unit_and_time
+from rehearsal_torch.problems.written.sequence_draft import by_values, sequence_draft, unit_and_time
 from rehearsal_torch.problems.written.sequence_file import sequence_problem
 from tests.problems.written.conftest import pumps
 
@@ -55,6 +55,33 @@ def test_the_unit_is_the_column_with_one_row_for_each_time():
     assert unit_and_time(rows) is None
     with pytest.raises(TableError, match="expected a column of time, such as week or date, and one of units"):
         drafted(rows)
+
+
+def test_time_is_found_by_its_values_where_a_sequence_is_asked_for():
+    dates = pd.Timestamp("2024-03-01") + pd.to_timedelta(pumps()["hour"], unit="h")
+    dated = pumps().assign(hour=dates.dt.strftime("%Y-%m-%d %H:%M")).rename(columns={"hour": "Zeitpunkt"})
+    assert unit_and_time(dated) is None, "a name that tells nothing"
+    plain = yaml.safe_load(drafted(dated))
+    assert (plain["unit"], plain["time"]) == ("pump", "Zeitpunkt")
+    numbered = pumps().rename(columns={"hour": "Nummer"})
+    plain = yaml.safe_load(drafted(numbered))
+    assert (plain["unit"], plain["time"]) == ("pump", "Nummer")
+    assert by_values(numbered[::-1]) == [], "it falls from row to row"
+
+
+def test_of_several_columns_that_can_be_time_none_is_guessed():
+    twice = pumps().rename(columns={"hour": "Nummer"})
+    twice["Zähler"] = 2 * twice["Nummer"]
+    with pytest.raises(TableError) as wrong:
+        drafted(twice)
+    assert str(wrong.value).splitlines() == [
+        "pumps.csv: expected a column of time, such as week or date, and one of units that has each time "
+        "once; Nummer, Zähler can all be time: name the one of time so, or write the problem file by hand, "
+        "with its two lines",
+        "  unit: pump",
+        "  time: Nummer",
+        "or draft the file for cases",
+    ]
 
 
 def test_empty_cells_are_named_with_a_policy():

@@ -26,6 +26,16 @@ def test_a_change_names_doses_before_and_after_with_units():
     ]
 
 
+def test_a_dose_that_keeps_its_level_stays_as_it_was_given():
+    one = decision(0) | {"doses": {"action[1]": [0.113, 285.0]}}
+    one["trajectory"]["level_doses"] = [[0.0, 0.0], [0.05, 285.0], [0.0, 0.0]]
+    first = "Time step 1: vasopressor from 0.04 to 0.113 mcg/kg/min, fluids stays at 279 mL/4 h."
+    assert said_of_episode(one, WORDS)[2][0] == first
+    withdrawn = one | {"status": "refused", "alteration": None}
+    withdrawn["trace"] = one["trace"] | {"would_set": {"action[1]": 12}}
+    assert said_of_episode(withdrawn, WORDS)[2][-1] == f"Withdrawn: {first}"
+
+
 def test_models_that_disagree_bookkeeping_and_truth_are_said():
     one = decision(1)
     one["trajectory"] |= {

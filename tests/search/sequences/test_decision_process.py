@@ -4,7 +4,14 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
+from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.sequences.decision_process import (
+    NONE_FOUND,
+    PROVEN_BEST,
+    CounterfactualProcess,
+    Effort,
+    sequence_decision,
+)
 from tests.toys.episodes import equation_episode, transition_episode
 
 
@@ -59,3 +66,15 @@ def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
     ):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
     assert effort.network_evaluations == 50 + 150 + 150
+
+
+@pytest.mark.parametrize(
+    ("gap", "by_hand", "reason"),
+    [(0.0, False, PROVEN_BEST), (None, False, NONE_FOUND), (1.0, False, NONE_FOUND), (None, True, "")],
+)
+def test_what_is_said_of_better_sequences_is_what_is_known(gap, by_hand: bool, reason: str) -> None:
+    objective = equation_episode(0)
+    made = sequence_decision(
+        objective, objective.observed, Effort(), Budget(), search="own", gap=gap, by_hand=by_hand
+    )
+    assert (made.status, made.reason) == ("no_action", reason)
