@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ class ReadTable:
         where: Its name in messages.
         notes: What the reader decided by itself (separator, decimal sign, sheet), one sentence each.
         signs: Separator and decimal sign of a text; those of .csv for everything else.
+        file: The file of text that it was read from; None for everything else.
         listed: Of a list in a problem file: the line of each of its members there; empty for everything else.
     """
 
@@ -43,6 +45,7 @@ class ReadTable:
     where: str
     notes: tuple[str, ...] = ()
     signs: tuple[str, str] = (",", ".")
+    file: Path | None = None
     listed: tuple[int, ...] = ()
 
     def at(self, index: int) -> str:
