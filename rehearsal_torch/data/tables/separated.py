@@ -235,13 +235,17 @@ def _with_points(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rewritten(file: Path, encoding: str) -> str:
-    """A command that converts the file to commas, decimal points and UTF-8; pandas detects the separator."""
+    """A command that writes the same text in UTF-8, with its separator and decimal sign, unpacked."""
+    ending = "".join(each for each in file.suffixes[-2:] if each != ".gz")
     name, target = (
-        json.dumps(each, ensure_ascii=False) for each in (str(file), f"{file.name.split('.')[0]}_commas.csv")
+        json.dumps(each, ensure_ascii=False)
+        for each in (str(file), f"{file.name.partition('.')[0]}_utf8{ending}")
     )
-    options = f'encoding="{encoding}", sep=None, engine="python"'
+    packed = file.suffix == ".gz"
+    read = f"gzip.open({name}).read()" if packed else f"Path({name}).read_bytes()"
     return "python -c " + shlex.quote(
-        f"import pandas as pd; pd.read_csv({name}, {options}).to_csv({target}, index=False)"
+        f"{'import gzip; ' if packed else ''}from pathlib import Path; "
+        f'Path({target}).write_bytes({read}.decode("{encoding}").encode())'
     )
 
 
