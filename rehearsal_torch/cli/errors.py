@@ -106,13 +106,13 @@ def user_error_from(error: BaseException) -> UserError | None:
     return None
 
 
-def exit_code(run: Callable[[], int], interrupted: str) -> int:
+def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> int:
     """The exit code of a command: that of `run`; 2 after an error that the user can correct, 128 + n after
     signal n; both are printed.
 
     Args:
         run: The command.
-        interrupted: The message after an interruption: how to continue.
+        interrupted: The message after an interruption, or a function that makes it: how to continue.
     """
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
@@ -120,7 +120,8 @@ def exit_code(run: Callable[[], int], interrupted: str) -> int:
             return run()
     except KeyboardInterrupt as error:
         named = f" by {error}" if isinstance(error, Stopped) else ""
-        print(interrupted.replace("Interrupted", f"Interrupted{named}", 1), file=sys.stderr, flush=True)
+        message = interrupted if isinstance(interrupted, str) else interrupted()
+        print(message.replace("Interrupted", f"Interrupted{named}", 1), file=sys.stderr, flush=True)
         return code_of(error)
     except Exception as error:
         wrong = user_error_from(error)

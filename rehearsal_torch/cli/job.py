@@ -34,6 +34,8 @@ from rehearsal_torch.workers import end_with
 
 # Committed results, relative to the checkout: data that is written, not code that writes it.
 RESULTS = Path("docs/results")
+# Overrides that belong to one command line, not to the run.
+APART = ("trusted=", "parallel=", "dask.")
 PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "scipy", "pandas")
 
 
@@ -229,8 +231,7 @@ def recordable(overrides: Iterable[str]) -> list[str]:
     """Overrides without those for the run's location, for trust and for a cluster, which belong to one
     command line, not to the run.
     """
-    apart = ("out=", "resume=", "trusted=", "parallel=", "dask.")
-    return [text for text in overrides if not text.lstrip("+").startswith(apart)]
+    return [text for text in overrides if not text.lstrip("+").startswith(("out=", "resume=", *APART))]
 
 
 def _sentence(error: BaseException, folder: RunFolder) -> str:

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files import writing
 from rehearsal_torch.files.lock import LOCK, locked
 from rehearsal_torch.run_folder import RunFolder
@@ -138,7 +139,7 @@ def test_an_interruption_is_noted(empty, resume, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "record", record)
         code, said = resume(*BEGIN)
-    assert (code, said) == (130, "Interrupted; run the same command with resume=FOLDER to continue.")
+    assert (code, said) == (130, f"Interrupted; to continue, type {spoken('decide')} resume=run")
     assert RunFolder(empty).read_json("status.json")["state"] == "interrupted"
     assert not (empty / "error.txt").exists()
 
