@@ -22,8 +22,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.allowed import named_in, trusted_names
 from rehearsal_torch.cli.choice.asked import with_asked
-from rehearsal_torch.cli.errors import UserError, exit_code
-from rehearsal_torch.cli.job import APART, raised, recordable
+from rehearsal_torch.cli.errors import UserError, exit_code, writing_to
+from rehearsal_torch.cli.job import APART, ELSEWHERE, raised, recordable
 from rehearsal_torch.cli.overrides import composed, deferred, read_override
 from rehearsal_torch.cli.resume import SWEEP, recorded
 from rehearsal_torch.cli.spelling import quoted, spoken, typed_as
@@ -126,12 +126,13 @@ def _run(
     if not multirun:
         # A path that is a file, or inside one, is reported when the job checks it.
         with suppress(FileExistsError, NotADirectoryError):
-            make_folder(out)
+            _made(out)
         _hand_over(task, passed, conf)
         if raised:
             raise raised.pop()
         return 0
     settled(out, script, kept)
+    _made(out)
     with RunFolder(out).lock():
         begin(out, script, kept)
         return _swept(
@@ -145,6 +146,17 @@ def _run(
             [text for text in kept if of_hydra(text)],
             None if trusted is None else named,
         )
+
+
+def _made(out: Path) -> None:
+    """Makes the folder of a run.
+
+    Raises:
+        UserError: if it cannot be written to.
+        OSError: if there cannot be a folder of this name.
+    """
+    with writing_to(out, ELSEWHERE):
+        make_folder(out)
 
 
 def _swept(

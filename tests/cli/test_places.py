@@ -4,6 +4,7 @@ is a sentence."""
 import errno
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -152,3 +153,23 @@ def test_a_place_that_takes_no_folders_is_named(empty, resume, monkeypatch):
     code, said = resume("+experiment=auf", "out=nowhere/run")
     assert (code, len(said.splitlines())) == (2, 1), said
     assert "no folder can be made there" in said
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+@pytest.mark.parametrize("method", ["mkdir", "open"])
+def test_a_place_that_may_not_be_written_to_is_told_with_the_key(empty, resume, monkeypatch, number, method):
+    """It read: choose a writable folder."""
+    if method == "open":
+        empty.mkdir()
+    usual = getattr(Path, method)
+
+    def refuse(self, *args, **kwargs):
+        if self.absolute().is_relative_to(empty) and args[:1] != ("rb",):
+            raise OSError(number, os.strerror(number), str(self))
+        return usual(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, method, refuse)
+    code, said = resume(*BEGIN)
+    assert (code, len(said.splitlines())) == (2, 1), said
+    assert said.startswith("run")
+    assert f"({os.strerror(number)}). Choose a folder that can be written to by out=FOLDER." in said

@@ -1,6 +1,8 @@
 """The verb init: a first file, filled in, checked, and decided by."""
 
+import errno
 import json
+import os
 
 import pytest
 
@@ -81,3 +83,16 @@ def test_from_a_table_to_decisions(desk):
     rows = [json.loads(line) for line in (desk / "run" / "decisions.jsonl").read_text().splitlines()]
     assert len(rows) == 2
     assert {row["status"] for row in rows} <= {"recommended", "no_action", "refused"}
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_is_not_written_to_is_told(desk, capsys, monkeypatch, number):
+    def refuse(path, content):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr("rehearsal_torch.files.writing.write_bytes", refuse)
+    assert main(["data=data/t.csv", "out=n.yaml"]) == 2
+    assert capsys.readouterr().err == (
+        f"n.yaml: the operating system cannot read or write here ({os.strerror(number)}). Name a file in a "
+        "folder that can be written to by out=FILE.\n"
+    )
