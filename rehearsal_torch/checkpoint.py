@@ -150,6 +150,8 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
             it was fitted for another question than `task`.
     """
     folder = Path(folder)
+    if not folder.exists():
+        raise CheckpointError(f"there is no folder {folder}: expected a checkpoint or a run folder")
     if not (folder / "config.yaml").exists() or (folder / "checkpoint").is_dir():
         folder = folder / "checkpoint"
     missing = [name for name in ("config.yaml", "weights.safetensors") if not (folder / name).is_file()]

@@ -191,7 +191,8 @@ class CausalOptimiser(TrialView):
                 fitted to the completed trials (a node is constant, for example).
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"count: expected at least 1 action; got {count!r}")
+            wanted = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
+            raise ValueError(f"count: expected {wanted}; got {count!r}")
         if count > MAX_SUGGESTIONS:
             raise ValueError(
                 f"count: expected at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: report some "

@@ -32,11 +32,13 @@ Source: ours; the processes are those of joblib and loky.
 """
 
 import os
+import signal
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
@@ -163,7 +165,8 @@ def _in_processes(
         initializer=_begin,
         initargs=(os.getpid(),),
     )
-    answers = share(delayed(_answer)(token, packed, task) for task in tasks)
+    with _not_interrupted():
+        answers = share(delayed(_answer)(token, packed, task) for task in tasks)
     try:
         for answer in answers:
             if answer.error is not None:
@@ -174,6 +177,25 @@ def _in_processes(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             answers.close()
+
+
+@contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """Processes that are started meanwhile are not reached by Ctrl-C, which a terminal sends to all of them:
+    they end with this one, and would each write a traceback. This process is reached afterwards.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    # When it begins, it lets the signal through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(parent: int) -> None:

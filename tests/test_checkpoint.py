@@ -336,8 +336,13 @@ def test_a_pickle_bomb_is_refused(folder: Path, tmp_path: Path, keep_card: bool)
 
 
 def test_damage_and_absence_are_named(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"no config\.yaml and no weights"):
+    with pytest.raises(
+        CheckpointError, match=r"there is no folder .*nothing: expected a checkpoint or a run"
+    ):
         load(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CheckpointError, match=r"no config\.yaml and no weights"):
+        load(tmp_path / "empty")
     (folder / "card.yaml").write_text("just a text")
     with pytest.raises(CheckpointError, match=r"card\.yaml is not plain YAML"):
         load(folder)

@@ -151,3 +151,16 @@ def test_a_cluster_in_the_context_computes_all_of_them_and_they_share_nothing_ag
     assert all(torch.equal(one[0], other[0]) for one, other in zip(here, there, strict=True))
     assert os.getpid() not in {process for _, process, _ in there}
     assert all(found == {process} for process, found in inner)
+
+
+def masked(common, task):
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []), os.getpid()
+
+
+@pytest.mark.slow
+def test_ctrl_c_reaches_the_process_that_shares_alone():
+    """A terminal sends it to all processes, and each worker wrote a traceback."""
+    answers = list(results(masked, None, range(4), workers=2))
+    assert all(blocked for blocked, _ in answers)
+    assert os.getpid() not in {process for _, process in answers}
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

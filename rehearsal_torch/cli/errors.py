@@ -34,6 +34,9 @@ _REFUSED = {
     errno.EIO: "the disk has failed: choose another folder",
 }
 
+# Of these, those of a place that cannot be written to.
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
 # Exceptions of joblib and concurrent.futures for a killed worker; compared by name, as importing them takes
 # time.
 _KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
@@ -68,6 +71,12 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     close = get_close_matches(word, known, n=2, cutoff=0.6)
     if close:
         return f"Did you mean {' or '.join(close)}?"
+    return choose_from(known)
+
+
+def choose_from(choices: Iterable[str]) -> str:
+    """The choices, if they are few; else empty."""
+    known = sorted(set(choices))
     return f"Choose from {', '.join(known)}" if 0 < len(known) <= 12 else ""
 
 
@@ -131,13 +140,13 @@ def _refused_by_cluster(error: BaseException) -> bool:
     )
 
 
-def exit_code(run: Callable[[], int], interrupted: str) -> int:
+def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> int:
     """The exit code of a command: that of `run`; 2 after an error that the user can correct, 128 + n after
     signal n; both are printed.
 
     Args:
         run: The command.
-        interrupted: The message after an interruption: how to continue.
+        interrupted: The message after an interruption, or a function that makes it: how to continue.
     """
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
@@ -145,7 +154,8 @@ def exit_code(run: Callable[[], int], interrupted: str) -> int:
             return run()
     except KeyboardInterrupt as error:
         named = f" by {error}" if isinstance(error, Stopped) else ""
-        print(interrupted.replace("Interrupted", f"Interrupted{named}", 1), file=sys.stderr, flush=True)
+        message = interrupted if isinstance(interrupted, str) else interrupted()
+        print(message.replace("Interrupted", f"Interrupted{named}", 1), file=sys.stderr, flush=True)
         return code_of(error)
     except Exception as error:
         wrong = user_error_from(error)
@@ -153,6 +163,37 @@ def exit_code(run: Callable[[], int], interrupted: str) -> int:
             raise
         print(wrong, file=sys.stderr, flush=True)
         return 2
+
+
+@contextmanager
+def writing_to(place: Path, remedy: str) -> Iterator[None]:
+    """Gives errors of a place that may not be written to a remedy of their own.
+
+    Args:
+        place: The file or folder.
+        remedy: What to do.
+
+    Raises:
+        UserError: if the operating system does not let it be written to.
+    """
+    try:
+        yield
+    except OSError as error:
+        wrong = user_error_from(error)
+        if wrong is None or error.errno not in UNWRITABLE or not lies_in(wrong.where, place):
+            raise
+        raise UserError(wrong.what, wrong.where, remedy) from error
+
+
+def lies_in(named: str, place: Path) -> bool:
+    """Whether a file is some place, one that it lies in, or one that lies in it.
+
+    Args:
+        named: The file; empty if it is unknown.
+        place: The place.
+    """
+    one, other = Path(named).absolute(), place.absolute()
+    return bool(named) and (one.is_relative_to(other) or other.is_relative_to(one))
 
 
 @contextmanager

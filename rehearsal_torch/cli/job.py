@@ -24,7 +24,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import plain, screen
-from rehearsal_torch.cli.errors import UserError, user_error_from
+from rehearsal_torch.cli.errors import UNWRITABLE, UserError, lies_in, user_error_from, writing_to
 from rehearsal_torch.cli.installation import checkout
 from rehearsal_torch.cli.resume import agree, cleared
 from rehearsal_torch.cli.signals import obey_cluster
@@ -36,6 +36,10 @@ from rehearsal_torch.workers import end_with
 
 # Committed results, relative to the checkout: data that is written, not code that writes it.
 RESULTS = Path("docs/results")
+# What to do where the folder of a run cannot be written to.
+ELSEWHERE = "Choose a folder that can be written to by out=FOLDER"
+# Overrides that belong to one command line, not to the run.
+APART = ("trusted=", "parallel=", "dask.")
 PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "scipy", "pandas")
 
 
@@ -147,7 +151,7 @@ def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> N
     content = plain(config) | apart | {"out": str(folder.path)}
     # Checked before anything in the folder is changed, and again once the folder is locked.
     agree(folder, content)
-    with folder.lock():
+    with writing_to(folder.path, ELSEWHERE), folder.lock():
         agree(folder, content)
         cleared(folder)
         _record(script, work, config, folder, content, overrides, sweep=sweep)
@@ -215,6 +219,8 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
     wrong = user_error_from(error)
     if wrong is not None:
         # The operating system does not always say where: the run's folder is what a run writes to.
+        if isinstance(error, OSError) and error.errno in UNWRITABLE and lies_in(wrong.where, folder.path):
+            return UserError(wrong.what, wrong.where, ELSEWHERE)
         unnamed = isinstance(error, OSError) and not wrong.where
         return UserError(wrong.what, str(folder.path), wrong.remedy) if unnamed else wrong
     if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
@@ -232,8 +238,7 @@ def recordable(overrides: Iterable[str]) -> list[str]:
     """Overrides without those for the run's location, for trust and for a cluster, which belong to one
     command line, not to the run.
     """
-    apart = ("out=", "resume=", "trusted=", "parallel=", "dask.")
-    return [text for text in overrides if not text.lstrip("+").startswith(apart)]
+    return [text for text in overrides if not text.lstrip("+").startswith(("out=", "resume=", *APART))]
 
 
 def _sentence(error: BaseException, folder: RunFolder) -> str:

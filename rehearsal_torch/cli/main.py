@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from shlex import join
 
 import hydra
 from hydra._internal.utils import get_args_parser
@@ -21,10 +22,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.allowed import named_in, trusted_names
 from rehearsal_torch.cli.choice.asked import with_asked
-from rehearsal_torch.cli.errors import UserError, exit_code
-from rehearsal_torch.cli.job import raised, recordable
+from rehearsal_torch.cli.errors import UserError, exit_code, writing_to
+from rehearsal_torch.cli.job import APART, ELSEWHERE, raised, recordable
 from rehearsal_torch.cli.overrides import composed, deferred, read_override
-from rehearsal_torch.cli.resume import recorded
+from rehearsal_torch.cli.resume import SWEEP, recorded
 from rehearsal_torch.cli.spelling import quoted, spoken, typed_as
 from rehearsal_torch.cli.sweep import begin, finish, of_hydra, settled
 from rehearsal_torch.cli.validation import CONF, check
@@ -50,14 +51,38 @@ def main(
         The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
+    folders: list[Path] = []
     return exit_code(
-        lambda: _run(task, typed, conf, after),
-        "Interrupted; run the same command with resume=FOLDER to continue.",
+        lambda: _run(task, typed, conf, after, folders.append),
+        lambda: interrupted(task.__name__, typed, folders),
+    )
+
+
+def interrupted(script: str, typed: Sequence[str], folders: Sequence[Path]) -> str:
+    """What to type after an interruption.
+
+    Args:
+        script: The command's name.
+        typed: Its arguments.
+        folders: The folder of the run, once it is known.
+    """
+    if not folders or not any((folders[0] / name).is_file() for name in ("run.json", SWEEP)):
+        return "Interrupted; run the same command again."
+    # What belongs to a command line, not to the run, and what Hydra was told.
+    kept = [text for text in typed if text.startswith(APART) or of_hydra(text)]
+    extra = get_args_parser().parse_args(list(typed)).config_dir
+    flags = ["--config-dir", extra] if extra else []
+    return (
+        f"Interrupted; to continue, type {join([*typed_as(script), *flags, f'resume={folders[0]}', *kept])}"
     )
 
 
 def _run(
-    task: Callable[[DictConfig], None], arguments: list[str], conf: Path, after: Callable[[Path], None] | None
+    task: Callable[[DictConfig], None],
+    arguments: list[str],
+    conf: Path,
+    after: Callable[[Path], None] | None,
+    begun: Callable[[Path], None],
 ) -> int:
     parsed = get_args_parser().parse_args(arguments)
     if parsed.help or parsed.hydra_help or parsed.cfg or parsed.info is not None or parsed.shell_completion:
@@ -93,6 +118,7 @@ def _run(
         if config.out is not None
         else _fresh(str(config.name))
     )
+    begun(out)
     flags = ["--config-dir", parsed.config_dir] if parsed.config_dir else []
     kept = [text for text in typed if not text.startswith("out=")]
     handed = deferred(conf, kept, parsed.config_dir) if multirun else kept
@@ -100,12 +126,13 @@ def _run(
     if not multirun:
         # A path that is a file, or inside one, is reported when the job checks it.
         with suppress(FileExistsError, NotADirectoryError):
-            make_folder(out)
+            _made(out)
         _hand_over(task, passed, conf)
         if raised:
             raise raised.pop()
         return 0
     settled(out, script, kept)
+    _made(out)
     with RunFolder(out).lock():
         begin(out, script, kept)
         return _swept(
@@ -119,6 +146,17 @@ def _run(
             [text for text in kept if of_hydra(text)],
             None if trusted is None else named,
         )
+
+
+def _made(out: Path) -> None:
+    """Makes the folder of a run.
+
+    Raises:
+        UserError: if it cannot be written to.
+        OSError: if there cannot be a folder of this name.
+    """
+    with writing_to(out, ELSEWHERE):
+        make_folder(out)
 
 
 def _swept(

@@ -6,6 +6,9 @@ is 128 + the signal's number.
 Jobs that submitit starts follow its rules until `obey_cluster` is called: SIGTERM is ignored, so that a job
 that a cluster ends is killed in the middle of its work half a minute later; and the warning before the time
 limit is answered by an error in the middle of the work, which takes it for one of its own.
+
+The thread by which joblib manages its processes may fail while these are given up; what it then says is no
+news to anybody, and is not shown.
 """
 
 import os
@@ -23,6 +26,11 @@ PATIENCE = 5.0
 _asked: list[float] = []
 # The handlers that `obey_cluster` has set.
 _warned: dict[int, Any] = {}
+# The class of the thread by which joblib manages its processes, and the seconds by which the signal may reach
+# these before it reaches this process.
+MANAGER, AHEAD = "_ExecutorManagerThread", 0.5
+_interrupted = threading.Event()
+_usual = [threading.excepthook]
 
 
 class Stopped(KeyboardInterrupt):
@@ -73,6 +81,10 @@ def stopping() -> Iterator[None]:
         yield
         return
     _asked.clear()
+    _interrupted.clear()
+    if threading.excepthook is not _told_unless_interrupted:
+        _usual[:] = [threading.excepthook]
+        threading.excepthook = _told_unless_interrupted
     before = {
         number: signal.getsignal(number)
         for number in (getattr(signal, name, None) for name in (*SIGNALS, "SIGINT"))
@@ -81,9 +93,14 @@ def stopping() -> Iterator[None]:
     for number, handler in before.items():
         if handler == signal.SIG_DFL:
             signal.signal(number, _stop)
+        elif handler is signal.default_int_handler:
+            signal.signal(number, _interrupt)
     try:
         yield
     finally:
+        # A thread may fail some time after an interruption.
+        if not _interrupted.is_set():
+            threading.excepthook = _usual[0]
         for number, handler in before.items():
             if handler is not None:
                 signal.signal(number, handler)
@@ -94,9 +111,21 @@ def code_of(error: KeyboardInterrupt) -> int:
     return 128 + (error.number if isinstance(error, Stopped) else int(signal.SIGINT))
 
 
+def _told_unless_interrupted(about: threading.ExceptHookArgs) -> None:
+    """Tells of an error in a thread, but for one of joblib's after an interruption."""
+    if type(about.thread).__name__ != MANAGER or not _interrupted.wait(AHEAD):
+        _usual[0](about)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    _interrupted.set()
+    signal.default_int_handler(number, frame)
+
+
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     # Schedulers often send a signal twice: the second one must not interrupt the clean-up. A later signal is
     # raised again.
+    _interrupted.set()
     now = time.monotonic()
     if _asked and now - _asked[-1] < PATIENCE:
         return

@@ -7,12 +7,13 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from rehearsal_torch.cli.choice.unread_file import refuse_unread
-from rehearsal_torch.cli.errors import UserError, as_user_error, did_you_mean
+from rehearsal_torch.cli.errors import UserError, as_user_error, choose_from, did_you_mean
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import on_file, spoken
 from rehearsal_torch.cli.verbs.decide import surrogate_in
 from rehearsal_torch.cluster.address import check_reachable, require_dask
 from rehearsal_torch.files.checkpoint_folders import suggestion
+from rehearsal_torch.files.nearby import beside, near_files
 
 CONF = conf_folder()
 # The overrides that determine the data of a run.
@@ -72,10 +73,8 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     if "path" in config.dataset and config.dataset.path is None:
         raise UserError("this data set is read from a file, which must be given", "path", "Add path=FILE")
     if config.path is not None and not Path(config.path).exists():
-        near = Path(config.path).parent
-        remedy = did_you_mean(
-            Path(config.path).name, [path.name for path in near.iterdir()] if near.is_dir() else []
-        )
+        near = near_files(Path(config.path))[:2]
+        remedy = f"Did you mean {' or '.join(near)}?" if near else choose_from(beside(Path(config.path)))
         raise UserError("there is no such file or folder", f"path={config.path}", remedy)
     refuse_unread(config, script, jobs, typed)
     _sizes(config)

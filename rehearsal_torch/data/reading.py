@@ -13,7 +13,7 @@ Source: ours.
 import datetime
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.tables.columnar import COLUMNAR, read_columnar
-from rehearsal_torch.data.tables.frame import ReadTable, TableError
+from rehearsal_torch.data.tables.frame import ReadTable, TableError, line_words
 from rehearsal_torch.data.tables.separated import read_separated
 from rehearsal_torch.data.tables.workbook import WORKBOOKS, read_workbook
 from rehearsal_torch.files.schema import LARGEST, listed, meant
@@ -141,7 +141,11 @@ def number_columns(
 
 
 def number_faults(
-    rows: pd.DataFrame, names: Sequence[str], min_rows: int = 1, varying: bool = False
+    rows: pd.DataFrame,
+    names: Sequence[str],
+    min_rows: int = 1,
+    varying: bool = False,
+    at: Callable[[int], str] = line_words,
 ) -> list[str]:
     """The faults of the named columns.
 
@@ -150,6 +154,7 @@ def number_faults(
         names: The columns.
         min_rows: The minimum number of rows.
         varying: Whether a constant column is a fault.
+        at: Says in words where the row of an index stands.
     """
     faults = [
         f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}"
@@ -166,19 +171,19 @@ def number_faults(
         if text.any():
             cell = rows[name][text].iloc[0]
             faults.append(
-                f"{name}: expected numbers; got {str(cell)[:60]!r}{_at(rows, text)}: "
+                f"{name}: expected numbers; got {str(cell)[:60]!r}{_at(rows, text, at)}: "
                 f"{_of_two(rows[name]) or as_number(cell)}"
             )
         if bad.any():
             faults.append(
-                f"{name}: {int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad)}: "
-                "drop or impute those rows"
+                f"{name}: {int(bad.sum())} of {len(rows)} values are missing or infinite"
+                f"{_at(rows, bad, at)}: drop or impute those rows"
             )
         if large.any():
             first = numbers[int(large.argmax())]
             faults.append(
-                f"{name}: {first:g}{_at(rows, large)} is too large to compute with: expected values up to "
-                f"{LARGEST:g}, so use another unit"
+                f"{name}: {first:g}{_at(rows, large, at)} is too large to compute with: expected values up "
+                f"to {LARGEST:g}, so use another unit"
             )
         if varying and len(rows) > 1 and not text.any() and not bad.any():
             if (numbers == numbers[0]).all():
@@ -249,6 +254,6 @@ def numbers_of(column: pd.Series) -> np.ndarray:
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 
-def _at(rows: pd.DataFrame, where: np.ndarray) -> str:
+def _at(rows: pd.DataFrame, where: np.ndarray, at: Callable[[int], str]) -> str:
     """The first line of the file with a fault; the header is line 1."""
-    return f" in line {int(rows.index[int(where.argmax())]) + 2}"
+    return f" in {at(int(rows.index[int(where.argmax())]))}"

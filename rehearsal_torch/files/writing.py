@@ -59,13 +59,16 @@ def write_bytes(path: str | Path, content: bytes) -> Path:
     make_folder(file.parent)
     beside = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        with _naming(file), beside.open("wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(file)
+        with _naming(file, beside):
+            with beside.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(file)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        # What refuses to write may refuse to remove, too; the first error is the one to report.
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
         raise
     return file
 
@@ -103,12 +106,12 @@ def appending(path: str | Path) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def _naming(file: Path) -> Iterator[None]:
-    """Names the file in errors of the operating system that name none."""
+def _naming(file: Path, beside: Path | None = None) -> Iterator[None]:
+    """Names the file in errors of the operating system that name none, or the temporary file beside it."""
     try:
         yield
     except OSError as error:
-        if error.filename is None:
+        if error.filename in (None, str(beside)):
             error.filename = str(file)
         raise
 

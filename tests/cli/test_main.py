@@ -1,8 +1,11 @@
 """From what was typed to an exit code: slips are answered in a sentence, and nothing is written."""
 
+from pathlib import Path
+
 import pytest
 
-from rehearsal_torch.cli.main import main
+from rehearsal_torch.cli.main import interrupted, main
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.cli.verbs.train import train
 
@@ -73,3 +76,30 @@ def test_decide_asks_for_what_it_needs(tmp_path, monkeypatch, capsys, arguments,
     monkeypatch.chdir(tmp_path)
     assert main(decide, arguments) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "record", "words"),
+    [
+        (["path=p.yaml", "seed=1"], "run.json", "to continue, type {} 'resume=runs/a b/2026-01-02'"),
+        (
+            ["-m", "seed=1,2", "hydra/launcher=joblib"],
+            "sweep.json",
+            "{} 'resume=runs/a b/2026-01-02' hydra/launcher=joblib",
+        ),
+        (
+            ["--config-dir", "own", "trusted=mine"],
+            "run.json",
+            "{} --config-dir own 'resume=runs/a b/2026-01-02' trusted",
+        ),
+        (["path=p.yaml"], "other.json", "run the same command again."),
+    ],
+)
+def test_the_command_that_continues_is_told(tmp_path, monkeypatch, typed, record, words):
+    """It read resume=FOLDER, also where the command had chosen the folder."""
+    monkeypatch.chdir(tmp_path)
+    folder = Path("runs/a b/2026-01-02")
+    folder.mkdir(parents=True)
+    (folder / record).write_text("{}")
+    assert words.format(spoken("decide")) in interrupted("decide", typed, [folder])
+    assert interrupted("decide", typed, []) == "Interrupted; run the same command again."

@@ -4,9 +4,11 @@ is a sentence."""
 import errno
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
+from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files import writing
 from rehearsal_torch.files.lock import LOCK, locked
 from rehearsal_torch.run_folder import RunFolder
@@ -138,7 +140,7 @@ def test_an_interruption_is_noted(empty, resume, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "record", record)
         code, said = resume(*BEGIN)
-    assert (code, said) == (130, "Interrupted; run the same command with resume=FOLDER to continue.")
+    assert (code, said) == (130, f"Interrupted; to continue, type {spoken('decide')} resume=run")
     assert RunFolder(empty).read_json("status.json")["state"] == "interrupted"
     assert not (empty / "error.txt").exists()
 
@@ -151,3 +153,23 @@ def test_a_place_that_takes_no_folders_is_named(empty, resume, monkeypatch):
     code, said = resume("+experiment=auf", "out=nowhere/run")
     assert (code, len(said.splitlines())) == (2, 1), said
     assert "no folder can be made there" in said
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+@pytest.mark.parametrize("method", ["mkdir", "open"])
+def test_a_place_that_may_not_be_written_to_is_told_with_the_key(empty, resume, monkeypatch, number, method):
+    """It read: choose a writable folder."""
+    if method == "open":
+        empty.mkdir()
+    usual = getattr(Path, method)
+
+    def refuse(self, *args, **kwargs):
+        if self.absolute().is_relative_to(empty) and args[:1] != ("rb",):
+            raise OSError(number, os.strerror(number), str(self))
+        return usual(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, method, refuse)
+    code, said = resume(*BEGIN)
+    assert (code, len(said.splitlines())) == (2, 1), said
+    assert said.startswith("run")
+    assert f"({os.strerror(number)}). Choose a folder that can be written to by out=FOLDER." in said

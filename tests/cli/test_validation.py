@@ -100,6 +100,8 @@ def test_a_file_that_is_not_there_is_named_with_the_nearest(tmp_path):
     checked("+experiment=own_table", f"path={tmp_path}/table.csv", script="decide")
     said = refused("+experiment=own_table", f"path={tmp_path}/tabel.csv", script="decide")
     assert said.endswith("there is no such file or folder. Did you mean table.csv?")
+    said = refused("+experiment=own_table", f"path={tmp_path}/nothing.csv", script="decide")
+    assert said.endswith("there is no such file or folder. Choose from table.csv."), "no name is like it"
     assert "this data set is read from a file" in refused("+experiment=own_table", script="decide")
 
 

@@ -1,3 +1,5 @@
+import errno
+import os
 import resource
 from pathlib import Path
 
@@ -102,3 +104,17 @@ def test_text_is_appended_at_once_and_an_error_in_between_keeps_it(tmp_path):
     with appending(tmp_path / "a.txt") as append:
         append("three\n")
     assert (tmp_path / "a.txt").read_text() == "one\nzwei ä\nthree\n"
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_is_not_written_to_is_told_with_the_name_of_the_file(tmp_path, monkeypatch, number):
+    """The temporary file beside it was named, of which nobody knows."""
+
+    def refuse(self, *args, **kwargs):
+        raise OSError(number, os.strerror(number), str(self))
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    with pytest.raises(OSError, match=os.strerror(number)) as told:
+        write_text(tmp_path / "n.yaml", "a: 1")
+    assert told.value.filename == str(tmp_path / "n.yaml")

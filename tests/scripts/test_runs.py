@@ -160,9 +160,9 @@ def test_a_run_that_is_asked_to_end_says_so_and_ends_its_workers(place, cohort):
     )
     assert code == 143
     assert gone(workers)
-    assert (place / "killed.log").read_text().splitlines()[
-        -1
-    ] == "Interrupted by SIGTERM; run the same command with resume=FOLDER to continue."
+    again = f"python scripts/decide.py {' '.join(TOY[:2])} resume=asked"
+    told = (place / "killed.log").read_text().splitlines()[-1]
+    assert told == f"Interrupted by SIGTERM; to continue, type {again}"
     assert json.loads((place / "asked/status.json").read_text())["state"] == "interrupted"
     assert not list((place / "asked").glob(".rehearsal-lock*"))
     answer = called(place, "decide", *TOY[:2], "resume=asked", "workers=1")

@@ -175,7 +175,7 @@ def test_settings_reach_the_search(toy):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"model": "nowhere"}, "nowhere/checkpoint holds no config.yaml"),
+        ({"model": "nowhere"}, "there is no folder nowhere: expected a checkpoint or a run folder"),
         ({"model": torch.nn.Linear(1, 1)}, "model: expected a model of episodes, .* got a Linear"),
         ({"episode": [1, 2]}, "episode: expected an Episode or an EpisodeCase; got a list"),
         ({"episode": rt.Episode("e", ("x0",), torch.zeros(3, 1))}, r"no column \['x1', "),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rehearsal_torch.cli.choice.asked import YAML
-from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
+from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code, writing_to
 from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.cli.subcommand import Option, Verb
 
@@ -68,6 +68,7 @@ def init(options: Mapping[str, str]) -> int:
             text = sequence_draft(table, file, str(out), episodes)
         else:
             text = first_draft(table, file, str(out))
+    with writing_to(out, "Name a file in a folder that can be written to by out=FILE"):
         write_text(out, text)
     for note in table.notes:
         print(f"Note: {note}.")

@@ -6,13 +6,14 @@ cell that states none of the levels is a fault with its line. Missing cells stay
 Source: ours.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.codings.coding import Coding, listed, text_of
+from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.schema import meant
 
 ADD = "correct it, or add it to the levels if rows have it"
@@ -37,7 +38,11 @@ class Coded:
 
 
 def coded(
-    frame: pd.DataFrame, codings: Mapping[str, Coding], needed: Collection[str] = (), remedy: str = ADD
+    frame: pd.DataFrame,
+    codings: Mapping[str, Coding],
+    needed: Collection[str] = (),
+    remedy: str = ADD,
+    at: Callable[[int], str] = line_words,
 ) -> Coded:
     """A table with codes in place of texts.
 
@@ -46,6 +51,7 @@ def coded(
         codings: Column to its coding.
         needed: Columns whose absence is a fault; others are coded if they are there.
         remedy: What to do about a text that is no level.
+        at: Says in words where the row of an index stands.
     """
     made, faults, broken = dict[str, np.ndarray](), list[str](), set[str]()
     for name, coding in codings.items():
@@ -57,7 +63,7 @@ def coded(
         places = coding.places(frame[name])
         odd = places == -1
         if odd.any():
-            faults.append(f"{name}: {unknown(coding, frame[name], odd)}: {remedy}")
+            faults.append(f"{name}: {unknown(coding, frame[name], odd, at)}: {remedy}")
             broken |= {name, *coding.columns}
             continue
         made |= dict(zip(coding.columns, coding.encoded(places).T, strict=True))
@@ -86,13 +92,14 @@ def labelled(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> pd.DataFrame
     return frame.assign(**found) if found else frame
 
 
-def unknown(coding: Coding, column: pd.Series, odd: np.ndarray) -> str:
+def unknown(coding: Coding, column: pd.Series, odd: np.ndarray, at: Callable[[int], str] = line_words) -> str:
     """Which cell states no level, in words.
 
     Args:
         coding: The coding.
         column: The cells; the index is the line minus two.
         odd: Which of them state no level, (n,) bool.
+        at: Says in words where the cell of an index stands.
     """
     first = int(odd.argmax())
     cell = column.iloc[first]
@@ -100,9 +107,9 @@ def unknown(coding: Coding, column: pd.Series, odd: np.ndarray) -> str:
     near = meant(cell[:60], coding.levels) if isinstance(cell, str) else ""
     hint = f" ({near})" if near.startswith("did you mean") else ""
     others = int(odd.sum()) - 1
-    more = f" (and others in {others} further line{'s' if others > 1 else ''})" if others else ""
-    line = int(column.index[first]) + 2
-    return f"expected one of {listed(coding.levels)}; got {got} in line {line}{more}{hint}"
+    more = f" (and others in {others} further {'rows' if others > 1 else 'row'})" if others else ""
+    where = at(int(column.index[first]))
+    return f"expected one of {listed(coding.levels)}; got {got} in {where}{more}{hint}"
 
 
 def unseen(coding: Coding, column: pd.Series) -> list[str]:

@@ -6,7 +6,7 @@ counted from it where a case has no present value.
 Source: ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -15,10 +15,13 @@ from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.reading import TableError, number_faults, numbers_of
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.schema import listed, meant
 
 
-def column_faults(frame: pd.DataFrame, origin: str, name: str, column: str) -> list[str]:
+def column_faults(
+    frame: pd.DataFrame, origin: str, name: str, column: str, at: Callable[[int], str] = line_words
+) -> list[str]:
     """Faults of a column that should hold the cost of an action in each case.
 
     Args:
@@ -26,10 +29,11 @@ def column_faults(frame: pd.DataFrame, origin: str, name: str, column: str) -> l
         origin: Its name in messages.
         name: The action.
         column: The column.
+        at: Says in words where the row of an index stands.
     """
     if column not in frame.columns:
         return [f"no column {column!r} for the cost of {name}; {meant(column, map(str, frame.columns))}"]
-    found = number_faults(frame, [column], min_rows=0)
+    found = number_faults(frame, [column], min_rows=0, at=at)
     if found:
         return [f"the cost of {name}: {found[0]}"]
     numbers = numbers_of(frame[column])
@@ -38,8 +42,8 @@ def column_faults(frame: pd.DataFrame, origin: str, name: str, column: str) -> l
         return []
     place = int(negative.argmax())
     return [
-        f"the cost of {name}: column {column!r} of {origin} has {numbers[place]:g} in line "
-        f"{int(frame.index[place]) + 2}: expected costs of at least 0"
+        f"the cost of {name}: column {column!r} of {origin} has {numbers[place]:g} in "
+        f"{at(int(frame.index[place]))}: expected costs of at least 0"
     ]
 
 

@@ -79,7 +79,7 @@ def impossible_values(
             if float(value) not in known:
                 found.fault(
                     key("cases"),
-                    f"line {int(str(line)) + 2} of {cases.where}: {name} is {float(value):g}; expected one "
+                    f"{cases.at(int(str(line)))} of {cases.where}: {name} is {float(value):g}; expected one "
                     f"of its two values, {values}",
                 )
                 break

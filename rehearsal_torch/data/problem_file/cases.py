@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.problem_file.findings import Findings, key
@@ -20,6 +21,7 @@ from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
 from rehearsal_torch.files.schema import meant
+from rehearsal_torch.files.yaml_lines import line_at
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.inequalities import InequalityError, Linear, linear
 
@@ -35,8 +37,11 @@ def case_rows(
     if isinstance(written, DataForm):
         return rows_of(written, folder, "cases", found)
     frame = pd.DataFrame([dict(each) for each in written])
+    lines = tuple(line_at(found.lines, f"cases[{place}]") or 1 for place in range(len(frame)))
     # Counted from 1, as the lines of a file are from 2.
-    return ReadTable(frame.set_axis(range(-1, len(frame) - 1)), f"the list of cases in {found.source}")
+    return ReadTable(
+        frame.set_axis(range(-1, len(frame) - 1)), f"the list of cases in {found.source}", listed=lines
+    )
 
 
 def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
@@ -54,16 +59,17 @@ def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
         return
     column = rows.frame[name]
     if column.isna().any():
-        line = int(column.index[int(column.isna().to_numpy().argmax())]) + 2
+        where = rows.at(int(column.index[int(column.isna().to_numpy().argmax())]))
         found.fault(
-            "identity", f"column {name!r} of {rows.where} is empty in line {line}: every case needs a name"
+            "identity", f"column {name!r} of {rows.where} is empty in {where}: every case needs a name"
         )
     elif (twice := column.astype(str).duplicated()).any():
         place = int(twice.to_numpy().argmax())
         found.fault(
             "identity",
-            f"column {name!r} of {rows.where} has {str(column.iloc[place])[:60]!r} again in line "
-            f"{int(column.index[place]) + 2}: every case needs a name of its own, so name another column",
+            f"column {name!r} of {rows.where} has {str(column.iloc[place])[:60]!r} again in "
+            f"{rows.at(int(column.index[place]))}: every case needs a name of its own, so name another "
+            "column",
         )
 
 
@@ -135,8 +141,21 @@ def _columns(
         found: Collects faults.
     """
     for name, column in names.items():
-        if wrong := number_faults(rows.frame, [column]):
-            what = "the present value" if name == CURRENT else "a limit"
+        what = "the present value" if name == CURRENT else "a limit"
+        empty = (
+            rows.frame[column].isna().to_numpy(dtype=bool) if column in rows.frame.columns else np.zeros(0)
+        )
+        if empty.any():
+            first = rows.at(int(rows.frame.index[int(empty.argmax())]))
+            one = "case" if rows.listed else "row"
+            remedy = "write its present value" if name == CURRENT else "write its value"
+            found.fault(
+                path,
+                f"{what}: {rows.where}: {column} is missing in {int(empty.sum())} of {len(empty)} {one}s, "
+                f"first in {first}: {remedy}, or leave the {one} out",
+            )
+            return None
+        if wrong := number_faults(rows.frame, [column], at=rows.at):
             found.fault(path, f"{what}: {rows.where}: {wrong[0]}")
             return None
     return {name: numbers_of(rows.frame[column]).tolist() for name, column in names.items()}
@@ -159,11 +178,10 @@ def _intervals(
         ]
         lower, upper = max(ends[0], shared[0]), min(ends[1], shared[1])
         if ends[0] > ends[1] or lower > upper:
-            line = int(rows.frame.index[place]) + 2
             found.fault(
                 path,
-                f"line {line} of {rows.where}: [{ends[0]:g}, {ends[1]:g}] has nothing in common with the "
-                f"range [{shared[0]:g}, {shared[1]:g}]: widen one of the two",
+                f"{rows.at(int(rows.frame.index[place]))} of {rows.where}: [{ends[0]:g}, {ends[1]:g}] "
+                f"has nothing in common with the range [{shared[0]:g}, {shared[1]:g}]: widen one of the two",
             )
             break
         made.append((lower, upper))

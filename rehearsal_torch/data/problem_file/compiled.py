@@ -126,10 +126,11 @@ def written_problem(path: str | Path | None) -> WrittenProblem:
             "graph and desired",
             (),
         )
-    return _compiled(parts_of(file, ProblemForm), found, file.folder)
+    return _compiled(parts_of(file, ProblemForm), found, file.folder, plain.get("cases") is not None)
 
 
-def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> WrittenProblem:
+def _compiled(form: Mapping[str, Any], found: Findings, folder: Path, own: bool) -> WrittenProblem:
+    """The problem of the parts; `own` says that the file has cases, which with a fault are not among them."""
     variables: dict[str, VariableForm] = form.get("variables", {})
     rows = None
     if isinstance(form.get("data"), DataForm):
@@ -191,7 +192,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
     made = _task(task, found, complete=len(box) == len(of_role(variables, "action")))
     cases = case_rows(form.get("cases"), folder, found)
     identity = form.get("identity")
-    named = rows if form.get("cases") is None else cases
+    named = cases if own else rows
     if identity is not None and named is not None:
         identity_faults(identity, named, found)
     if cases is not None:
@@ -205,7 +206,7 @@ def _compiled(form: Mapping[str, Any], found: Findings, folder: Path) -> Written
             impossible_values(cases, labels.frame, plainly, found)
     ranges: dict[str, list[tuple[float, float]]] = {}
     bounded = cases
-    if form.get("cases") is None and rows is not None and gaps is not None:
+    if not own and rows is not None and gaps is not None:
         complete = rows.frame[gaps.cells.complete] if gaps.imputations else rows.frame
         bounded = replace(rows, frame=complete)
     if bounded is not None:

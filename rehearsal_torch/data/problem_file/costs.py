@@ -103,7 +103,7 @@ def cost_faults(form: Mapping[str, Any], cases: ReadTable, found: Findings) -> N
         if about.cost is not None and about.cost.column is not None:
             named[name] = (f"{key('variables', name)}.cost", about.cost.column)
     for name, (path, column) in named.items():
-        for fault in column_faults(cases.frame, cases.where, name, column):
+        for fault in column_faults(cases.frame, cases.where, name, column, cases.at):
             found.fault(path, fault)
 
 

@@ -156,15 +156,15 @@ def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> No
         column = cases.frame[name] if name in cases.frame.columns else pd.Series(dtype=float)
         empty = column.isna().to_numpy(dtype=bool)
         if empty.any():
-            first = int(column.index[int(empty.argmax())]) + 2
+            first = cases.at(int(column.index[int(empty.argmax())]))
             found.fault(
                 "cases",
                 f"{cases.where}: {name} is missing in {int(empty.sum())} of {len(empty)} cases, first in "
-                f"line {first}: a case needs every variable of its context; measure it, leave the case out, "
+                f"{first}: a case needs every variable of its context; measure it, leave the case out, "
                 f"or write {name}: other",
             )
         rest = cases.frame[~empty] if len(column) else cases.frame
-        for each in number_faults(rest, [name]):
+        for each in number_faults(rest, [name], at=cases.at):
             found.fault("cases", f"{cases.where}: {each}")
 
 

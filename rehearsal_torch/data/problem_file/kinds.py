@@ -276,13 +276,12 @@ def cases_in_labels(
         cells = cases.frame[name].tolist() if name in cases.frame.columns else []
         truths = [place for place, cell in enumerate(cells) if isinstance(cell, bool | np.bool_)]
         if truths:
-            line = int(cases.frame.index[truths[0]]) + 2
+            where = cases.at(int(cases.frame.index[truths[0]]))
             found.fault(
                 "cases",
-                f"{cases.where}: {name}: expected a number; got {cells[truths[0]]} in line {line}: "
-                "write 0 or 1",
+                f"{cases.where}: {name}: expected a number; got {cells[truths[0]]} in {where}: write 0 or 1",
             )
-    read = coded(cases.frame, there, remedy=NEW)
+    read = coded(cases.frame, there, remedy=NEW, at=cases.at)
     for each in read.faults:
         found.fault("cases", f"{cases.where}: {each}")
     return labelled(cases.frame, there), [name for name in context if name not in read.broken]

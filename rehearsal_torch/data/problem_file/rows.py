@@ -3,17 +3,13 @@
 Source: ours.
 """
 
-from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.tables.query import read_query
-
-# The number of files of a folder among which the one that was meant is looked for.
-MANY = 1000
+from rehearsal_torch.files.nearby import near_files
 
 
 def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTable | None:
@@ -49,8 +45,7 @@ def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTab
 def _missing(file: Path) -> str:
     if file.is_dir():
         return f"there is a folder, not a file, at {file}"
-    beside = [each.name for each in islice(file.parent.iterdir(), MANY)] if file.parent.is_dir() else []
-    near = get_close_matches(file.name, beside, 1, 0.6)
+    near = near_files(file)
     remedy = (
         f"did you mean {near[0]!r}?" if near else "the name is relative to the folder of the problem file"
     )

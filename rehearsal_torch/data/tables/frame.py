@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,12 +37,35 @@ class ReadTable:
         where: Its name in messages.
         notes: What the reader decided by itself (separator, decimal sign, sheet), one sentence each.
         signs: Separator and decimal sign of a text; those of .csv for everything else.
+        file: The file of text that it was read from; None for everything else.
+        listed: Of a list in a problem file: the line of each of its members there; empty for everything else.
     """
 
     frame: pd.DataFrame
     where: str
     notes: tuple[str, ...] = ()
     signs: tuple[str, str] = (",", ".")
+    file: Path | None = None
+    listed: tuple[int, ...] = ()
+
+    def at(self, index: int) -> str:
+        """Where a row stands, in words: "line 7", or "case 2 (line 10)" of a list in a problem file.
+
+        Args:
+            index: The row's index in `frame`: its line minus two, or, of a list, its number minus two.
+        """
+        if not self.listed:
+            return line_words(index)
+        return f"case {index + 2} (line {self.listed[index + 1]})"
+
+
+def line_words(index: int) -> str:
+    """Where a row of a file stands, in words.
+
+    Args:
+        index: The line minus two.
+    """
+    return f"line {index + 2}"
 
 
 def few_columns(count: int, where: str) -> None:

@@ -29,6 +29,7 @@ from rehearsal_torch.data.tables.frame import (
 )
 from rehearsal_torch.data.tables.signs import (
     COMMA,
+    POINTS,
     SEPARATORS,
     SIGNS,
     WHOLE,
@@ -98,7 +99,28 @@ def read_separated(
         wrong += _mixed_signs(frame)
         frame = _with_points(frame)
     refused_or_collected(wrong, str(file), faults)
-    return ReadTable(frame, str(file), tuple(notes), (found, sign))
+    return ReadTable(frame, str(file), tuple(notes), (found, sign), file=file)
+
+
+def cells_as_written(table: ReadTable) -> pd.DataFrame | None:
+    """The cells of a table as its file writes them, as texts; None if it comes from no file of text, or the
+    file has changed since.
+
+    Args:
+        table: The table that was read.
+    """
+    if table.file is None:
+        return None
+    try:
+        head, packed = _head(table.file)
+        blank, _ = _checked(table.file, head)
+        options: dict[str, Any] = {"sep": table.signs[0], "packed": packed, "skiprows": blank}
+        found = _parsed(table.file, **options, index_col=False, dtype=str, keep_default_na=False)
+    except (TableError, OSError):
+        return None
+    found.index = pd.RangeIndex(blank, blank + len(found))
+    there = set(table.frame.columns) <= set(found.columns) and set(table.frame.index) <= set(found.index)
+    return found.loc[table.frame.index, table.frame.columns] if there else None
 
 
 def _head(file: Path) -> tuple[bytes, bool]:
@@ -182,7 +204,7 @@ def _detected(
 
 def _mixed_signs(frame: pd.DataFrame) -> list[str]:
     """Faults of columns of numbers with decimal commas in which some have a point: thousands, or another
-    decimal sign.
+    decimal sign. Dates and versions, such as 01.02.2024, are texts.
     """
     found = []
     for name in frame.columns:
@@ -190,7 +212,7 @@ def _mixed_signs(frame: pd.DataFrame) -> list[str]:
         if column.dtype.kind not in "OTSU":
             continue
         cells = column.dropna().astype(str).str.strip()
-        points = cells.str.fullmatch(r"[+-]?[\d.]*\.\d+(?:,\d+)?").to_numpy(dtype=bool)
+        points = cells.str.fullmatch(POINTS.pattern).to_numpy(dtype=bool)
         others = cells[~points]
         rest = others.str.fullmatch(f"{COMMA.pattern}|{WHOLE.pattern}").to_numpy(dtype=bool)
         if points.any() and rest.all():
@@ -213,13 +235,17 @@ def _with_points(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rewritten(file: Path, encoding: str) -> str:
-    """A command that converts the file to commas, decimal points and UTF-8; pandas detects the separator."""
+    """A command that writes the same text in UTF-8, with its separator and decimal sign, unpacked."""
+    ending = "".join(each for each in file.suffixes[-2:] if each != ".gz")
     name, target = (
-        json.dumps(each, ensure_ascii=False) for each in (str(file), f"{file.name.split('.')[0]}_commas.csv")
+        json.dumps(each, ensure_ascii=False)
+        for each in (str(file), f"{file.name.partition('.')[0]}_utf8{ending}")
     )
-    options = f'encoding="{encoding}", sep=None, engine="python"'
+    packed = file.suffix == ".gz"
+    read = f"gzip.open({name}).read()" if packed else f"Path({name}).read_bytes()"
     return "python -c " + shlex.quote(
-        f"import pandas as pd; pd.read_csv({name}, {options}).to_csv({target}, index=False)"
+        f"{'import gzip; ' if packed else ''}from pathlib import Path; "
+        f'Path({target}).write_bytes({read}.decode("{encoding}").encode())'
     )
 
 

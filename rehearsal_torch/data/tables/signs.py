@@ -24,6 +24,8 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bar
 SIGNS = {",": "commas", ".": "points"}
 COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+")
+# Numbers with a point, between thousands or before decimals; dates and versions have points elsewhere.
+POINTS = re.compile(r"[+-]?(?:\d*\.\d+|\d{1,3}(?:\.\d{3})+|\d+(?:\.\d+)+,\d+)")
 _POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 _TYPED = {"\t": '"\\t"'}
 

@@ -30,6 +30,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCa
 from rehearsal_torch.data.reading import ReadTable, TableError, number_columns, read_table
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
+from rehearsal_torch.data.tables.separated import cells_as_written
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.store import initial_count
@@ -161,8 +162,7 @@ class ExperimentTable(CausalProblem):
         self.past, self.waiting = experiments_and_waiting(table, self.task)
         self.source = FRAME if table.where == FRAME else Path(table.where).name
         note = waiting_note(table.frame, self.task, self.source)
-        self.signs = table.signs
-        self.rows, self.read_notes = table.frame, (*table.notes, *([note] if note else []))
+        self.read, self.read_notes = table, (*table.notes, *([note] if note else []))
         if len(self.past) >= MIN_ROWS:
             self.task.check(self.past)
 
@@ -193,9 +193,10 @@ class ExperimentTable(CausalProblem):
 
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
         """All rows of the table, and a row for each proposed setting, which waits for its result, with the
-        separator and the decimal sign of the table.
+        separator and the decimal sign of the table; its cells are as its file writes them.
         """
-        return as_text(with_proposals(self.rows, self.task, settings), *self.signs)
+        written = cells_as_written(self.read)
+        return as_text(with_proposals(self.read.frame, self.task, settings, written), *self.read.signs)
 
     def observations(self) -> Table:
         """All completed experiments."""

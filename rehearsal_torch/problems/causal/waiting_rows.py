@@ -79,7 +79,10 @@ def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
 
 
 def with_proposals(
-    frame: pd.DataFrame, task: CausalTask, settings: Sequence[Mapping[str, float]]
+    frame: pd.DataFrame,
+    task: CausalTask,
+    settings: Sequence[Mapping[str, float]],
+    written: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """The table with a row for each proposed setting, in which everything else is empty.
 
@@ -87,14 +90,16 @@ def with_proposals(
         frame: The table; columns that it lacks, of actions and nodes, are added.
         task: Names the actions and nodes.
         settings: The proposed ones, action to value.
+        written: The cells of the table as its file writes them, which are kept; None for their values.
     """
     known = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
+    kept = known if written is None else {name: written[name].tolist() for name in known}
     made = {}
     for name in dict.fromkeys((*known, *task.actions, *task.nodes)):
         cells = known.get(name, [None] * len(frame))
         # What is proposed is set by no hard intervention.
         values = [0.0 if name.startswith(SET) else each.get(name) for each in settings]
-        made[name] = pd.Series([*cells, *map(_as_in(cells), values)], dtype=object)
+        made[name] = pd.Series([*kept.get(name, cells), *map(_as_in(cells), values)], dtype=object)
     return pd.DataFrame(made)
 
 
@@ -107,7 +112,16 @@ def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
         decimal: The decimal sign.
     """
     if decimal != ".":
-        frame = frame.map(lambda cell: str(cell).replace(".", decimal) if _is_number(cell) else cell)
+        # Not by DataFrame.map, which makes numbers with decimals of whole ones beside an empty cell.
+        frame = pd.DataFrame(
+            {
+                name: pd.Series(
+                    [str(cell).replace(".", decimal) if _is_number(cell) else cell for cell in frame[name]],
+                    dtype=object,
+                )
+                for name in frame.columns
+            }
+        )
     return str(frame.to_csv(index=False, lineterminator="\n", sep=separator))
 
 

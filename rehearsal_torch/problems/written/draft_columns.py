@@ -1,6 +1,7 @@
-"""What a first draft sees of the columns of a table before it guesses: names, dates, and copies of others.
+"""What a first draft sees of the columns of a table before it guesses: row numbers, dates, copies.
 
     names     a first row of numbers alone is a row, and the names are missing
+    numbers   whole numbers without gaps, another one in each row, number the rows
     dates     no numbers, and no free texts: they are to be written as numbers
     copies    a column that others give: |correlation| above .999 with one of them or the product of two,
               in the first rows
@@ -50,6 +51,17 @@ def of_dates(column: pd.Series) -> bool:
         return True
     known = column.dropna().head(ROWS)
     return len(known) > 0 and all(DATE.match(str(each)) is not None for each in known)
+
+
+def numbering(numbers: np.ndarray) -> bool:
+    """Whether a column numbers the rows: whole numbers, another one in each row, without gaps.
+
+    Args:
+        numbers: Its cells, NaN where one is no number.
+    """
+    values = np.unique(numbers)
+    whole = bool((values == np.round(values)).all())
+    return whole and len(values) == len(numbers) > 2 and float(np.ptp(values)) == len(values) - 1
 
 
 def copies(columns: Mapping[str, np.ndarray], kept: frozenset[str] = frozenset()) -> dict[str, str]:

@@ -27,7 +27,7 @@ import pandas as pd
 
 from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of
 from rehearsal_torch.data.tables.identifiers import identifier
-from rehearsal_torch.problems.written.draft_columns import COPY, copies, of_dates
+from rehearsal_torch.problems.written.draft_columns import COPY, copies, numbering, of_dates
 from rehearsal_torch.problems.written.draft_words import (
     ACTIONS,
     MARK,
@@ -168,7 +168,7 @@ def _usable(frame: pd.DataFrame) -> tuple[list[_Column], list[tuple[str, str]], 
             left_out.append((name, "a name without double quotes is needed"))
         elif name.startswith("Unnamed: "):
             left_out.append((name, "the column has no name"))
-        elif _numbering(numbers) and (told is None or told.by_value):
+        elif numbering(numbers) and (told is None or told.by_value):
             left_out.append((name, "it numbers the rows"))
         elif of_dates(frame[name]):
             left_out.append((name, "it has dates: write them as numbers, such as days since the first"))
@@ -213,12 +213,6 @@ def _identity(name: str | None) -> list[str]:
         "# the files of a run and in its report; delete the line if these may not be shared.",
         f"identity: {scalar(name)}",
     ]
-
-
-def _numbering(numbers: np.ndarray) -> bool:
-    values = np.unique(numbers)
-    whole = bool((values == np.round(values)).all())
-    return whole and len(values) == len(numbers) > 2 and float(np.ptp(values)) == len(values) - 1
 
 
 def _kind(numbers: np.ndarray) -> str:

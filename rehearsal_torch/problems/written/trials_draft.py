@@ -1,7 +1,8 @@
 """A first problem file of experiments from a table: roles are guessed by names.
 
     outcome    a column with a name such as yield, outcome or y; else the last one
-    action     columns with a name such as dose, rate or setting; else the first one
+    action     columns with a name such as dose, rate or setting; else the first one that does not number the
+               rows
     other      what is measured besides
 
 Rows without a value of the outcome wait for their result: what is empty in them is no action, and else they
@@ -15,6 +16,7 @@ import pandas as pd
 
 from rehearsal_torch.data.causal_task import MIN_ROWS
 from rehearsal_torch.data.reading import ReadTable, TableError, numbers_of
+from rehearsal_torch.problems.written.draft_columns import numbering
 from rehearsal_torch.problems.written.draft_words import (
     ACTIONS,
     MARK,
@@ -49,6 +51,10 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
     frame, ahead = table.frame[~waits], table.frame[waits]
     columns = {str(name): numbers_of(frame[name]) for name in frame.columns}
     unfit = {name: why for name, each in columns.items() if (why := _unfit(name, each))}
+    counted = [name for name, each in columns.items() if name not in unfit and _counts(name, each)]
+    # A single column beside the outcome is what was set, though it be 1, 2, 3, ...
+    if len(columns) - len(unfit) - len(counted) >= 2:
+        unfit |= dict.fromkeys(counted, "it numbers the rows")
     usable = [name for name in columns if name not in unfit][:COLUMNS]
     measured = [name for name in usable if not _fixed(columns[name])]
     if len(usable) < 2 or not measured:
@@ -126,6 +132,12 @@ def _unfit(name: str, numbers: np.ndarray) -> str:
     if _fixed(numbers) and not has_word(name, _SET):
         return f"all {len(numbers)} values are {numbers[0]:g}"
     return ""
+
+
+def _counts(name: str, numbers: np.ndarray) -> bool:
+    """Whether a column counts the experiments, and has no name of what is set or measured."""
+    named = has_word(name, _SET) or has_word(name, OUTCOMES)
+    return not named and numbering(numbers) and bool((np.diff(numbers) > 0).all())
 
 
 def _fixed(numbers: np.ndarray) -> bool:

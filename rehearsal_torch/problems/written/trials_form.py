@@ -20,7 +20,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from rehearsal_torch.data.problem_file.form import DATA, Source, one_of, positive
-from rehearsal_torch.files.schema import Bounds, Name, Number, Schema, list_of, mapping
+from rehearsal_torch.files.schema import Bounds, Name, Number, Schema, fault, list_of, mapping
 
 ROLES = ("action", "outcome", "other")
 ROLES_AS = "action (may be set), outcome (the reward is made of it), other (measured in each experiment)"
@@ -29,11 +29,22 @@ REWARD_AS = (
     "the outcome to maximise, a sum such as yield - 0.2*waste, or {targets: {outcome: value}} for the "
     "smallest squared distance"
 )
+CLASSES = (
+    "code the classes as numbers in the table, leave kind out, and write levels: [0, 1, 2]; neighbouring "
+    "numbers are taken to be alike"
+)
 _STRINGS = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
 
 
 def _variable(plain: Any) -> Any:
     return {"role": plain} if isinstance(plain, str) else plain
+
+
+def _kind(value: Any) -> Any:
+    """One of the kinds; of classes, with how they are coded."""
+    if value == "categorical":
+        raise fault(f"one of {', '.join(KINDS)}", value, CLASSES)
+    return one_of(KINDS)(value)
 
 
 class TrialVariable(Schema):
@@ -42,7 +53,7 @@ class TrialVariable(Schema):
     role: Annotated[str, BeforeValidator(one_of(ROLES)), WithJsonSchema({"enum": list(ROLES)})] = Field(
         description=ROLES_AS
     )
-    kind: Annotated[str, BeforeValidator(one_of(KINDS)), WithJsonSchema({"enum": list(KINDS)})] = Field(
+    kind: Annotated[str, BeforeValidator(_kind), WithJsonSchema({"enum": list(KINDS)})] = Field(
         default="continuous", description="of an action: what may be set"
     )
     unit: Name | None = Field(default=None, description="its unit, for the reader")

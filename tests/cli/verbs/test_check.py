@@ -107,7 +107,8 @@ def test_values_of_cases_that_cannot_occur_are_told(file, capsys):
     rows.to_csv("table.csv", index=False)
     assert main([name]) == 2
     words = (
-        "cases: line 2 of the list of cases in problem.yaml: x is 7; expected one of its two values, 1 and 2"
+        "cases: case 2 (line 28) of the list of cases in problem.yaml: x is 7; expected one of its two "
+        "values, 1 and 2"
     )
     assert words in capsys.readouterr().err
     name = file(cases=[{"x": 0.1}, {"x": 500}])

@@ -1,6 +1,8 @@
 """The verb init: a first file, filled in, checked, and decided by."""
 
+import errno
 import json
+import os
 
 import pytest
 
@@ -94,3 +96,16 @@ def test_a_table_of_dates_whose_name_says_nothing_is_told_how_to_ask_for_a_seque
     assert main(["data=data/s.csv", "force=true", "question=sequence"]) == 0
     assert "Note: the table has" not in capsys.readouterr().out
     assert "time: Zeitpunkt\n" in (desk / "problem.yaml").read_text()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_is_not_written_to_is_told(desk, capsys, monkeypatch, number):
+    def refuse(path, content):
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr("rehearsal_torch.files.writing.write_bytes", refuse)
+    assert main(["data=data/t.csv", "out=n.yaml"]) == 2
+    assert capsys.readouterr().err == (
+        f"n.yaml: the operating system cannot read or write here ({os.strerror(number)}). Name a file in a "
+        "folder that can be written to by out=FILE.\n"
+    )

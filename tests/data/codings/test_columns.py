@@ -28,7 +28,7 @@ def test_a_text_that_is_no_level_is_a_fault_with_its_line():
     found = coded(rows(ward=["A", "D", "E"], smoker=["no", 1, "no"]), CODINGS, remedy="correct it")
     assert found.faults == (
         "smoker: expected one of no, yes; got the number 1 in line 3: correct it",
-        "ward: expected one of A, B, C; got 'D' in line 3 (and others in 1 further line): correct it",
+        "ward: expected one of A, B, C; got 'D' in line 3 (and others in 1 further row): correct it",
     )
     assert found.broken == {"smoker", "ward", "ward=B", "ward=C"}
 

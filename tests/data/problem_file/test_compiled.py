@@ -123,7 +123,7 @@ def test_bounds_costs_and_named_cases(written):
     (told,) = faults_of(written(identity="name"))
     assert "has 'n' again in line 3: every case needs a name of its own" in told
     (told,) = faults_of(written(identity="who", cases=[{"x": 0, "who": "Ann"}, {"x": 1}]))
-    assert "is empty in line 2: every case needs a name" in told
+    assert "is empty in case 2 (line 28): every case needs a name" in told
 
 
 @pytest.mark.parametrize(

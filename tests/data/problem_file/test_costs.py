@@ -52,7 +52,7 @@ def test_each_case_may_have_its_own_cost(written):
     assert "costs.a: no column 'prise' for the cost of a; did you mean 'price'?" in told
     assert told.startswith("line ")
     (told,) = faults(written(costs={"a": "price"}, cases=[{"x": 0, "price": 2.0}, {"x": 1, "price": -1}]))
-    assert "has -1 in line 2: expected costs of at least 0" in told
+    assert "has -1 in case 2 (line 29): expected costs of at least 0" in told
 
 
 def test_held_out_rows_have_the_costs_of_the_table(written, tmp_path):

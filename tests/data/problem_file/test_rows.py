@@ -25,11 +25,11 @@ def test_faults_are_collected(tmp_path):
     (tmp_path / "t.csv").write_text("a,a\n1,2\n")
     found = Findings("p")
     rows_of(DataForm(file="t.csv"), tmp_path, "data", found)
-    assert rows_of(DataForm(file="u.csv"), tmp_path, "cases", found) is None
+    assert rows_of(DataForm(file="tt.csv"), tmp_path, "cases", found) is None
     assert rows_of(DataForm(sql="mysql+none://secret", query="select 1"), tmp_path, "data", found) is None
     assert found.faults == [
         f"data: {tmp_path / 't.csv'}: several columns are called a: keep one of each",
-        f"cases: there is no file {tmp_path / 'u.csv'}: did you mean 't.csv'?",
+        f"cases: there is no file {tmp_path / 'tt.csv'}: did you mean 't.csv'?",
         "data: there is no such kind of data base: expected sqlite:///FILE, or the address of a data base, "
         "such as postgresql+psycopg://USER@HOST/NAME",
     ]

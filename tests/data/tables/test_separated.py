@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.reading import number_faults
-from rehearsal_torch.data.tables.separated import TableError, read_separated
+from rehearsal_torch.data.tables.frame import ReadTable
+from rehearsal_torch.data.tables.separated import TableError, cells_as_written, read_separated
 
 READ = [
     ("t.csv", "a,b\n1.5,2\n", ",", ".", []),
@@ -92,3 +93,31 @@ def test_unknown_signs_are_refused(tmp_path, setting, words):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match=words):
         read_separated(tmp_path / "t.csv", **setting)
+
+
+@pytest.mark.parametrize("cells", [("01.02.2024", "2.2.24"), ("192.168.0.1", "1.2.3"), ("1.2.2024", "n/a")])
+def test_dates_beside_decimal_commas_are_texts(tmp_path, cells):
+    """They were taken for numbers with points between thousands, and the file was refused."""
+    (tmp_path / "t.csv").write_text(f"x;when;y\n1,5;{cells[0]};2\n2,5;{cells[1]};3,5\n")
+    found = read_separated(tmp_path / "t.csv")
+    assert found.frame["when"].dropna().tolist() == [each for each in cells if each != "n/a"]
+    assert found.frame["x"].tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("cell", ["1.234", "1.234,5", "-12.345.678", ".5", "1.5,25", "0.125"])
+def test_points_in_numbers_beside_decimal_commas_are_reported(tmp_path, cell):
+    (tmp_path / "t.csv").write_text(f"x;y\n1,5;2\n{cell};3\n2,5;4\n")
+    with pytest.raises(TableError, match=f"x: expected decimal commas, .* got '{cell}' in line 3"):
+        read_separated(tmp_path / "t.csv")
+
+
+def test_cells_are_known_as_the_file_writes_them(tmp_path):
+    (tmp_path / "t.csv").write_text('\na;b\n1,50;"x;y"\n\n007;NA\n')
+    found = read_separated(tmp_path / "t.csv")
+    assert cells_as_written(found).to_numpy().tolist() == [["1,50", "x;y"], ["007", "NA"]]
+    assert cells_as_written(found).index.tolist() == found.frame.index.tolist()
+    assert cells_as_written(ReadTable(found.frame, "a query")) is None
+    (tmp_path / "t.csv").write_text("a;b\n1,50;2\n")
+    assert cells_as_written(found) is None, "it has changed"
+    (tmp_path / "t.csv").unlink()
+    assert cells_as_written(found) is None

@@ -153,3 +153,20 @@ def test_the_start_design_goes_on_behind_what_is_under_way(tmp_path, frame):
     assert len(few.past) == 0
     assert torch.equal(few.to_begin(seed=2).values, whole.values[2:])
     assert len(ExperimentTable(*written(tmp_path, asked)).to_begin(seed=2)) == 0
+
+
+def test_proposals_leave_the_cells_of_a_file_as_it_writes_them(tmp_path):
+    """A column of whole numbers with an empty cell was written with decimals, and with a point."""
+    text = "Nr;a;b;X;Y;when;note\n" + "".join(
+        f"{row};0,{row}0;{row % 5};1,{row};2,{row};0{row}.02.2024;NA\n" for row in range(1, 8)
+    )
+    (tmp_path / "e.csv").write_text(text)
+    problem = ExperimentTable(tmp_path / "e.csv", TASK)
+    made = problem.with_proposals([{"a": 0.25, "b": 3.0}])
+    assert made == text + ";0,25;3;;;;\n"
+    (tmp_path / "e.csv").write_text(made)
+    again = ExperimentTable(tmp_path / "e.csv", TASK)
+    assert again.with_proposals([{"a": 0.5, "b": 1.0}]) == made + ";0,5;1;;;;\n"
+    # The values are written where the file is no longer there.
+    (tmp_path / "e.csv").unlink()
+    assert problem.with_proposals([{"a": 0.25, "b": 3.0}]).splitlines()[1] == "1;0,1;1;1,1;2,1;01.02.2024;"

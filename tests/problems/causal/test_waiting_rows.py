@@ -97,3 +97,9 @@ def test_the_text_has_the_signs_of_the_table(separator, decimal):
     assert again["a"].tolist() == [0.1, 0.2, 0.25]
     assert again["note"].iloc[0] == "warm; dry, 1.5"
     assert text.splitlines()[0] == separator.join(made.columns)
+
+
+def test_whole_numbers_stay_whole_beside_an_empty_cell():
+    frame = ROWS.head(2)[["run", "a", "b", "X", "Y", "Z"]]
+    text = as_text(with_proposals(frame, TASK, [{"a": 0.5, "b": 2.0}]), ";", ",")
+    assert text.splitlines()[1:] == ["1;0,1;1;1,0;1,0;1,0", "2;0,2;2;2,0;;", ";0,5;2;;;"]

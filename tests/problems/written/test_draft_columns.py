@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.data.reading import ReadTable, TableError
-from rehearsal_torch.problems.written.draft_columns import check_names, copies, of_dates
+from rehearsal_torch.problems.written.draft_columns import check_names, copies, numbering, of_dates
 
 RANDOM = np.random.default_rng(0)
 
@@ -36,3 +36,9 @@ def test_copies_are_named_with_what_gives_them():
     assert copies({"x": x, "y": x}, frozenset("xy")) == {}
     assert copies({"x": x[:5], "y": x[:5]}) == {}, "too few rows"
     assert copies({}) == {}
+
+
+def test_whole_numbers_without_gaps_number_the_rows():
+    assert numbering(np.array([3.0, 1.0, 2.0]))
+    assert not any(numbering(np.array(each)) for each in ([1.0, 2.0], [1.0, 2.0, 4.0], [0.5, 1.5, 2.5]))
+    assert not numbering(np.array([1.0, 2.0, np.nan]))
