@@ -1,10 +1,10 @@
 """Rehearsal decisions as readable tables: case by case, and summarised by method.
 
 The row of a case holds its context, the alteration, the method's own estimate of the probability of a desired
-outcome (no action, or the present values where they are known -> decision, with its interval), the strength of
-a hidden common cause that would overturn it, the true probabilities and the largest possible one if the world
-knows them, and a note: why nothing is recommended, or warnings. If a certificate bounds both the posterior mean and the true probability, the two
-intervals stand below each other, and the head names both.
+outcome (no action, or the present values where they are known -> decision, with its interval), the strength
+of a hidden common cause that would overturn it, the true probabilities and the largest possible one if the
+world knows them, and a note: why nothing is recommended, or warnings. If a certificate bounds both the
+posterior mean and the true probability, the two intervals stand below each other, and the head names both.
 """
 
 import csv
