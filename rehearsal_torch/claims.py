@@ -49,6 +49,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.percent import apart
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -206,10 +207,11 @@ class CrossFittedClaims:
         if before is not None and point <= before.point + paid:
             what = "leaving the present values" if decision.unchanged else "no action"
             price = f", and {paid:.3f} for the cost" if paid else ""
+            own, other = apart(point, before.point, 3)
             warnings = (
                 *warnings,
-                f"claim: estimated from rows that did not choose it, no better than {what} ({point:.3f} "
-                f"against {before.point:.3f}{price})",
+                f"claim: estimated from rows that did not choose it, no better than {what} ({own} "
+                f"against {other}{price})",
             )
         # The method's own interval of the gain is that of a claim that is replaced.
         return replace(decision, estimate=estimate, gain=gain, trace=trace, warnings=warnings)

@@ -18,11 +18,11 @@ import torch
 
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places, offered
 from rehearsal_torch.data.decision import CHANCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.objectives.candidates import Candidates, claimed
-from rehearsal_torch.objectives.guard import OUTSIDE
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.seeding import paired_seed
@@ -232,8 +232,8 @@ def _estimates(
 def _withheld(one: Decision) -> bool:
     """Whether a claim is no number to show: of something else, refused, or outside the data."""
     estimate = one.estimate
-    beyond = any(text.startswith(OUTSIDE) for text in one.warnings)
-    return estimate is None or estimate.of != CHANCE or bool(one.trace["refused"]) or beyond
+    beyond, _ = outside(one.warnings)
+    return estimate is None or estimate.of != CHANCE or bool(one.trace["refused"]) or bool(beyond)
 
 
 def _ends(one: Estimate | None) -> tuple[float | str, float | str, float | str, float | str]:

@@ -3,7 +3,8 @@
 A row holds, for one method in one context, the true probability of a desired outcome after the decision
 (``auf``), the largest possible one (``oracle``) and that without an alteration (``no_action``); the method's
 own estimate (``estimate``) with its interval (``lower``, ``upper``); and the seconds of the decision. A
-decision without an alteration, refused or by choice, has no interval; its estimate is the one for no action.
+decision without an alteration, refused or by choice, has no interval; its estimate is that of leaving the
+present values as they are, where these are known, else that of no action (`recorded_run.before`).
 
 Where a certificate bounds the true probability as well (`credible_bound`), ``lower`` and ``upper`` are those
 of the estimate or of the posterior mean, and the bounds on the truth have columns of their own (`TRUTH`).
@@ -20,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rehearsal_torch.evaluation.interval_levels import TRACE
-from rehearsal_torch.evaluation.recorded_run import Decided, claim
+from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 
 COLUMNS = (
     "dataset",
@@ -68,7 +69,7 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
     }
     lower, upper = interval_of(decided)
     claimed = {
-        "estimate": claim(decided, of="estimate" if acted else "baseline"),
+        "estimate": claim(decided) if acted else before(decided),
         "lower": lower,
         "upper": upper,
     }

@@ -88,7 +88,8 @@ class MethodSummary:
 
     Attributes:
         count: Number of decisions.
-        no_action_count: Number of decisions without an alteration.
+        no_action_count: Number of decisions without an alteration, and
+        present_count: of those whose estimate is that of leaving known present values.
         seeds: Number of seeds.
         auf: Mean true probability with its 95% interval; NaN if the truth is unknown.
         std: Standard deviation over seeds of the mean over contexts; NaN for one seed.
@@ -117,6 +118,7 @@ class MethodSummary:
     excess: float
     seconds: float
     truth: TruthSummary = TruthSummary()
+    present_count: int = 0
 
     @property
     def share(self) -> float:
@@ -125,12 +127,13 @@ class MethodSummary:
         return (self.auf.mean - self.no_action) / gain if gain > 1e-3 else math.nan
 
 
-def summed(rows: Sequence[Row], no_action_count: int) -> MethodSummary:
+def summed(rows: Sequence[Row], no_action_count: int, present_count: int = 0) -> MethodSummary:
     """Summarises the rows of one method in one world.
 
     Args:
         rows: At least one.
         no_action_count: How many of the decisions made no alteration.
+        present_count: How many of these have known present values.
     """
     by_seed: dict[int, list[float]] = defaultdict(list)
     for row in rows:
@@ -156,6 +159,7 @@ def summed(rows: Sequence[Row], no_action_count: int) -> MethodSummary:
         excess=mean(claims),
         seconds=median([row["seconds"] for row in rows]),
         truth=truth_summary(rows),
+        present_count=present_count,
     )
 
 

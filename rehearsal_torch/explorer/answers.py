@@ -17,11 +17,11 @@ from typing import Any
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, Estimate
-from rehearsal_torch.data.estimates.percent import ends_of, percent, percents
-from rehearsal_torch.objectives.guard import OUTSIDE
+from rehearsal_torch.data.estimates.outside import OUTSIDE, outside
+from rehearsal_torch.data.estimates.percent import ends_of, percents
 from rehearsal_torch.reporting.page.material import shown
 from rehearsal_torch.reporting.page.probability_sentences import chances, headline
-from rehearsal_torch.verbs.what_if import WhatIf, outside
+from rehearsal_torch.verbs.what_if import WhatIf
 
 
 def answer(
@@ -54,7 +54,7 @@ def answer(
         "unchanged": None if withheld else _numbers(found.unchanged),
         "cost": found.cost,
         "net_gain": None if withheld or unknown else _numbers(found.net_gain),
-        "told": None if withheld else _told(found, bool(unknown)),
+        "told": None if withheld else _told(replace(found, baseline=None) if unknown else found),
         "sentence": withheld or _sentence(found, bool(unknown), present),
         "warnings": list(dict.fromkeys([*more, *others])),
         "against": "" if withheld or not found.against else f"The method would not set this: {found.against}",
@@ -81,7 +81,7 @@ def decision_answer(
     setting = decision.to_dict()["alteration"]
     plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
     beyond, more = outside(decision.warnings)
-    sentences = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(plain, wanted)
+    sentences = chances(plain, wanted)
     if decision.alteration is None and decision.reason:
         sentences.append(f"Why: {decision.reason}.")
     others = [*more, *(text for text in decision.warnings if not text.startswith(OUTSIDE))]
@@ -102,15 +102,20 @@ def _numbers(estimate: Estimate | None) -> dict[str, Any] | None:
     return None if estimate is None else estimate.to_dict()
 
 
-def _told(found: WhatIf, unknown: bool) -> dict[str, str]:
+def _told(found: WhatIf) -> dict[str, str]:
     """The numbers of a claim as they are said; empty texts for what has none."""
     one = found.estimate
-    point, *ends = percents([one.point, *(ends_of(one) or ())])
-    beside = {"baseline": None if unknown else found.baseline, "unchanged": found.unchanged}
+    point, *ends = percents([one.point, *(ends_of(one) or ())], found.decimals)
+    beside = {"baseline": found.baseline, "unchanged": found.unchanged}
+    # What the claim is compared with has its decimals.
+    compared = "baseline" if found.unchanged is None else "unchanged"
     return {
         "point": point,
         "interval": f"{100 * float(one.level or 0):g}% interval {ends[0]} to {ends[1]}" if ends else "",
-        **{name: "" if each is None else percent(each.point) for name, each in beside.items()},
+        **{
+            name: "" if each is None else percents([each.point], found.decimals if name == compared else 0)[0]
+            for name, each in beside.items()
+        },
     }
 
 

@@ -15,13 +15,13 @@ from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
 from rehearsal_torch.data.codings.texts import in_line
 from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.estimates.outside import OUTSIDE
 from rehearsal_torch.explorer.answers import answer, decision_answer
 from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.controls import asked, offered, usual
 from rehearsal_torch.explorer.recorded_model import Opened
 from rehearsal_torch.explorer.turns import Turns
 from rehearsal_torch.files.schema import LARGEST
-from rehearsal_torch.objectives.guard import OUTSIDE
 from rehearsal_torch.objectives.present_values import kept
 from rehearsal_torch.reporting.page.assumptions import ALTERATIONS
 from rehearsal_torch.reporting.page.cautions import of_the_run

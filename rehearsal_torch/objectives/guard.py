@@ -29,7 +29,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.estimates.percent import beside, percents, points
+from rehearsal_torch.data.estimates.percent import apart, beside, percents, points
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.objectives.net_value import nets_no_more, with_costs
 from rehearsal_torch.objectives.present_values import changes_nothing, leaving, with_unchanged
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from rehearsal_torch.objectives.candidates import Candidates
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
     from rehearsal_torch.objectives.objective import AlterationObjective
-
-# How warnings begin that say of a case or an action that it lies outside the data.
-OUTSIDE = ("range: ", "support: ")
 
 
 def guarded(
@@ -242,12 +239,12 @@ def _within(
             )
             measured = far
             if far > limit + ROUNDING:
+                here, there = apart(far, limit)
                 found.append(
                     "support: few rows are like this case with these settings: the fifth most similar row is "
-                    f"{far:.2f} standard deviations away; "
+                    f"{here} standard deviations away; "
                     + (
-                        f"for {SHARE:.1%} of the rows it is within {limit:.2f}: the answer is an "
-                        "extrapolation"
+                        f"for {SHARE:.1%} of the rows it is within {there}: the answer is an extrapolation"
                         if limit > ROUNDING
                         else "the rows repeat the same few values, and this is not one of them: the answer "
                         "is an interpolation between observed values"

@@ -37,10 +37,11 @@ def concerns(run: Recorded) -> bool:
 
 def tables(run: Recorded) -> str:
     """The first cases and a summary of each method, for a terminal."""
+    kept = ["unchanged" in one for one in run.decisions]
+    left = "present values" if all(kept) else "present values, or no action" if any(kept) else "no action"
     shown = decision_table.cases(
         run.decisions,
-        f"{len(run.decisions)} decisions in {run.path}; probability of a desired outcome: no action -> "
-        "decision",
+        f"{len(run.decisions)} decisions in {run.path}; probability of a desired outcome: {left} -> decision",
     )
     lines = [shown, decision_table.methods(summaries(run), "Summary")]
     for name, rows in learnt(run).items():
@@ -156,6 +157,7 @@ def summaries(run: Recorded) -> dict[str, MethodSummary]:
         name: summed(
             [row(_dataset(run), name, _seed(run), one) | truth_bounds(one) for one in decided],
             sum(one.get("alteration") is None for one in decided),
+            sum(one.get("alteration") is None and "unchanged" in one for one in decided),
         )
         for name, decided in _groups(run).items()
     }

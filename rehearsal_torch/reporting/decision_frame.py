@@ -29,6 +29,7 @@ from typing import Any
 
 import pandas as pd
 
+from rehearsal_torch.data.estimates.outside import outside
 from rehearsal_torch.data.estimates.percent import Intervals, alike, in_words, is_chance
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.evaluation.rehearsal_rows import number
@@ -122,8 +123,15 @@ def quantity(lines: Sequence[Decided]) -> str:
     return next((str(each) for each in found if each), "value")
 
 
+def beyond(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Which decisions lie outside the data, so that sentences and figures have no number for them."""
+    return pd.Series(
+        [bool(outside(text.split("; "))[0]) for text in frame["warnings"]], index=frame.index, dtype=bool
+    )
+
+
 def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
-    """One sentence: how many cases have which status, and the mean estimates.
+    """One sentence: how many cases have which status, and the mean estimates of those within the data.
 
     Args:
         frame: One row per case, from `decision_frame`.
@@ -133,7 +141,10 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
     counts = frame["status"].value_counts()
     parts = [f"{words} in {counts[name]}" for name, words in STATUS.items() if name in counts]
     said = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
-    acted = frame[frame["status"] == "recommended"]
+    every = frame["status"] == "recommended"
+    acted = frame[every & ~beyond(frame)]
+    if every.any() and acted.empty:
+        return f"{said} Where one is recommended, it lies outside the data."
     after, before = acted["estimate"].mean(), acted["no_action"].mean()
     if math.isnan(after):
         return said
@@ -143,8 +154,6 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
     told, fine = Intervals(), alike(before, after)
     number = told.chance if is_chance(of) else told.plain
     beside = "" if math.isnan(before) else f", {number(before, fine=fine)} with {without}"
-    claimed = (
-        f"Where one is recommended, the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on "
-        f"average{beside}."
-    )
-    return f"{said} {claimed}{cost_words.average(acted)}"
+    where = "" if len(acted) == every.sum() else " within the data"
+    claimed = f"the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on average{beside}."
+    return f"{said} Where one is recommended{where}, {claimed}{cost_words.average(acted)}"

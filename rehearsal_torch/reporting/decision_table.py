@@ -1,10 +1,10 @@
 """Rehearsal decisions as readable tables: case by case, and summarised by method.
 
 The row of a case holds its context, the alteration, the method's own estimate of the probability of a desired
-outcome (no action -> decision, with its interval), the strength of a hidden common cause that would overturn
-it, the true probabilities and the largest possible one if the world knows them, and a note: why nothing is
-recommended, or warnings. If a certificate bounds both the posterior mean and the true probability, the two
-intervals stand below each other, and the head names both.
+outcome (no action, or the present values where they are known -> decision, with its interval), the strength
+of a hidden common cause that would overturn it, the true probabilities and the largest possible one if the
+world knows them, and a note: why nothing is recommended, or warnings. If a certificate bounds both the
+posterior mean and the true probability, the two intervals stand below each other, and the head names both.
 """
 
 import csv
@@ -125,6 +125,8 @@ def method_rows(found: Mapping[str, MethodSummary]) -> list[list[str]]:
             ("  share of the possible gain", lambda one: percent(one.share)),
         ]
     lines.append(("estimated probability", lambda one: figure(one.claimed)))
+    if any(one.present_count for one in found.values()):
+        lines.append(("  where nothing is set, that of", _of_nothing))
     both = any(one.truth.intervals for one in found.values())
     if any(one.intervals for one in found.values()):
         which = "intervals of the posterior mean" if both else "intervals"
@@ -145,6 +147,15 @@ def method_rows(found: Mapping[str, MethodSummary]) -> list[list[str]]:
         ("median seconds per decision", lambda one: "-" if math.isnan(one.seconds) else f"{one.seconds:.2g}")
     )
     return [[head, *(cell(one) for one in found.values())] for head, cell in lines]
+
+
+def _of_nothing(one: MethodSummary) -> str:
+    """What the estimates of decisions without an alteration are of."""
+    if not one.no_action_count:
+        return "-"
+    if one.present_count < one.no_action_count:
+        return "the present values, or no action" if one.present_count else "no action"
+    return "the present values"
 
 
 def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: int) -> list[dict[str, Any]]:

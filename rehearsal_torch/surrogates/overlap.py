@@ -187,9 +187,9 @@ class Overlap(Solved):
             slack = 1e-9 * max(abs(low), abs(high), high - low)
             if not low - slack <= value <= high + slack:
                 what = "is set to" if name in self.task.box.names else "is"
+                here, *ends = _apart(value, low, high)
                 sentences.append(
-                    f"range: {name} {what} {setting_text(value, 6)}; the observations lie between "
-                    f"{setting_text(low, 6)} and {setting_text(high, 6)}"
+                    f"range: {name} {what} {here}; the observations lie between {ends[0]} and {ends[1]}"
                 )
         return sentences
 
@@ -205,3 +205,13 @@ class Overlap(Solved):
         rows = self.rows[:, self._places(names)]
         parts = [torch.cdist(part, rows).kthvalue(which, dim=-1).values for part in points.split(1000)]
         return torch.cat(parts) if parts else points.new_zeros(0)
+
+
+def _apart(value: float, low: float, high: float) -> list[str]:
+    """A value and two bounds in six significant digits, or in as many as show that it is none of them."""
+    said = list[str]()
+    for digits in range(6, 18):
+        said = [setting_text(each, digits) for each in (value, low, high)]
+        if said[0] not in said[1:]:
+            break
+    return said

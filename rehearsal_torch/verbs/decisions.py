@@ -124,13 +124,10 @@ class Decisions(list[Decision]):
         `WhatIf.sentence`; the frame keeps the numbers.
         """
         from rehearsal_torch.reporting.page.probability_sentences import chances, headline
-        from rehearsal_torch.verbs.what_if import outside
 
         said = []
         for line in self._lines():
-            beyond, _ = outside(line.get("warnings") or ())
-            known = [f"{beyond[0].upper()}{beyond[1:]}."] if beyond else chances(line, self.wanted)
-            parts = [headline(line, self.units), *known]
+            parts = [headline(line, self.units), *chances(line, self.wanted)]
             if line.get("alteration") is None and line.get("reason"):
                 parts.append(f"Why: {line['reason']}.")
             said.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")

@@ -20,10 +20,18 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate
-from rehearsal_torch.data.estimates.percent import Intervals, alike, chance_of, ends_of, in_words, is_chance
+from rehearsal_torch.data.estimates.outside import further, outside
+from rehearsal_torch.data.estimates.percent import (
+    Intervals,
+    chance_of,
+    decimals,
+    ends_of,
+    in_words,
+    is_chance,
+)
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.objectives.candidates import Candidates, claimed
-from rehearsal_torch.objectives.guard import OUTSIDE, linked, no_path
+from rehearsal_torch.objectives.guard import linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
 from rehearsal_torch.seeding import paired_seed
@@ -90,6 +98,16 @@ class WhatIf:
         return f"refused: {self.refused}" if self.refused else outside(self.warnings)[0]
 
     @property
+    def decimals(self) -> int:
+        """The decimals of the chances of its sentence, and of their difference (`percent.decimals`)."""
+        against = self.unchanged or self.baseline
+        if against is None or not is_chance(self.estimate.of):
+            return 0
+        gain = None if self.unchanged is None else self.gain
+        each = [(one.point, *(ends_of(one) or ())) if one else () for one in (against, self.estimate, gain)]
+        return decimals(*each)
+
+    @property
     def note(self) -> str:
         """What is to be known of the number: why the method would not recommend it, else the first warning;
         empty if there is nothing.
@@ -116,7 +134,7 @@ class WhatIf:
 
         one, told, usual = self.estimate, Intervals(), self.baseline
         against = usual if self.unchanged is None else self.unchanged
-        fine = against is not None and is_chance(one.of) and alike(one.point, against.point)
+        fine = self.decimals
         setting = settings(self.setting, "at", self.units)
         said = f"With {setting}, the estimated {in_words(one.of, self.wanted)} is "
         said += chance_of(one, told, fine)
@@ -124,7 +142,7 @@ class WhatIf:
             where = "no action" if self.unchanged is None else left
             said += f", against {chance_of(against, told, fine)} with {where}"
         if self.gain is not None and self.unchanged is not None:
-            said += f": a difference of {in_points(self.gain, told)}"
+            said += f": a difference of {in_points(self.gain, told, fine)}"
         if usual is not None and self.unchanged is not None:
             said += f". With what is usual in such a case, it is {chance_of(usual, told)}"
         return f"{said}. It {self.costs()}." if self.cost is not None else f"{said}."
@@ -148,7 +166,7 @@ class WhatIf:
     def _said(self) -> list[str]:
         first = self.sentence()
         more = [*self.warnings, *([self.against] if self.against else [])]
-        return [first, *(text for text in more if _bare(text) not in first)]
+        return [first, *further(more, first)]
 
 
 @dataclass(frozen=True)
@@ -353,24 +371,6 @@ def _rows(objective: AlterationObjective, values: Tensor) -> Tensor:
     return values.reshape(1, -1).to(objective.starts(1).device)
 
 
-def _bare(text: str) -> str:
-    """A warning without the word that says that it lies outside the data, as `outside` has it."""
-    return text.partition(": ")[2] if text.startswith(OUTSIDE) else text
-
-
-def outside(warnings: Sequence[str]) -> tuple[str, list[str]]:
-    """Why a claim would lie outside the data, in a sentence, and what else says so; empty if it does not.
-
-    What lies outside its range comes first.
-    """
-    found = sorted(
-        (text for text in warnings if text.startswith(OUTSIDE)), key=lambda text: text.startswith(OUTSIDE[1])
-    )
-    ranges = sum(text.startswith(OUTSIDE[0]) for text in found) or 1
-    said = [text.partition(": ")[2] for text in found]
-    return (f"outside the data: {'; '.join(said[:ranges])}" if said else ""), said[ranges:]
-
-
 def number(value: Any) -> float | None:
     """An entry of a trace as a number; None if it is none."""
     return float(value) if isinstance(value, int | float) else None
@@ -384,11 +384,12 @@ def in_settings(alteration: Mapping[str, float | str]) -> str:
     )
 
 
-def in_points(difference: Estimate, told: Intervals | None = None) -> str:
+def in_points(difference: Estimate, told: Intervals | None = None, fine: int = 0) -> str:
     """A difference of two estimates in words: of chances in percentage points, with its interval."""
-    intervals = told or Intervals()
-    said = intervals.difference if is_chance(difference.of) else intervals.plain
-    return said(difference.point, ends_of(difference), difference.level)
+    intervals, ends = told or Intervals(), ends_of(difference)
+    if is_chance(difference.of):
+        return intervals.difference(difference.point, ends, difference.level, fine)
+    return intervals.plain(difference.point, ends, difference.level)
 
 
 def _html(sentences: list[str]) -> str:

@@ -43,6 +43,16 @@ def test_with_nothing_altered_the_claim_is_that_of_doing_nothing():
     assert math.isnan(found["upper"])
 
 
+def test_with_nothing_altered_and_known_present_values_the_claim_is_that_of_keeping_them():
+    kept = {
+        "alteration": None,
+        "status": "no_action",
+        "unchanged": {"point": 0.6, "lower": 0.5, "upper": 0.7},
+    }
+    assert row("w", "m", 2, DECIDED | kept)["estimate"] == 0.6
+    assert row("w", "m", 2, DECIDED | {"unchanged": {"point": 0.6}})["estimate"] == 0.8
+
+
 def test_a_certificate_bounds_where_the_estimate_does_not():
     certified = {"estimate": {"point": 0.8}, "certificate": {"lower": 0.5, "upper": 0.95}}
     assert interval_of(certified) == (0.5, 0.95)

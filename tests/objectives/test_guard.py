@@ -1,5 +1,6 @@
 """The rule by itself: over a surrogate that has learnt nothing but where its rows lie."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -249,6 +250,14 @@ def test_a_hole_among_the_rows_is_told_although_no_range_is_left():
     rows = Table.observed(("x", "a", "m", "y"), torch.stack([x, a, x * a, a], -1))
     (kept,) = guarded(objective(table=rows), [setting(value=0.0)])
     assert len(kept.warnings) == 1
+    # A distance is said in digits that tell it from the limit.
+    overlap = objective(table=rows).surrogate.overlap
+    names, near = ("a",), torch.zeros(1, 1, dtype=DOUBLE)
+    far = float(overlap.distance(names, near, near)[0])
+    one = objective(table=rows)
+    one.surrogate.overlap.limits = one.surrogate.overlap.limits * 0 + far - 2e-4
+    (told,) = guarded(one, [setting(value=0.0)])[0].warnings
+    assert re.search(r"is (\d\.\d{3,}) standard.* it is within (\d\.\d{3,}):", told)
     # Six rows of sixty on the ring are at most 0.32 radii apart; the radius is 2^0.5 standard deviations.
     assert "is 1.4" in kept.warnings[0]
     (kept,) = guarded(objective(table=rows, x=1.0), [setting(value=0.0)])

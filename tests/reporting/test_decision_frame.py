@@ -3,7 +3,7 @@ import math
 import pandas as pd
 import pytest
 
-from rehearsal_torch.reporting.decision_frame import decision_frame, quantity, summary
+from rehearsal_torch.reporting.decision_frame import beyond, decision_frame, quantity, summary
 
 OF = "probability of a desired outcome"
 ACTED = {
@@ -13,7 +13,7 @@ ACTED = {
     "alteration": {"dose": 2.0},
     "estimate": {"point": 0.8, "of": OF, "lower": 0.6, "upper": 0.9, "level": 0.95},
     "baseline": {"point": 0.5, "of": OF},
-    "warnings": ["gain: small", "range: far"],
+    "warnings": ["gain: small", "graph: odd"],
     "reason": "",
 }
 NONE = {
@@ -38,7 +38,7 @@ def test_a_row_holds_settings_claims_and_context():
     first = frame.iloc[0].drop("set/diet").to_dict()
     assert first == {
         "case": "ann", "status": "recommended", "set/dose": 2.0, "estimate": 0.8, "lower": 0.6, "upper": 0.9,
-        "level": 0.95, "no_action": 0.5, "warnings": "gain: small; range: far", "reason": "",
+        "level": 0.95, "no_action": 0.5, "warnings": "gain: small; graph: odd", "reason": "",
         "given/age": 40.0,
     }  # fmt: skip
     assert frame["set/diet"].isna().all()
@@ -76,6 +76,19 @@ def test_a_sentence_counts_cases_and_states_the_means():
     assert quantity([]) == "value"
     bare = ACTED | {"baseline": None}
     assert summary(decision_frame([bare]), OF).endswith("is 80 % on average.")
+
+
+def test_the_means_are_over_the_decisions_within_the_data():
+    far = ACTED | {
+        "estimate": {"point": 0.99, "of": OF},
+        "warnings": ["gain: small", "range: age is 90; the observations lie between 20 and 80"],
+    }
+    frame = decision_frame([ACTED, NONE, far])
+    assert frame["estimate"].tolist() == [0.8, 0.4, 0.99], "a table keeps the numbers"
+    assert beyond(frame).tolist() == [False, False, True]
+    assert "Where one is recommended within the data, the estimated" in summary(frame, OF)
+    assert "is 80 % on average" in summary(frame, OF)
+    assert summary(frame[1:], OF).endswith("Where one is recommended, it lies outside the data.")
 
 
 @pytest.mark.parametrize("missing", ["estimate", "baseline"])

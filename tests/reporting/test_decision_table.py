@@ -134,6 +134,17 @@ def test_methods_stand_side_by_side():
     assert cell("median seconds per decision") == "0.5"
 
 
+def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():
+    kept = REFUSED | {"status": "no_action", "unchanged": {"point": 0.7}}
+    rows = [row("w", "m", 0, one) for one in (ACTED, kept)]
+    head = "  where nothing is set, that of"
+    counts = ((1, 1), (2, 1), (1, 0), (0, 0))
+    found = {str(each): summed(rows, *each) for each in counts}
+    cells = {line[0]: line[1:] for line in decision_table.method_rows(found)}
+    assert cells[head] == ["the present values", "the present values, or no action", "no action", "-"]
+    assert head not in {line[0] for line in decision_table.method_rows({"m": found["(1, 0)"]})}
+
+
 def test_a_row_a_decision_holds_all_that_was_known_and_set():
     lines = decision_table.per_decision([ACTED, REFUSED], "w", "m", 3)
     text = decision_table.with_all_columns(lines)

@@ -71,6 +71,15 @@ def test_values_beyond_all_rows_are_named():
     )
 
 
+def test_a_value_beyond_all_rows_is_said_in_digits_that_show_it():
+    made = seen(WORLD.table(100))
+    low, high = (float(end) for end in (made.lowest[1], made.highest[1]))
+    for value in (high + 1e-7, low - 1e-7):
+        (said,) = made.outside(("a",), [value])
+        stated, ends = said.removeprefix("range: a is set to ").split("; the observations lie between ")
+        assert stated not in ends.split(" and ")
+
+
 def test_many_rows_are_thinned_and_few_are_never_far():
     assert len(seen(WORLD.table(500), max_points=50).rows) == 50
     few = seen(WORLD.table(5))

@@ -47,7 +47,7 @@ def recommended(index=0, identity="ann", rate=0.3, point=0.8, before=0.6):
         "estimate": {"point": point, "of": CHANCE, "lower": point - 0.1, "upper": 0.9, "level": 0.95},
         "baseline": {"point": before, "of": CHANCE},
         "sensitivity": {"tipping": 1.5, "basis": "interval", "yardstick": 2.25, "covariate": "age"},
-        "warnings": ["range: rate is far out"],
+        "warnings": ["claim: rate is far out"],
         "reason": "",
         "trace": {"search": "toy", "support": 42.5, "distance": 0.75, "estimates": {"linear": 0.7}},
         "score": {},

@@ -4,8 +4,9 @@
 
 A chance p is said in whole numbers. One decimal is taken below 10 % and above 90 % where two numbers of an
 estimate would be written alike, and for all of them where they would be one and the same. Only what is
-exactly 0 or 1 is said to be 0 % or 100 %: what rounds to these is under 1 % or over 99 %. Tables and files
-keep three decimals, or all.
+exactly 0 or 1 is said to be 0 % or 100 %: what rounds to these is under 1 % or over 99 %. Two chances and
+their difference have as many decimals as it takes for the difference to be that of the chances as they are
+said (`decimals`). Tables and files keep three decimals, or all.
 
 Source: ours.
 """
@@ -19,16 +20,16 @@ Ends = tuple[float, float] | None
 _LOW, _HIGH = 0.1, 0.9
 
 
-def percents(values: Sequence[float], fine: bool = False) -> list[str]:
+def percents(values: Sequence[float], fine: int = 0) -> list[str]:
     """Chances that are said together: a point with the ends of its interval.
 
     Args:
         values: Numbers in [0, 1].
-        fine: Whether one decimal is taken for all of them.
+        fine: The decimals of all of them; 0 for as few as will do.
     """
     whole = [_percent(value, 0) for value in values]
     if fine or (len(set(values)) > 1 and len(set(whole)) == 1):
-        return [_percent(value, 1) for value in values]
+        return [_percent(value, max(1, fine)) for value in values]
     pairs = list(zip(values, whole, strict=True))
     hidden = any(
         text == other and value != another
@@ -54,6 +55,37 @@ def alike(one: float, other: float) -> bool:
     return one != other and _percent(one, 0) == _percent(other, 0)
 
 
+def decimals(before: Sequence[float], after: Sequence[float], gain: Sequence[float] = ()) -> int:
+    """How many decimals two chances that are compared need (`fine` of `percents`), so that whole numbers do
+    not hide that they differ, and their difference is that of the numbers beside it.
+
+    Args:
+        before: A chance, with the ends of its interval if it has one.
+        after: The other.
+        gain: Their difference with its ends, where it is said; else empty.
+    """
+    fewest = int(alike(before[0], after[0]))
+    if not gain:
+        return fewest
+    said = [percents(before)[0], percents(after)[0], points(gain)[0]]
+    fewest = max(fewest, int(any("." in text for text in said)))
+    first = (before[0], after[0], gain[0])
+    return next((each for each in (0, 1, 2)[fewest:] if _adds_up(*first, each)), fewest)
+
+
+def apart(one: float, other: float, digits: int = 2) -> tuple[str, str]:
+    """Two numbers that are compared, with at least so many decimals, and as many as show that they differ."""
+    said = next(
+        (
+            pair
+            for each in range(digits, 16)
+            if len(set(pair := (f"{one:.{each}f}", f"{other:.{each}f}"))) > 1
+        ),
+        (f"{one:.{digits}f}", f"{other:.{digits}f}"),
+    )
+    return said[0], said[1]
+
+
 class Intervals:
     """Estimates of one sentence with their intervals in brackets; a level is said once, and again only where
     it is another one.
@@ -62,7 +94,7 @@ class Intervals:
     def __init__(self) -> None:
         self._said: float | str | None = None
 
-    def chance(self, point: float, ends: Ends = None, level: float | None = None, fine: bool = False) -> str:
+    def chance(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
         """A chance with its interval, such as ``62 % (95% interval 51 % to 72 %)``.
 
         Args:
@@ -74,13 +106,20 @@ class Intervals:
         said = percents([point, *(ends or ())], fine)
         return f"{said[0]}{self._brackets(said[1:], level)}"
 
-    def difference(self, point: float, ends: Ends = None, level: float | None = None) -> str:
-        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``."""
-        said = points([point, *(ends or ())])
+    def difference(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
+        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``.
+
+        Args:
+            point: The difference.
+            ends: The interval; None without one.
+            level: Its coverage probability; None if it is not known.
+            fine: The fewest decimals, those of the chances (`decimals`).
+        """
+        said = points([point, *(ends or ())], fine)
         unit = "point" if said[0] in ("1", "-1") else "points"
         return f"{said[0]} percentage {unit}{self._brackets(said[1:], level)}"
 
-    def plain(self, point: float, ends: Ends = None, level: float | None = None, fine: bool = False) -> str:
+    def plain(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
         """An estimate of something else, in four significant digits; six if it is `fine`."""
         said = [f"{value:.{6 if fine else 4}g}" for value in [point, *(ends or ())]]
         return f"{said[0]}{self._brackets(said[1:], level)}"
@@ -93,7 +132,7 @@ class Intervals:
         return f" ({'' if said else named}{ends[0]} to {ends[1]})"
 
 
-def chance_of(estimate: Estimate, intervals: Intervals | None = None, fine: bool = False) -> str:
+def chance_of(estimate: Estimate, intervals: Intervals | None = None, fine: int = 0) -> str:
     """An estimate in words: a chance in per cent, anything else as a number."""
     told, ends = intervals or Intervals(), ends_of(estimate)
     if is_chance(estimate.of):
@@ -144,14 +183,24 @@ def _percent(value: float, digits: int) -> str:
     return f"{text} %"
 
 
-def points(values: Sequence[float]) -> list[str]:
+def points(values: Sequence[float], fine: int = 0) -> list[str]:
     """Differences in percentage points, without the unit: whole, with more digits where these would hide
     a sign or that numbers differ.
+
+    Args:
+        values: The differences.
+        fine: The fewest decimals.
     """
     said = list[str]()
-    for digits in (0, 1, 2):
+    for digits in range(min(fine, 2), 3):
         said = [f"{round(100 * value, digits) + 0.0:.{digits}f}" for value in values]
         lost = any(value and not float(text) for value, text in zip(values, said, strict=True))
         if not lost and (len(set(values)) == 1 or len(set(said)) > 1):
             break
     return said
+
+
+def _adds_up(before: float, after: float, gain: float, digits: int) -> bool:
+    """Whether a difference is that of two chances when all three are rounded."""
+    less, more, said = (float(f"{100 * each:.{digits}f}") for each in (before, after, gain))
+    return abs(more - less - said) < 1e-6

@@ -7,6 +7,7 @@ unless the reader asks for rows (`evaluation.withheld`).
 
 from collections.abc import Sequence
 
+from rehearsal_torch.data.estimates.outside import further
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting.page import probability_sentences
 from rehearsal_torch.reporting.page.grouped import name_of
@@ -80,7 +81,7 @@ def _said_of_case(one: Decided, of: Material) -> tuple[str, str, list[str]]:
         said += [] if value is None else [f"Value of the objective: {value:.4g}."]
     if one.get("alteration") is None and one.get("reason"):
         said.append(f"Why: {one['reason']}.")
-    said += [f"Warning: {text}." for text in one.get("warnings") or ()]
+    said += [f"Warning: {text}." for text in further(one.get("warnings") or (), " ".join(said))]
     return (
         f"Case {name_of(one)}",
         probability_sentences.headline(one, of.units),

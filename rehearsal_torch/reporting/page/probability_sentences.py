@@ -11,10 +11,12 @@ from statistics import fmean
 from typing import Any
 
 from rehearsal_torch.data.estimates.estimate import CHANCE
+from rehearsal_torch.data.estimates.outside import in_place
 from rehearsal_torch.data.estimates.percent import (
     Ends,
     Intervals,
     alike,
+    decimals,
     in_words,
     is_chance,
     percent,
@@ -108,26 +110,32 @@ def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
         return ""
     acted = [one for one in decisions if one.get("alteration") is not None]
     said = f"In {len(acted)} of {len(decisions)} cases an alteration is recommended"
-    pairs = [(finite(compared_with(one)), finite(claim(one))) for one in acted]
+    within = [one for one in acted if not in_place(one.get("warnings") or ())]
+    pairs = [(finite(compared_with(one)), finite(claim(one))) for one in within]
     both = [(before, after) for before, after in pairs if before is not None and after is not None]
-    if not both or len(both) < len(acted):
-        return f"{said}."
+    if not both or len(both) < len(within):
+        return f"{said}{'' if within or not acted else ', outside the data in all of them'}."
+    these = "these" if len(within) == len(acted) else f"the {len(within)} of these within the data"
     before, after = fmean(each[0] for each in both), fmean(each[1] for each in both)
     of, told, fine = _of(acted[0]), Intervals(), alike(before, after)
     number = told.chance if is_chance(of) else told.plain
     ends = f"{number(before, fine=fine)} to {number(after, fine=fine)}"
     what = in_words(of, wanted)
-    return f"{said}; in these, the estimated {what} {_way(before, after)} on average from {ends}."
+    return f"{said}; in {these}, the estimated {what} {_way(before, after)} on average from {ends}."
 
 
 def chances(one: Decided, wanted: str = "") -> list[str]:
     """The estimated chance before and after, with its interval; what the rejected alteration was estimated
-    to bring, where one was rejected; what it costs and nets, where that is known.
+    to bring, where one was rejected; what it costs and nets, where that is known. Where the decision lies
+    outside the data, that reason in place of all of them (`data.estimates.outside`).
 
     Args:
         one: The decision.
         wanted: The desired region in words; empty where these are too long.
     """
+    beyond = in_place(one.get("warnings") or ())
+    if beyond:
+        return [beyond]
     costs = cost_words.sentence(one)
     return [*_chances(one, in_words(_of(one), wanted)), *([costs] if costs else [])]
 
@@ -153,12 +161,13 @@ def _chances(one: Decided, what: str) -> list[str]:
     against = before if unchanged is None else unchanged
     if against is None:
         return [f"The estimated {what} is {_number(one, 'estimate', told)}."]
-    fine = is_chance(_of(one)) and alike(against, after)
+    fine = _decimals(one)
     left = "no action" if unchanged is None else _left(one)
     start = _number(one, "baseline" if unchanged is None else "unchanged", told, fine)
     end = _number(one, "estimate", told, fine)
+    gained = _gained(one, told, fine)
     return [
-        f"The estimated {what} {_way(against, after)} from {start} with {left} to {end}{_gained(one, told)}.",
+        f"The estimated {what} {_way(against, after)} from {start} with {left} to {end}{gained}.",
         *([] if unchanged is None else _usual(one, told)),
     ]
 
@@ -168,17 +177,20 @@ def _of(one: Decided) -> str:
     return str(claim(one, "of") or claim(one, "of", "baseline") or CHANCE)
 
 
-def _gained(one: Decided, told: Intervals) -> str:
+def _gained(one: Decided, told: Intervals, fine: int) -> str:
     """The difference to changing nothing, and whether it is told from zero; empty where it is not known."""
     gain, ends = finite(claim(one, of="gain")), _ends(one, "gain")
     if gain is None:
         return ""
     unclear = ", not told from zero" if ends is not None and ends[0] <= 0 <= ends[1] else ""
-    number = told.difference if is_chance(_of(one)) else told.plain
-    return f": a difference of {number(gain, ends, finite(claim(one, 'level', 'gain')))}{unclear}"
+    level = finite(claim(one, "level", "gain"))
+    number = (
+        told.difference(gain, ends, level, fine) if is_chance(_of(one)) else told.plain(gain, ends, level)
+    )
+    return f": a difference of {number}{unclear}"
 
 
-def _number(one: Decided, of: str, told: Intervals, fine: bool = False) -> str:
+def _number(one: Decided, of: str, told: Intervals, fine: int = 0) -> str:
     """An estimate of a decision with its interval, in words; for want of one, with that of a certificate."""
     point, ends, chance = finite(claim(one, of=of)), _ends(one, of), is_chance(_of(one))
     assert point is not None
@@ -190,6 +202,19 @@ def _number(one: Decided, of: str, told: Intervals, fine: bool = False) -> str:
     return told.chance(point, ends, level, fine) if chance else told.plain(point, ends, level, fine)
 
 
+def _decimals(one: Decided) -> int:
+    """The decimals of the chances before and after, and of their difference."""
+    against = "baseline" if finite(claim(one, of="unchanged")) is None else "unchanged"
+    before, after, gain = (_point_and_ends(one, of) for of in (against, "estimate", "gain"))
+    return decimals(before, after, gain) if before and after and is_chance(_of(one)) else 0
+
+
+def _point_and_ends(one: Decided, of: str) -> list[float]:
+    """An estimate of a decision with the ends of its interval; empty where it is not known."""
+    point = finite(claim(one, of=of))
+    return [] if point is None else [point, *(_ends(one, of) or ())]
+
+
 def _ends(one: Decided, of: str) -> Ends:
     """The interval of an estimate; None without one."""
     lower, upper = (finite(claim(one, end, of)) for end in ("lower", "upper"))
@@ -197,13 +222,13 @@ def _ends(one: Decided, of: str) -> Ends:
 
 
 def truth(one: Decided) -> list[str]:
-    """What a simulated world knows of the decision, and bounds on the true probability; empty without
-    either.
+    """What a simulated world knows of the decision, and bounds on the true probability within the data; empty
+    without either.
     """
     said = []
     bounds = {name: finite(value) for name, value in truth_bounds(one).items()}
     lower, upper = bounds.get("truth_lower"), bounds.get("truth_upper")
-    if lower is not None and upper is not None:
+    if lower is not None and upper is not None and not in_place(one.get("warnings") or ()):
         level = finite(mapping(one.get("certificate")).get("level"))
         sure = "" if level is None else f"with a probability of {100 * level:g}%, "
         least, most = percents([lower, upper])

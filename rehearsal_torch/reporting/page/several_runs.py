@@ -6,7 +6,7 @@ so first: then their numbers do not answer the same question.
 
 from collections.abc import Sequence
 
-from rehearsal_torch.evaluation.recorded_run import Decided, before, claim, is_sequence
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, is_sequence
 from rehearsal_torch.reporting import alteration_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
 from rehearsal_torch.reporting.decision_table import figure, method_rows
@@ -126,12 +126,15 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
     for label, run in pairs:
         for one in run.run.decisions:
             by_case.setdefault(name_of(one), {})[label] = one
+    # What usually happens and the present values have a column each, as in the report of one run.
+    compared = any("unchanged" in one for _, run in pairs for one in run.run.decisions)
     rows = [
         [
             name,
             label,
             _answer(found[label]),
-            _number(before(found[label]), run),
+            _number(claim(found[label], of="baseline"), run),
+            *([_number(claim(found[label], of="unchanged"), run)] if compared else []),
             _after(found[label], run),
         ]
         for name, found in list(by_case.items())[:most]
@@ -141,17 +144,12 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
     totals = {run.words.total for _, run in pairs if run.sequences}
     # Where all runs speak of one quantity, it is the heading, and in its own sign.
     what = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
-    heads = [
-        "case",
-        "run",
-        "answer",
-        f"{what}: as observed" if what else "with no action",
-        "with this answer",
-    ]
+    beside = ["usual in such a case", "present values"] if compared else ["with no action"]
+    heads = ["case", "run", "answer", *([f"{what}: as observed"] if what else beside), "with this answer"]
     more = len(by_case) - most
     rest = tag("p", f"{counted(more, 'further case')} in the folders of the runs.") if more > 0 else None
     caption = "What each run recommends in each case, and its own estimates"
-    return joined([table(caption, heads, rows, texts=(0, 1, 2, 4)), rest])
+    return joined([table(caption, heads, rows, texts=(0, 1, 2, len(heads) - 1)), rest])
 
 
 def _summaries(pairs: Sequence[tuple[str, Material]]) -> Markup:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.outside import further, outside
 from rehearsal_torch.data.estimates.percent import Intervals, chance_of, in_words
-from rehearsal_torch.verbs.what_if import in_points, in_settings, outside
+from rehearsal_torch.verbs.what_if import in_points, in_settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,11 +145,17 @@ class RunnerUp:
     against: str = ""
     basis: str = ""
 
-    def sentence(self) -> str:
-        """The runner-up, and by how much it falls behind."""
+    def sentence(self, withheld: bool = False) -> str:
+        """The runner-up, and by how much it falls behind.
+
+        Args:
+            withheld: Whether the explained action lies outside the data, so that this has no number.
+        """
         which = "Best of the other candidate sets" if self.of == "set" else "Best clearly different action"
         said = f"{which}: {in_settings(self.alteration)}"
-        if self.difference is None:
+        if withheld:
+            said += "; not compared, as the decision lies outside the data"
+        elif self.difference is None:
             said += "; the method has no estimate of the difference"
         elif self.difference.lower is None or self.difference.upper is None:
             said += f"; {_worse(self.difference)} (the method has no interval of this difference)"
@@ -188,9 +195,14 @@ class WithoutEdge:
         """The edge as text."""
         return " -> ".join(self.edge)
 
-    def sentence(self) -> str:
-        """The verdict in words."""
-        gain = "" if self.gain is None else f" (a gain of {Intervals().difference(self.gain)})"
+    def sentence(self, withheld: bool = False) -> str:
+        """The verdict in words.
+
+        Args:
+            withheld: Whether the action lies outside the data, so that its gain has no number.
+        """
+        known = None if withheld else self.gain
+        gain = "" if known is None else f" (a gain of {Intervals().difference(known)})"
         instead = f"; it would then set {in_settings(self.instead)}" if self.instead else ""
         verdict = {"stands": "stands", "falls": "no longer stands", "unknown": "was not checked"}[
             self.verdict
@@ -227,24 +239,43 @@ class Explanation:
     wanted: str = ""
 
     def sentence(self) -> str:
-        """The decision with its chances, or why there is none; and why it lies outside the data, if it
-        does.
+        """The decision with its chances, or why there is none; where it lies outside the data, that reason in
+        place of the chances.
         """
-        beyond, _ = outside(self.decision.warnings)
-        return f"{self._headline()} {_capital(beyond)}." if beyond else self._headline()
+        one, (beyond, _) = self.decision, outside(self.decision.warnings)
+        if one.alteration is None:
+            what = "No action" if one.status == "no_action" else "Refused"
+            would = f"; the best action found was {in_settings(self.considered)}" if self.considered else ""
+            said = f"{what}: {one.reason or 'the method gives no reason'}{would}."
+            return f"{said} {_capital(beyond)}." if beyond else said
+        said = f"Recommended: {in_settings(self.considered)}"
+        if beyond:
+            return f"{said}; {beyond}."
+        told = Intervals()
+        if one.estimate is not None:
+            of = in_words(one.estimate.of, self.wanted)
+            said += f"; the estimated {of} is {chance_of(one.estimate, told)}"
+        if one.unchanged is not None:
+            said += f"; {chance_of(one.unchanged, told)} with the present values"
+        if one.baseline is None:
+            return f"{said}."
+        usual = "with no action" if one.unchanged is None else "with what is usual in such a case"
+        return f"{said}; {chance_of(one.baseline, told)} {usual}."
 
     def sentences(self) -> list[str]:
-        """The explanation in plain text, the decision first."""
+        """The explanation in plain text, the decision first; no number of a decision outside the data."""
+        one, beyond = self.decision, self._beyond
         found = [
-            self._headline(),
+            self.sentence(),
             *(each.sentence() for each in self.adjusted[: 1 if self.considered else None]),
         ]
         found += [] if self.rows is None else self.rows.sentences()
-        found += [each.sentence() for each in self.runners_up]
+        found += [each.sentence(beyond) for each in self.runners_up]
         found += self._edges()
-        if self.decision.sensitivity is not None:
-            found.append(_capital(f"{self.decision.sensitivity.sentence()}."))
-        return [*found, *(_capital(f"{each.rstrip('.')}.") for each in self.decision.warnings), *self.notes]
+        if one.sensitivity is not None and not beyond:
+            found.append(_capital(f"{one.sensitivity.sentence()}."))
+        more = further(one.warnings, found[0])
+        return [*found, *(_capital(f"{each.rstrip('.')}.") for each in more), *self.notes]
 
     def to_frame(self, library: str = "pandas") -> Any:
         """One row per fact: its part (decision, adjustment, rows, region, runner-up, edge, hidden cause),
@@ -269,36 +300,25 @@ class Explanation:
         from rehearsal_torch.reporting.decision_html import table_html
 
         first, *others = self.sentences()
-        rows = [[each.text, each.verdict, _number(each.gain), each.because] for each in self.edges]
-        said = {each.sentence() for each in self.edges}
+        none = self._beyond
+        rows = [[each.text, each.verdict, _number(each.gain, none), each.because] for each in self.edges]
+        said = {each.sentence(none) for each in self.edges}
         texts = [f"<p>{escape(each)}</p>" for each in others if each not in said]
         table = [table_html(["without the edge", "the decision", "gain", "why"], rows)] if rows else []
         return "<div>" + "".join([f"<p><strong>{escape(first)}</strong></p>", *texts, *table]) + "</div>"
 
-    def _headline(self) -> str:
-        one = self.decision
-        if one.alteration is None:
-            what = "No action" if one.status == "no_action" else "Refused"
-            would = f"; the best action found was {in_settings(self.considered)}" if self.considered else ""
-            return f"{what}: {one.reason or 'the method gives no reason'}{would}."
-        said = f"Recommended: {in_settings(self.considered)}"
-        told = Intervals()
-        if one.estimate is not None:
-            of = in_words(one.estimate.of, self.wanted)
-            said += f"; the estimated {of} is {chance_of(one.estimate, told)}"
-        if one.unchanged is not None:
-            said += f"; {chance_of(one.unchanged, told)} with the present values"
-        if one.baseline is None:
-            return f"{said}."
-        usual = "with no action" if one.unchanged is None else "with what is usual in such a case"
-        return f"{said}; {chance_of(one.baseline, told)} {usual}."
+    @property
+    def _beyond(self) -> bool:
+        """Whether the decision lies outside the data."""
+        return bool(outside(self.decision.warnings)[0])
 
     def _edges(self) -> list[str]:
         """One sentence for each edge without which the decision does not stand, or another action is clearly
         preferred; one for those without which it stands, and one for those that were not checked.
         """
-        found = [each.sentence() for each in self.edges if each.verdict == "falls"]
-        found += [each.sentence() for each in self.edges if each.verdict == "stands" and each.instead]
+        told = [each for each in self.edges if each.verdict == "falls"]
+        told += [each for each in self.edges if each.verdict == "stands" and each.instead]
+        found = [each.sentence(self._beyond) for each in told]
         by_reason: dict[str, list[WithoutEdge]] = {}
         for each in self.edges:
             if each.verdict == "unknown":
@@ -309,9 +329,9 @@ class Explanation:
         return found
 
     def _facts(self) -> list[tuple[Any, ...]]:
-        nan = float("nan")
+        nan, none = float("nan"), self._beyond
         one, found = self.decision, list[tuple[Any, ...]]()
-        found.append(("decision", in_settings(self.considered), self._headline(), *_numbers(one.estimate)))
+        found.append(("decision", in_settings(self.considered), self.sentence(), *_numbers(one.estimate)))
         for each in self.adjusted:
             found.append(("adjustment", ", ".join(each.names), each.sentence(), nan, nan, nan))
         if self.rows is not None:
@@ -327,11 +347,16 @@ class Explanation:
             ]
         for other in self.runners_up:
             found.append(
-                ("runner-up", in_settings(other.alteration), other.sentence(), *_numbers(other.difference))
+                (
+                    "runner-up",
+                    in_settings(other.alteration),
+                    other.sentence(none),
+                    *_numbers(other.difference),
+                )
             )
         for edge in self.edges:
             found.append(
-                ("edge", edge.text, edge.sentence(), nan if edge.gain is None else edge.gain, nan, nan)
+                ("edge", edge.text, edge.sentence(none), nan if edge.gain is None else edge.gain, nan, nan)
             )
         if one.sensitivity is not None:
             found.append(
@@ -349,8 +374,8 @@ def _numbers(estimate: Estimate | None) -> tuple[float, float, float]:
     return estimate.point, estimate.lower, estimate.upper
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:+.3f}"
+def _number(value: float | None, withheld: bool) -> str:
+    return "" if value is None or withheld else f"{value:+.3f}"
 
 
 def _end(value: float | str) -> str:

@@ -6,9 +6,11 @@ from rehearsal_torch.data.estimates.estimate import CHANCE, DIFFERENCE, Estimate
 from rehearsal_torch.data.estimates.percent import (
     Intervals,
     alike,
+    apart,
     beside,
     chance_of,
     change,
+    decimals,
     in_words,
     is_chance,
     percent,
@@ -88,6 +90,36 @@ def test_two_chances_are_told_apart():
 )
 def test_differences_keep_their_signs_and_their_width(values, said):
     assert points(values) == said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gain", "said"),
+    [
+        # Whole numbers are enough, or hide that the two differ.
+        ((0.31,), (0.62,), (0.31,), "31 % to 62 %: 31"),
+        ((0.618,), (0.622,), (0.004,), "61.8 % to 62.2 %: 0.4"),
+        # 88 - 86 is not 1, nor is 9.2 - 8.6, whose decimal tells an end of the interval apart.
+        ((0.8643, 0.7, 0.95), (0.8759, 0.72, 0.96), (0.0116, -0.03, 0.05), "86.4 % to 87.6 %: 1.2"),
+        ((0.086, 0.0861, 0.14), (0.092, 0.05, 0.15), (0.006, -0.02, 0.03), "8.6 % to 9.2 %: 0.6"),
+        # An end of the difference that needs a decimal, and tenths that are not enough.
+        ((0.504,), (0.621,), (0.117, -0.004, 0.3), "50.4 % to 62.1 %: 11.7"),
+        ((0.86449,), (0.87551,), (0.01102,), "86.45 % to 87.55 %: 1.10"),
+        # A difference of other numbers, which no digits make agree, and none that is said.
+        ((0.3,), (0.62,), (0.2,), "30 % to 62 %: 20"),
+        ((0.3,), (0.62,), (), "30 % to 62 %: "),
+    ],
+)
+def test_a_difference_is_that_of_the_numbers_beside_it(before, after, gain, said):
+    fine = decimals(before, after, gain)
+    less, more = (percents(each, fine)[0] for each in (before, after))
+    assert f"{less} to {more}: {''.join(points(gain, fine)[:1])}" == said
+
+
+def test_two_numbers_that_differ_are_said_so():
+    assert apart(1.714, 1.706) == ("1.714", "1.706")
+    assert apart(2.5, 1.0) == ("2.50", "1.00")
+    assert apart(0.5, 0.4996, 3) == ("0.5000", "0.4996")
+    assert apart(0.5, 0.5, 3) == ("0.500", "0.500")
 
 
 def test_the_level_is_said_once_and_again_where_it_is_another_one():

@@ -17,7 +17,7 @@ def test_each_case_has_a_box_with_its_answer(tmp_path):
     assert boxes == ["case", "case refused"]
     for words in (
         "Case ann Set rate to 0.3. Known before deciding: score 0.25.",
-        "Warning: range: rate is far out.",
+        "Warning: claim: rate is far out.",
         "Case bob Refused",
         "Why: no support: only 0 rows are near.",
     ):

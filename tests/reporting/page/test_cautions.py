@@ -15,7 +15,7 @@ def test_warnings_of_data_and_decisions_are_all_there(tmp_path):
     found = material(recorded_runs.alterations(tmp_path), ended=False)
     page = read(cautions(found))
     assert page.faults == []
-    for words in ("observational data", "rate: hardly varies", "range: rate is far out (case ann)"):
+    for words in ("observational data", "rate: hardly varies", "claim: rate is far out (case ann)"):
         assert words in page.said
     top = read(notice(found))
     assert top.faults == []

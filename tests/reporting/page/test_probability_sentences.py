@@ -142,6 +142,48 @@ def test_chances_are_those_of_the_present_values_and_what_is_usual_stands_beside
     ]
 
 
+def test_the_difference_is_that_of_the_numbers_beside_it():
+    def line(before, after, gain):
+        parts = {"unchanged": before, "estimate": after, "gain": gain}
+        ends = {
+            name: dict(zip(("point", "lower", "upper"), each, strict=True)) for name, each in parts.items()
+        }
+        return AGAINST | {name: {"of": CHANCE, "level": 0.95, **each} for name, each in ends.items()}
+
+    near = line((0.086, 0.0863, 0.12), (0.092, 0.07, 0.125), (0.006, -0.02, 0.03))
+    assert "from 8.6 % (95% interval 8.6 % to 12.0 %)" in chances(near)[0]
+    assert chances(near)[0].endswith(
+        "to 9.2 % (7.0 % to 12.5 %): a difference of 0.6 percentage points (-2.0 to 3.0), not told from zero."
+    )
+    rounded = line((0.8643, 0.8, 0.9), (0.8757, 0.82, 0.92), (0.0114, 0.005, 0.02))
+    assert "from 86.43 % (95%" in chances(rounded)[0], "87.6 - 86.4 is not 1.1"
+    assert "to 87.57 % (82.00 % to 92.00 %): a difference of 1.14 " in chances(rounded)[0]
+
+
+OUTSIDE = "range: score is 9; the observations lie between 0 and 1"
+
+
+def test_outside_the_data_the_reason_stands_in_place_of_every_number():
+    few = "support: few rows are like this"
+    reason = ["Outside the data: score is 9; the observations lie between 0 and 1."]
+    for one in (AGAINST | {"cost": 3.0}, recommended(), refused()):
+        assert chances(one | {"warnings": [few, OUTSIDE]}) == reason
+    bounds = {"truth_lower": 0.5, "truth_upper": 0.95, "level": 0.9}
+    assert truth(recommended() | {"certificate": bounds, "warnings": [few]}) == []
+
+
+def test_the_mean_is_over_the_cases_within_the_data():
+    inside = [recommended(point=0.8, before=0.4)] * 3
+    beyond = recommended(point=1.0, before=0.0) | {"warnings": [OUTSIDE]}
+    assert overall([*inside, beyond, refused(), refused()]) == (
+        "In 4 of 6 cases an alteration is recommended; in the 3 of these within the data, the estimated "
+        "chance of a desired outcome rises on average from 40 % to 80 %."
+    )
+    assert overall([beyond] * 6) == (
+        "In 6 of 6 cases an alteration is recommended, outside the data in all of them."
+    )
+
+
 def test_both_numbers_have_their_intervals_and_the_level_is_said_once():
     unchanged = {"point": 0.45, "of": CHANCE, "lower": 0.3, "upper": 0.55, "level": 0.95}
     gain = AGAINST["gain"] | {"level": 0.9}

@@ -33,6 +33,22 @@ def test_runs_stand_side_by_side(tmp_path):
     assert "their commits differ" not in page.said
 
 
+def test_what_is_usual_and_the_present_values_have_a_column_each(tmp_path):
+    kept = recorded_runs.recommended() | {"present": {"rate": 0.5}, "unchanged": {"point": 0.24}}
+    stays = kept | {"index": 1, "identity": "bob", "status": "no_action", "alteration": None}
+    known = material(recorded_runs.alterations(tmp_path / "a", [kept, stays]), ended=False)
+    page = Page(comparing_page([known, run(tmp_path / "b", "care")], 20))
+    for words in (
+        "case run answer usual in such a case present values with this answer",
+        "ann cme set rate 0.3 0.600 0.240 0.800 [0.700, 0.900] ann care set rate 0.3 0.600 - 0.800 [0.700,",
+        "bob cme no action 0.600 0.240 -",
+        "estimated probability 0.520 0.650",
+        "where nothing is set, that of the present values no action",
+    ):
+        assert words in page.said
+    assert "with no action" not in page.said
+
+
 def test_runs_that_cannot_be_compared_say_so_first(tmp_path):
     runs = [run(tmp_path / "a"), run(tmp_path / "b", data_fingerprint="other", commit="other")]
     assert differences(runs) == [

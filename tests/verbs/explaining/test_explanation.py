@@ -23,7 +23,7 @@ DECISION = Decision(
     0.8,
     estimate=Estimate(0.8, CHANCE, 0.7, 0.9, 0.95),
     baseline=Estimate(0.4, CHANCE),
-    warnings=("range: x is 9",),
+    warnings=("claim: x is 9",),
     sensitivity=Sensitivity(1.5, "interval", 2.0, "u"),
 )
 ADJUSTED = Adjusted(("a",), ("x",), ("<u>",), (), (), True)
@@ -65,15 +65,31 @@ def test_every_fact_is_said_once_and_the_recommendation_first():
         "A hidden common cause would have to make this action 1.50 times as likely, or as unlikely, to "
         "overturn this; the strongest observed covariate, u, makes the action 2.00 times as likely, or as "
         "unlikely.",
-        "Range: x is 9.",
+        "Claim: x is 9.",
         "A note.",
     ]
 
 
-def test_one_sentence_has_the_decision_and_what_lies_outside_the_data():
-    assert WHOLE.sentence() == f"{WHOLE.sentences()[0]} Outside the data: x is 9."
-    inside = replace(WHOLE, decision=replace(DECISION, warnings=()))
-    assert inside.sentence() == inside.sentences()[0]
+def test_outside_the_data_no_number_of_the_decision_is_said():
+    warnings = ("support: few rows are like this", "claim: x is 9")
+    one = replace(WHOLE, decision=replace(DECISION, warnings=warnings))
+    said = one.sentences()
+    assert said[0] == one.sentence() == "Recommended: a=0.5; outside the data: few rows are like this."
+    assert said[5:8] == [
+        "Best of the other candidate sets: b=1; not compared, as the decision lies outside the data.",
+        "Without a -> y it no longer stands: no directed path leads from a to y then.",
+        "It stands without any one of x -> a, u -> a.",
+    ]
+    assert said[-2:] == ["Claim: x is 9.", "A note."]
+    assert not any("80 %" in text or "common cause would" in text for text in said)
+    assert "+0.400" not in one._repr_html_()
+    frame = one.to_frame()
+    assert frame["says"][0] == said[0]
+    assert frame["number"][0] == 0.8
+    none = replace(one, decision=replace(one.decision, alteration=None, status="no_action", reason="no gain"))
+    assert none.sentence().endswith(
+        "no gain; the best action found was a=0.5. Outside the data: few rows are like this."
+    )
 
 
 def test_the_frame_has_a_row_for_each_fact():
