@@ -22,7 +22,7 @@ def test_the_checkpoint_of_the_example_is_small(tmp_path):
     )
     weights = tmp_path / "run" / "checkpoint" / "weights.safetensors"
     assert weights.stat().st_size < 1_000_000
-    surrogate = rt.load(tmp_path / "run")
+    surrogate = rt.load(tmp_path / "run").surrogate
     state = surrogate.state_dict()
     left_out = sum(state[name].nbytes for name in derived_names(surrogate))
     assert 95_000_000 < left_out < 97_000_000

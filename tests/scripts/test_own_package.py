@@ -20,7 +20,8 @@ try:
 except CheckpointError as error:
     print("refused:", error)
 model = rt.load("room", trusted=["my_lab"])
-print(type(model).__module__, type(model).__name__, model.faults())
+print(type(model.surrogate).__module__, type(model.surrogate).__name__, model.surrogate.faults())
+print(type(model.method.search).__module__, type(rt.load("room/checkpoint", trusted=["my_lab"])).__name__)
 """
 
 
@@ -59,10 +60,11 @@ def test_its_checkpoint_loads_where_its_module_is_trusted(lab):
         text=True,
         check=True,
     )
-    refused, loaded = made.stdout.strip().splitlines()
+    refused, loaded, asked = made.stdout.strip().splitlines()
     assert "my_lab.TwoLines" in refused
     assert "trusted=['my_lab']" in refused
     assert loaded == "my_lab TwoLines []"
+    assert asked == "my_lab TwoLines"
 
 
 def test_it_decides_from_its_checkpoint_and_goes_on_after_an_end(lab):
