@@ -134,6 +134,7 @@ def test_the_method_reaches_each_worker_once_and_decides_nothing_here(market, su
     assert set(marks(tmp_path, "case")) == set(workers)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_copy_that_the_memory_manager_drops_changes_nothing(market, surrogate, tmp_path):
     expected = [each.line() for each in rounds(market, surrogate, near_one(1.0), Grid(), range(12))]
@@ -235,6 +236,7 @@ def test_threads_of_this_process_are_refused(market, surrogate):
         list(rounds(market, surrogate, near_one(), Grid(), range(3), workers=2))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_one_worker_is_a_cluster_too_and_is_sent_the_method_again(market, surrogate, tmp_path):
     expected = [each.line() for each in rounds(market, surrogate, near_one(1.0), Grid(), range(8))]

@@ -240,7 +240,9 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
     assert (missing.code, "shard 1 of 3 is missing" in missing.err) == (2, True), missing.err
 
 
-@pytest.mark.parametrize("launcher", ["basic", "joblib", "batches_local"])
+@pytest.mark.parametrize(
+    "launcher", ["basic", "joblib", pytest.param("batches_local", marks=pytest.mark.nightly)]
+)
 def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     out = f"sweep-{launcher}"
     sweep = (
@@ -264,6 +266,7 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     assert "ok" in table
 
 
+@pytest.mark.nightly
 def test_a_killed_submission_stops_no_other(place):
     # Jobs 0 and 1 are one submission, whose process the first of them ends; 2 and 3 take longer.
     answer = typed(

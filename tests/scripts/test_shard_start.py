@@ -59,6 +59,7 @@ def test_a_shard_of_patients(tmp_path):
     assert beyond_imports(tmp_path, *typed, "limit=1", "workers=1") < 2
 
 
+@pytest.mark.nightly
 def test_a_shard_of_a_table_that_is_read_in_parts(tmp_path):
     draws, rows = np.random.default_rng(0), 2_000_000
     x, a = draws.standard_normal(rows), draws.uniform(-1, 1, rows)

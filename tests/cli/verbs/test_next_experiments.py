@@ -85,7 +85,7 @@ def filled(file, places):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["excbo", "qlogei"])
+@pytest.mark.parametrize("method", ["excbo", pytest.param("qlogei", marks=pytest.mark.nightly)])
 def test_a_session_of_tables_that_are_filled_in(tmp_path, monkeypatch, capsys, method):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "problem.yaml").write_text(yaml.safe_dump({**TRIALS, "limits": None, "method": method}))
