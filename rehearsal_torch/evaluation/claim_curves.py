@@ -141,7 +141,7 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
         "cpu", torch.float64
     )
     if classes is None:
-        along, levels = values[:, 0], case.levels.get(name, ())
+        along, levels = values[:, 0], list(case.levels.get(name, ()))
     else:
         levels = [float(place) for place in offered(classes, case.levels)]
         along = torch.cdist(values, values.new_tensor(classes.rows)).argmin(-1).to(values)
