@@ -12,6 +12,7 @@ Source: ours.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -32,9 +33,10 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 
 CLAIM, SET, PRESENT, BEFORE, ROWS = "claim", "set", "present", "before", "observations"
 # Points of all curves of a case together, points of one of them, actions that have one, decisions that have
-# some; bins of observations, and the fewest rows of a bin that are told apart from none.
+# some; bins of observations, the fewest rows of a bin that are told apart from none, and the width of the bar
+# of a level as a share of the smallest distance of two.
 POINTS, EACH, MOST, CASES = 66, 33, 12, 3
-BINS, FEWEST = 12, 5
+BINS, FEWEST, BROAD = 12, 5, 0.8
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,10 @@ class ClaimRow:
         along: The action on the horizontal axis.
         series: "claim"; "set" and "present", the value that the decision sets and the present one; "before",
             what is claimed of no action, or of leaving the present values; or "observations".
-        x: The value of the action, of classes their place 0, 1, ...; the left edge of a bin.
+        x: The value of the action, of classes their place 0, 1, ...; the left edge of a bin, or the level of
+            which the bar is.
         point: The estimate, or the number of observations; empty where it is withheld.
-        lower: The lower end of its interval, or the left edge of a bin; empty where there is none.
+        lower: The lower end of its interval, or the left edge of a bar; empty where there is none.
         upper: The upper end, or the right edge.
         level: The coverage probability of the interval.
     """
@@ -122,10 +125,11 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
     Args:
         surrogate: The fitted model, which keeps at most 2000 evenly spaced rows.
         case: The case.
-        name: An action; one of classes has a bin around the place of each of them.
+        name: An action; one of levels or classes has a bar at each of them, of the rows next to it.
 
     Returns:
-        Edges, and counts: None for 1 to 4 rows.
+        For each bar where it stands (``at``, the left edge of a bin), its ends ``low`` and ``high``, and
+        ``counts``, None for 1 to 4 rows; and how many ``rows`` there are.
     """
     overlap = surrogate.overlap
     if not overlap.known:
@@ -137,18 +141,30 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
         "cpu", torch.float64
     )
     if classes is None:
-        (lower, upper), number = case.feasible[name], BINS
-        if not lower < upper:
-            return None
-        along = values[:, 0]
+        along, levels = values[:, 0], list(case.levels.get(name, ()))
     else:
-        lower, upper, number = -0.5, len(classes.levels) - 0.5, len(classes.levels)
+        levels = [float(place) for place in offered(classes, case.levels)]
         along = torch.cdist(values, values.new_tensor(classes.rows)).argmin(-1).to(values)
-    inside = along[(along >= lower) & (along <= upper)]
-    edges = torch.linspace(lower, upper, number + 1, dtype=torch.float64)
-    counts = torch.histc(inside, number, lower, upper)
+    lower, upper = case.feasible[name] if classes is None else (levels[0], levels[-1])
+    if not lower < upper:
+        return None
+    gap = min((high - low for low, high in pairwise(levels)), default=0.0)
+    if gap > 0 and len(levels) <= EACH:
+        at = torch.tensor(levels, dtype=torch.float64)
+        # A row between two levels belongs to one of them.
+        next_to = (along.unsqueeze(-1) - at).abs()
+        mine = (next_to <= gap / 2) & (next_to.argmin(-1, keepdim=True) == torch.arange(len(at)))
+        counts, low, high = mine.sum(0), at - BROAD * gap / 2, at + BROAD * gap / 2
+    else:
+        edges = torch.linspace(lower - gap / 2, upper + gap / 2, BINS + 1, dtype=torch.float64)
+        inside = along[(along >= edges[0]) & (along <= edges[-1])]
+        counts = torch.histc(inside, BINS, float(edges[0]), float(edges[-1]))
+        at = low = edges[:-1]
+        high = edges[1:]
     return {
-        "edges": edges.tolist(),
+        "at": at.tolist(),
+        "low": low.tolist(),
+        "high": high.tolist(),
         "counts": [int(each) if each == 0 or each >= FEWEST else None for each in counts],
         "rows": len(values),
     }
@@ -197,10 +213,10 @@ def _of_case(
         rows.append(ClaimRow(called, name, BEFORE, setting[name], _known(compared)))
         counted = bins(surrogate, case, name)
         if counted is not None:
-            edges = counted["edges"]
+            bars = zip(*(counted[part] for part in ("at", "counts", "low", "high")), strict=True)
             rows += [
-                ClaimRow(called, name, ROWS, low, "" if each is None else each, low, high)
-                for low, high, each in zip(edges[:-1], edges[1:], counted["counts"], strict=True)
+                ClaimRow(called, name, ROWS, at, "" if each is None else each, low, high)
+                for at, each, low, high in bars
             ]
     return rows
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from rehearsal_torch.data.estimates.outside import in_place
 from rehearsal_torch.data.estimates.percent import percents
 from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_row
 from rehearsal_torch.evaluation.overturning import sensitivity_of
@@ -147,7 +148,8 @@ def _answers(run: Recorded) -> dict[str, Figure]:
     if len(groups) == 1 and len(lines) <= MOST and not learnt(run) and any(map(claim, lines)):
         found["decisions"] = decision_plot.in_panels(decision_frame(lines), quantity(lines))
     units = run.words.get("units_of")
-    curves = claim_plot.draw(run.claims, units if isinstance(units, dict) else None, run.codings)
+    beyond = {str(one.get("identity", "")) for one in lines if in_place(one.get("warnings") or ())}
+    curves = claim_plot.draw(run.claims, units if isinstance(units, dict) else None, run.codings, beyond)
     return found if curves is None else found | {"claims": curves}
 
 

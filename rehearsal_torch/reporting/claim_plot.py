@@ -2,15 +2,16 @@
 
 A row of panels for each case, one for each action that the decision sets, the other actions as recommended:
 the claim with its interval, the value to set, the present value where it is known, and what is claimed of the
-present values or of no action. Where there is no line, the place lies outside the data, and is shaded. Bars
-from below are numbers of observations; hatched ones stand for 1 to 4, which are not told apart.
+present values or of no action. Where there is no line, the place lies outside the data, and is shaded; a
+value to set that lies there has no point either (`data.estimates.outside`). Bars from below are numbers of
+observations, of levels one at each of them; hatched ones stand for 1 to 4, which are not told apart.
 
 With more than three actions, those along which the claim changes most are shown.
 
 Source: ours.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -20,20 +21,25 @@ from matplotlib.figure import Figure
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.evaluation.claim_curves import BEFORE, CLAIM, PRESENT, ROWS, SET
 from rehearsal_torch.evaluation.rehearsal_rows import number
-from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, panels
+from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, PALE, panels
 
 Rows = Sequence[Mapping[str, str]]
 ACROSS = 3
 # Curves of at most so many points are levels, shown as points; the heights of the tallest bar and of a
 # hatched one, and the margins left and right, as shares of a panel; the longest label.
 FEW, TALLEST, HATCHED, MARGIN, LONGEST = 6, 0.2, 0.025, 0.03, 44
-GREY, PALE = "#B4B4B4", "#F6E6D8"
+# Levels that are named at an axis.
+TICKS = 9
+GREY = "#B4B4B4"
 # Inches of a line of the legend.
 LINE = 0.24
 
 
 def draw(
-    rows: Rows, units: Mapping[str, str] | None = None, codings: Mapping[str, Coding] | None = None
+    rows: Rows,
+    units: Mapping[str, str] | None = None,
+    codings: Mapping[str, Coding] | None = None,
+    beyond: Collection[str] = (),
 ) -> Figure | None:
     """The figure; None if no panel has a claim. To be called within `drawing`.
 
@@ -41,6 +47,7 @@ def draw(
         rows: Rows of ``claims.csv`` (`evaluation.claim_curves`).
         units: Action to its unit.
         codings: Action to the coding of its texts, which stand at its axis.
+        beyond: The cases whose decision lies outside the data.
     """
     cases: dict[str, dict[str, list[Mapping[str, str]]]] = {}
     for row in rows:
@@ -57,14 +64,14 @@ def draw(
     for line, (case, along) in zip(grid, shown.items(), strict=True):
         for axes, (name, found) in zip(line, along.items(), strict=False):
             coding = None if codings is None else codings.get(name)
-            _panel(axes, found, coding is None or not coding.of_classes)
+            _panel(axes, found, coding is None or not coding.of_classes, case in beyond)
             unit = f" ({units[name]})" if units and units.get(name) else ""
             axes.set(
                 xlabel=_short(f"{name}{unit}"), ylabel="Claimed probability", title=_short(f"Case {case}")
             )
             if coding is not None:
-                texts = coding.levels
-                axes.set_xticks(range(len(texts)), [_short(text) for text in texts])
+                at = np.unique(_columns(found, CLAIM)[0]).astype(int)
+                axes.set_xticks(at, [_short(coding.levels[place]) for place in at])
         for axes in line[len(along) :]:
             axes.set_visible(False)
     handles: dict[str, Artist] = {}
@@ -88,10 +95,12 @@ def _points(along: Mapping[str, Rows]) -> dict[str, np.ndarray]:
     return {name: point for name, point in found.items() if np.isfinite(point).any()}
 
 
-def _panel(axes: Axes, rows: Rows, ordered: bool) -> None:
+def _panel(axes: Axes, rows: Rows, ordered: bool, beyond: bool) -> None:
     """A panel; the claims of classes, which have no order, are points that no line joins."""
     at, point, low, high, level = _columns(rows, CLAIM)
-    few = len(at) <= FEW
+    bars, _, left, *_ = _columns(rows, ROWS)
+    levelled = bool((bars > left).any())
+    few = len(at) <= FEW or levelled
     if np.isfinite(low + high).any():
         levels = np.unique(level[np.isfinite(level)])
         label = f"{levels[0]:.0%} interval" if len(levels) == 1 else "interval"
@@ -109,17 +118,21 @@ def _panel(axes: Axes, rows: Rows, ordered: bool) -> None:
         axes.axvline(place, color=BLACK, linestyle=":", linewidth=1.4, label="present value")
     for place, chosen, lower, upper, _ in zip(*_columns(rows, SET), strict=True):
         axes.axvline(place, color=GREEN, linestyle="-.", linewidth=1.6, label="recommended")
-        axes.plot(place, chosen, "o", color=GREEN, markersize=5)
-        axes.vlines(place, lower, upper, color=GREEN, linewidth=2.5, alpha=0.6)
-    _outside(axes, at, point)
+        if not beyond:
+            axes.plot(place, chosen, "o", color=GREEN, markersize=5)
+            axes.vlines(place, lower, upper, color=GREEN, linewidth=2.5, alpha=0.6)
+    _outside(axes, at, point, levelled)
     _bars(axes, rows)
+    if levelled:
+        axes.set_xticks(bars[:: -(-len(bars) // TICKS)])
     axes.set_ylim(-0.02, 1.02)
 
 
-def _outside(axes: Axes, at: np.ndarray, point: np.ndarray) -> None:
-    """Shades the places without a number, each up to half-way to the next one."""
+def _outside(axes: Axes, at: np.ndarray, point: np.ndarray, levelled: bool) -> None:
+    """Shades the places without a number, each up to half-way to the next one; levels on both sides."""
     between = (at[1:] + at[:-1]) / 2
-    starts, ends = np.concatenate([at[:1], between]), np.concatenate([between, at[-1:]])
+    beside = float(np.diff(at).min()) / 2 if levelled and len(at) > 1 else 0.0
+    starts, ends = np.concatenate([at[:1] - beside, between]), np.concatenate([between, at[-1:] + beside])
     for start, end in zip(starts[np.isnan(point)], ends[np.isnan(point)], strict=True):
         axes.axvspan(start, end, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
 

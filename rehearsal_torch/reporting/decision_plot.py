@@ -2,18 +2,20 @@
 
 One column per case: a filled point with the interval of the estimate where an alteration is recommended, an
 open circle for no action, or a square where the comparison is with present values. A case without a filled
-point has no recommendation; where it was refused, its mark is crossed. Many cases stand in several panels,
-with a common scale.
+point has no recommendation; where it was refused, its mark is crossed. A case outside the data has no number,
+and is shaded (`data.estimates.outside`). Many cases stand in several panels, with a common scale.
 """
 
 from textwrap import fill
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.style import BLACK, BLUE, VERMILION, panels
+from rehearsal_torch.reporting.decision_frame import beyond
+from rehearsal_torch.reporting.style import BLACK, BLUE, PALE, VERMILION, panels
 
 # Names of cases are written below the axis up to this number of cases.
 NAMED = 30
@@ -21,6 +23,8 @@ NAMED = 30
 LONGEST, ACROSS = 24, 8
 # Characters of a line of the vertical axis' label.
 BROAD = 26
+# Entries of a legend side by side in a panel; inches of a line of it, and of a letter of a name upright.
+ENTRIES, LINE, LETTER = 2, 0.24, 0.075
 # Cases of a panel, and panels side by side.
 CASES, BESIDE = 14, 2
 
@@ -37,10 +41,19 @@ def in_panels(frame: pd.DataFrame, of: str) -> Figure:
     figure, grid = panels(-(-count // columns), columns)
     every = [axes for line in grid for axes in line]
     pieces = np.array_split(np.arange(len(frame)), count)
+    handles: dict[str, Artist] = {}
     for axes, places in zip(every, pieces, strict=False):
-        draw(axes, frame.iloc[places], of)
+        handles |= _drawn(axes, frame.iloc[places], of)
     for axes in every[count:]:
         axes.set_visible(False)
+    across = min(len(handles), ENTRIES * columns)
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=across)
+    # Names that stand upright, and the legend, take no room from the panels.
+    upright = any(_upright(axes, frame.iloc[places]) for axes, places in zip(every, pieces, strict=False))
+    tall = max(len(_plain(name)) for name in frame["case"]) if upright else 0
+    figure.set_figheight(
+        figure.get_figheight() + LETTER * tall * len(grid) + LINE * -(-len(handles) // across)
+    )
     ends = [end for axes in every[:count] for end in axes.get_ylim()]
     for axes in every[:count]:
         axes.set_ylim(min(ends), max(ends))
@@ -48,23 +61,31 @@ def in_panels(frame: pd.DataFrame, of: str) -> Figure:
 
 
 def draw(axes: Axes, frame: pd.DataFrame, of: str) -> None:
-    """Draws into given axes; to be called within `drawing`.
+    """Draws into given axes, with a legend above them; to be called within `drawing`.
 
     Args:
         axes: Where to draw.
         frame: One row per case (`reporting.decision_frame`).
         of: What the estimates are of.
     """
-    places = np.arange(len(frame))
-    point, low, high, before = (
-        frame[name].to_numpy(float) for name in ("estimate", "lower", "upper", "no_action")
+    handles = _drawn(axes, frame, of)
+    axes.legend(
+        list(handles.values()), list(handles), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=ENTRIES
     )
-    present = np.full(len(frame), np.nan)
-    if "unchanged" in frame.columns:
-        present = frame["unchanged"].to_numpy(float)
-        before = np.where(np.isnan(present), before, np.nan)
-    acted = (frame["status"] == "recommended").to_numpy()
-    refused = (frame["status"] == "refused").to_numpy()
+
+
+def _drawn(axes: Axes, frame: pd.DataFrame, of: str) -> dict[str, Artist]:
+    """Draws all but the legend; returns its entries."""
+    places, hidden = np.arange(len(frame)), beyond(frame).to_numpy()
+    point, low, high, before, present = (
+        np.where(hidden, np.nan, frame[name].to_numpy(float))
+        if name in frame
+        else np.full(len(frame), np.nan)
+        for name in ("estimate", "lower", "upper", "no_action", "unchanged")
+    )
+    before = np.where(np.isnan(present), before, np.nan)
+    acted = (frame["status"] == "recommended").to_numpy() & ~hidden
+    refused = (frame["status"] == "refused").to_numpy() & ~hidden
     bounded = acted & ~np.isnan(low + high)
     if bounded.any():
         levels = frame["level"][bounded].unique()
@@ -82,18 +103,24 @@ def draw(axes: Axes, frame: pd.DataFrame, of: str) -> None:
     if refused.any():
         at = np.where(kept, present, before)
         axes.plot(places[refused], at[refused], "x", color=VERMILION, label="refused")
+    for place in places[hidden]:
+        axes.axvspan(place - 0.5, place + 0.5, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
     axes.set(xlabel="Case", ylabel=fill(f"Claimed {of}", BROAD))
     if of.startswith("probability"):
         axes.set_ylim(-0.02, 1.02)
     if len(frame) <= NAMED:
         names = [_plain(name) for name in frame["case"]]
-        # Names that would lie on each other stand upright.
-        figure, cell = axes.get_figure(root=True), axes.get_subplotspec()
-        beside = 1 if cell is None else cell.get_gridspec().ncols
-        room = 0.0 if figure is None else ACROSS * figure.get_figwidth() / beside
-        wide = sum(len(name) + 2 for name in names) > room
-        axes.set_xticks(places, names, rotation=90 if wide else 0)
-    axes.legend()
+        axes.set_xticks(places, names, rotation=90 if _upright(axes, frame) else 0)
+    handles, labels = axes.get_legend_handles_labels()
+    return dict(zip(labels, handles, strict=True))
+
+
+def _upright(axes: Axes, frame: pd.DataFrame) -> bool:
+    """Whether names stand upright, as they would lie on each other."""
+    figure, cell = axes.get_figure(root=True), axes.get_subplotspec()
+    beside = 1 if cell is None else cell.get_gridspec().ncols
+    room = 0.0 if figure is None else ACROSS * figure.get_figwidth() / beside
+    return len(frame) <= NAMED and sum(len(_plain(name)) + 2 for name in frame["case"]) > room
 
 
 def _plain(text: str) -> str:

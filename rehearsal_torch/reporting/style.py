@@ -42,6 +42,8 @@ BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW, BLACK = (
     "#F0E442",
     "#000000",
 )
+# The shade of places without a number.
+PALE = "#F6E6D8"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 # One more than colours: where there are more lines than colours, colour and marker together stay different.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")

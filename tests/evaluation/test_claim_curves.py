@@ -138,13 +138,40 @@ def test_bins_count_the_rows_and_hide_where_there_are_few(case):
     found = counted(-1.0, 1.0)
     counts = torch.histc(values[(values >= -1) & (values <= 1)], 12, -1, 1).tolist()
     assert found["rows"] == 120
-    assert len(found["edges"]) == 13
+    assert (found["low"][0], found["high"][-1], len(found["at"])) == (-1.0, 1.0, 12)
+    assert found["at"] == found["low"]
+    assert found["low"][1:] == found["high"][:-1]
     assert found["counts"] == [int(each) if each == 0 or each >= 5 else None for each in counts]
     few = counted(-6.0, 6.0)["counts"]
     assert few[0] == 0
     assert None in few
     assert not set(few) & {1, 2, 3, 4}
     assert counted(1.0, 1.0) is None
+
+
+def test_levels_have_a_bar_each_around_their_value(case):
+    values = torch.tensor(rows()["a"].to_numpy())
+
+    def counted(*levels):
+        one = replace(case, feasible={"a": (levels[0], levels[-1])}, levels={"a": levels})
+        return bins(small_model().surrogate, one, "a")
+
+    found = counted(-2.0, -1.0, 0.0, 1.0, 2.0)
+    assert found["at"] == [-2.0, -1.0, 0.0, 1.0, 2.0]
+    assert found["low"] == pytest.approx([-2.4, -1.4, -0.4, 0.6, 1.6])
+    assert found["high"] == pytest.approx([-1.6, -0.6, 0.4, 1.4, 2.4])
+    near = [int((abs(values - level) <= 0.5).sum()) for level in found["at"]]
+    assert found["counts"] == [each if each == 0 or each >= 5 else None for each in near]
+    # Of uneven levels all bars are as wide as the smallest distance allows, and none covers another level.
+    uneven = counted(0.0, 0.5, 2.0)
+    assert [high - low for low, high in zip(uneven["low"], uneven["high"], strict=True)] == pytest.approx(
+        [0.4] * 3
+    )
+    assert counted(1.0) is None
+    # Too many levels for a bar each stand in bins.
+    many = counted(*(level / 100 for level in range(-50, 51)))
+    assert len(many["at"]) == 12
+    assert (many["low"][0], many["high"][-1]) == pytest.approx((-0.505, 0.505))
 
 
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
@@ -177,8 +204,6 @@ def test_an_action_of_classes_has_one_curve_over_their_places():
     assert [each["x"] for each in series(found, "treatment", PRESENT)] == [2.0]
     counts = [int((frame["treatment"] == name).sum()) for name in "ABC"]
     assert counts[2] in (1, 2, 3, 4)
-    assert [(each["lower"], each["point"]) for each in series(found, "treatment", ROWS)] == [
-        (-0.5, counts[0]),
-        (0.5, counts[1]),
-        (1.5, ""),
-    ]
+    bars = series(found, "treatment", ROWS)
+    assert [(each["x"], each["point"]) for each in bars] == [(0.0, counts[0]), (1.0, counts[1]), (2.0, "")]
+    assert [each["lower"] for each in bars] == pytest.approx([-0.4, 0.6, 1.6])

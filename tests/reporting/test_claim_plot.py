@@ -82,6 +82,32 @@ def test_the_decision_stands_on_its_curve():
     assert axes.collections[-1].get_segments()[0].tolist() == [[0.8, 0.52], [0.8, 0.72]]
 
 
+def test_a_decision_outside_the_data_has_no_point_and_no_interval():
+    with drawing():
+        (axes,) = draw(rows(gap=range(8, 11)), beyond=["one"]).axes
+    assert "o" not in {each.get_marker() for each in axes.lines}
+    assert [list(each.get_xdata()) for each in axes.lines if each.get_label() == "recommended"] == [
+        [0.8, 0.8]
+    ]
+    assert [each.get_label() for each in axes.collections] == ["95% interval"]
+
+
+def test_levels_have_bars_and_ticks_at_their_values():
+    at = np.arange(7.0)
+    kept = [row for row in rows(at=at, slope=0.1, gap=(0,)) if row["series"] != "observations"]
+    bar = {"case": "one", "along": "dose", "series": "observations", "point": "9", "level": ""}
+    bars = [bar | {"x": str(x), "lower": str(x - 0.4), "upper": str(x + 0.4)} for x in at]
+    (axes,) = drawn(kept, bars).axes
+    assert axes.get_xticks().tolist() == at.tolist()
+    assert [each.get_x() + each.get_width() / 2 for each in axes.containers[0]] == pytest.approx(at)
+    curve = next(each for each in axes.lines if each.get_label().startswith("claim, "))
+    assert curve.get_marker() == "o", "of levels nothing lies between"
+    (shaded,) = [each for each in axes.patches if each.get_label() == "outside the data"]
+    assert (shaded.get_x(), shaded.get_width()) == (-0.5, 1.0)
+    many = [bar | {"x": str(x), "lower": str(x - 0.4), "upper": str(x + 0.4)} for x in range(20)]
+    assert drawn(kept, many).axes[0].get_xticks().tolist() == list(range(0, 20, 3))
+
+
 def test_levels_are_points_with_bars():
     (axes,) = drawn(rows(at=np.array([0.0, 0.5, 1.0]))).axes
     curve = next(each for each in axes.lines if each.get_label().startswith("claim, "))

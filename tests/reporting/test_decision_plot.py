@@ -48,6 +48,31 @@ def test_present_values_stand_where_they_are_known():
     assert lines["present values"].get_xydata().tolist() == [[1, 0.45]]
 
 
+def test_a_case_outside_the_data_is_shaded_and_has_no_mark():
+    far = ACTED | {"identity": "far", "warnings": ["support: few rows are like this"]}
+    axes = drawn([ACTED, far])
+    assert {tuple(each) for line in axes.lines for each in line.get_xydata()} == {(0, 0.8), (0, 0.5)}
+    (shaded,) = [each for each in axes.patches if each.get_label() == "outside the data"]
+    assert (shaded.get_x(), shaded.get_width()) == (0.5, 1.0)
+
+
+def test_long_names_leave_the_panels_their_height_and_the_legend_covers_nothing():
+    lines = [ACTED | {"identity": f"customer number {place} of the branch"} for place in range(24)]
+    with drawing():
+        figure = in_panels(decision_frame(lines), OF)
+        figure.draw_without_rendering()
+    (legend,) = figure.legends
+    for axes in figure.axes:
+        assert axes.get_legend() is None
+        assert axes.bbox.height / figure.dpi > 2.2
+        label = axes.yaxis.label.get_window_extent()
+        assert label.y0 >= 0
+        assert label.y1 <= figure.bbox.height
+        assert not legend.get_window_extent().overlaps(axes.bbox)
+    (axes,) = (drawn([ACTED] * 3),)
+    assert not axes.get_legend().get_window_extent().overlaps(axes.bbox)
+
+
 @pytest.mark.parametrize(
     ("count", "each"), [(1, [1]), (CASES, [14]), (15, [8, 7]), (100, [13] * 4 + [12] * 4)]
 )

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.estimates.estimate import DIFFERENCE
+from rehearsal_torch.data.estimates.estimate import CHANCE, DIFFERENCE, Estimate
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.new_cases import NewCases
@@ -278,3 +278,19 @@ def test_it_says_what_an_alteration_costs_and_nets(loans):  # noqa: F811
     )
     assert ". It costs 3." in told.sentence()
     assert told.net_gain is None
+
+
+def test_the_difference_in_a_claim_is_that_of_the_numbers_beside_it():
+    one = WhatIf(
+        {"a": 1.0},
+        Estimate(0.8757, CHANCE, 0.82, 0.92, 0.95),
+        unchanged=Estimate(0.8641, CHANCE),
+        gain=Estimate(0.0116, DIFFERENCE, 0.005, 0.02, 0.95),
+    )
+    assert one.decimals == 1
+    assert one.claim() == (
+        "With a at 1, the estimated chance of a desired outcome is 87.6 % (95% interval 82.0 % to 92.0 %), "
+        "against 86.4 % with the present values: a difference of 1.2 percentage points (0.5 to 2.0)."
+    )
+    assert WhatIf({"a": 1.0}, one.estimate).decimals == 0
+    assert WhatIf({"a": 1.0}, Estimate(1.0, "revenue"), Estimate(1.001, "revenue")).decimals == 0

@@ -65,12 +65,15 @@ function stretches(values) {
 export function curve(place, one, baseline, here, present) {
   const { width, add } = canvas(place, 300, `probability over ${one.name}; the numbers are those of the answer above`);
   const left = 44, right = width - 12, top = 12, bottom = 212, floor = 256;
-  const low = one.at[0], high = one.at[one.at.length - 1];
+  // Levels and classes have room for a bar on either side of their places.
+  const gaps = one.at.slice(1).map((value, index) => value - one.at[index]);
+  const room = one.levels ? (gaps.length ? Math.min(...gaps) : 1) / 2 : 0;
+  const low = Math.min(one.at[0] - room, ...(one.bins?.low ?? [])), high = Math.max(one.at.at(-1) + room, ...(one.bins?.high ?? []));
   const x = spread(low, high, left, right), y = spread(0, 1, bottom, top);
-  const half = one.at.length > 1 ? (right - left) / (one.at.length - 1) / 2 : 20;
+  const between = (index) => (index === 0 ? left : index === one.at.length ? right : x((one.at[index - 1] + one.at[index]) / 2));
   one.point.forEach((value, index) => {
     if (value !== null) return;
-    const from = Math.max(left, x(one.at[index]) - half), to = Math.min(right, x(one.at[index]) + half);
+    const from = between(index), to = between(index + 1);
     add("rect", { class: "gone", x: from, y: top, width: Math.max(0, to - from), height: bottom - top });
   });
   for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
@@ -103,13 +106,19 @@ export function curve(place, one, baseline, here, present) {
     add("polygon", { class: "now", points: diamond(x(present), floor, 7) });
   }
   add("line", { class: "axis", x1: left, x2: right, y1: floor, y2: floor });
-  const count = width < 480 ? 2 : 4;
-  const even = Array.from({ length: low === high ? 1 : count + 1 }, (_, step) => low + ((high - low) * step) / count);
-  for (const value of one.texts ? one.at : even) {
+  for (const value of ticks(one, low, high, width < 480)) {
     add("line", { class: "axis", x1: x(value), x2: x(value), y1: floor, y2: floor + 5 });
     add("text", { x: x(value), y: floor + 20, "text-anchor": anchor(x(value), width, 40) }, one.texts?.[value] ?? number(value));
   }
   add("text", { class: "strong", x: (left + right) / 2, y: floor + 40, "text-anchor": "middle" }, one.name);
+}
+
+// Texts are all named, levels as far as there is room, and other values evenly.
+function ticks(one, low, high, narrow) {
+  if (one.texts) return one.at;
+  if (one.levels) return one.at.filter((_, index) => index % Math.ceil(one.at.length / (narrow ? 5 : 9)) === 0);
+  const count = narrow ? 2 : 4;
+  return Array.from({ length: low === high ? 1 : count + 1 }, (_, step) => low + ((high - low) * step) / count);
 }
 
 function bars(add, bins, x, top, floor) {
@@ -117,7 +126,7 @@ function bars(add, bins, x, top, floor) {
   const most = Math.max(5, ...bins.counts.map((count) => count ?? 0));
   bins.counts.forEach((count, index) => {
     if (count === 0) return;
-    const from = x(bins.edges[index]), to = x(bins.edges[index + 1]);
+    const from = x(bins.low[index]), to = x(bins.high[index]);
     const height = Math.max(2, ((count ?? 2.5) / most) * (floor - top));
     add("rect", { class: count === null ? "few" : "rows", x: from + 0.5, y: floor - height,
       width: Math.max(0.5, to - from - 1), height });

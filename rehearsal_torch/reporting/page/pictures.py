@@ -31,13 +31,13 @@ CAPTIONS = {
         "What is claimed of each case",
         "A point is the estimate after the alteration, a bar its interval; an open square is the estimate "
         "with the present values, where these are known, and an open circle that of no action, where they "
-        "are not.",
+        "are not. Shaded cases lie outside the data, and have no number.",
     ),
     "claims": (
         "The claimed probability over each action",
         "Of the decisions with the largest, the median and the smallest difference, the other actions as "
-        "recommended. Shaded places lie outside the data, and have no number; bars are numbers of "
-        "observations.",
+        "recommended. Shaded places lie outside the data, and have no number, also where they are "
+        "recommended; bars are numbers of observations.",
     ),
     "overturning": (
         "How strong a hidden common cause would have to be",
