@@ -3,7 +3,7 @@
 Left out are what was known of the case, its present values, and both where a sentence states them:
 
     range: bmi is 51; the observations lie between 18 and 42
- -> range: bmi is outside the data; the observations lie between 18 and 42
+ -> range: bmi is beyond the rows; the observations lie between 18 and 42
     leaving bmi at 31 and bp at 90          ->  leaving bmi as it is and bp as it is
     the present value of bmi (31)           ->  the present value of bmi
 
@@ -51,7 +51,7 @@ def sentence_without(text: str, stated: Mapping[str, str]) -> str:
         text: The sentence.
         stated: Variable to its present value, as sentences state it.
     """
-    text = _OUTSIDE.sub(r"\1 is outside the data\2", text)
+    text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)
     for name, value in stated.items():
         whole = rf"(?<!\w){re.escape(name)}"
         text = re.sub(rf"({whole}) at {re.escape(value)}(?![\w.])", r"\1 as it is", text)

@@ -19,8 +19,8 @@ BETWEEN = "; the observations lie between 18 and 42"
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        (f"range: bmi is 51.25{BETWEEN}", f"range: bmi is outside the data{BETWEEN}"),
-        (f"range: what it is is -5e-07{BETWEEN}", f"range: what it is is outside the data{BETWEEN}"),
+        (f"range: bmi is 51.25{BETWEEN}", f"range: bmi is beyond the rows{BETWEEN}"),
+        (f"range: what it is is -5e-07{BETWEEN}", f"range: what it is is beyond the rows{BETWEEN}"),
         (f"range: bmi is set to 51{BETWEEN}", f"range: bmi is set to 51{BETWEEN}"),
         ("range: rate is far out", "range: rate is far out"),
         ("gain: no better than leaving bmi at 31 and bp at 90.5 (71.0 %)",
@@ -65,7 +65,7 @@ def test_no_part_of_a_page_states_the_value_of_a_held_out_row_unless_rows_are_as
     kept = page(material(folder))
     assert "7.125" not in kept
     assert "3.375" not in kept
-    said = ": score is outside the data; the observations lie between 0 and 1"
+    said = ": score is beyond the rows; the observations lie between 0 and 1"
     assert kept.count(said) == 2, "with the case, and under all warnings"
     assert said in cautions(material(folder))
     assert "no better than leaving rate as it is (20 %)" in why(material(folder))
