@@ -37,7 +37,7 @@ def repeated(frame: pd.DataFrame) -> str:
     return (
         f"{count} of {rows} rows ({count / rows:.0%}) repeat an earlier row in all columns (line"
         f"{'s' if count > 1 else ''} {', '.join(map(str, lines))}{more}): a row that stands there twice "
-        "counts twice, and makes intervals too narrow; take repeated rows out, unless each was observed by itself"
+        "counts twice, and makes intervals too narrow; take repeats out, unless each was observed by itself"
     )
 
 

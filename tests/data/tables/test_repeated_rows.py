@@ -17,8 +17,8 @@ def twice(frame, count):
 def test_repeated_rows_are_counted_and_placed():
     assert repeated(twice(ROWS, 10)) == (
         "10 of 110 rows (9%) repeat an earlier row in all columns (lines 102, 103, 104 and 7 more): a row "
-        "that stands there twice counts twice, and makes intervals too narrow; take repeated rows out, unless "
-        "each was observed by itself"
+        "that stands there twice counts twice, and makes intervals too narrow; take repeats out, unless each "
+        "was observed by itself"
     )
     few = twice(ROWS.head(30), 2)
     assert "2 of 32 rows (6%) repeat an earlier row in all columns (lines 32, 33): a row" in repeated(few)
