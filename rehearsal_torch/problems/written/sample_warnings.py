@@ -2,6 +2,7 @@
 
     few rows                 fewer than 10 for each variable, or fewer than 50
     no context               every case gets the same answer
+    repeated rows            5% of the rows repeat another one (`data.tables.repeated_rows`)
     stand-ins                a value at one end, in many rows, far from all others, such as -999
     case outside the rows    a context that no row is near
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
@@ -29,6 +30,7 @@ from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.problem_file.findings import key
 from rehearsal_torch.data.tables.identifiers import identifier
+from rehearsal_torch.data.tables.repeated_rows import repeated
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.problems.written.own_problem import OwnProblem
@@ -51,6 +53,8 @@ def warned(problem: OwnProblem) -> list[str]:
         )
     if not task.context:
         found.warn("variables", "no variable has the role context: every case gets the same answer")
+    if sentence := repeated(problem.problem.rows.frame):
+        found.warn("data", sentence)
     _stand_ins(problem)
     _outside(problem)
     for name in names:

@@ -32,6 +32,10 @@ def test_a_sound_problem_has_no_warnings(written):  # noqa: F811
             "data: 40 rows for 5 variables: estimates will be rough; 50 rows are usual",
         ),
         (
+            lambda rows: pd.concat([rows, rows.head(12)]),
+            "data: 12 of 132 rows (9%) repeat an earlier row in all columns (lines 122, 123, 124 and 9 more)",
+        ),
+        (
             lambda rows: rows.assign(x=[0.0] * 117 + [1.0, 2.0, 3.0]),
             "variables.x: 117 of 120 rows have the value 0: it hardly varies",
         ),
