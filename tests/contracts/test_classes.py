@@ -203,7 +203,7 @@ def test_the_explorer_offers_classes_by_their_places(model, tmp_path):
     (curve,) = session.charts(None, {"severe": 0.0}, {"treatment": 1.0})["curves"]
     assert (curve["at"], curve["texts"], curve["levels"]) == ([0.0, 1.0, 2.0], ["A", "B", "C"], True)
     assert curve["point"][1] == answer["estimate"]["point"]
-    assert curve["bins"]["edges"] == [-0.5, 0.5, 1.5, 2.5]
+    assert curve["bins"]["at"] == [0.0, 1.0, 2.0]
     assert curve["bins"]["counts"] == rows(800)["treatment"].value_counts().sort_index().tolist()
     with pytest.raises(ValueError, match="treatment: expected the place of one of A, B, C, from 0 to 2"):
         session.what_if(None, {"severe": 0.0}, {"treatment": 1.5})
