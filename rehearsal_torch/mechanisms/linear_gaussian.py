@@ -25,7 +25,7 @@ from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
 
 RANK = 1e-9
 # Ratio of two parents' diagonal entries from which on they get a common unit before eigenvalues are taken.
-APART = 1e6
+APART = 1e10
 FLOOR = 1e-12
 
 
@@ -174,6 +174,7 @@ def _root(spread: Tensor) -> Tensor:
     if len(seen) and float(seen.max()) > APART**0.5 * float(seen.min()):
         unit = torch.where(unit > 0, unit, torch.ones_like(unit))
         values, vectors = torch.linalg.eigh(spread / (unit.unsqueeze(-1) * unit))
-        return unit.unsqueeze(-1) * vectors * values.clamp_min(0).sqrt()
+        # The symmetric root: the signs of eigenvectors depend on the last bits.
+        return unit.unsqueeze(-1) * ((vectors * values.clamp_min(0).sqrt()) @ vectors.mT)
     values, vectors = torch.linalg.eigh(spread)
     return vectors * values.clamp_min(0).sqrt()

@@ -8,7 +8,7 @@ same.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,11 +84,25 @@ def bounds_left(request: Request, problem: "RehearsalTable") -> str:
     """What becomes of the bounds that a problem file has for each case; empty where there are none."""
     if request.written is None or not request.written.bounds:
         return ""
-    box = problem.task.box.bounds()
-    ends = ", ".join(f"{name} from {box[name][0]:g} to {box[name][1]:g}" for name in request.written.bounds)
+    return left_behind(f"{request.written.source} has for each case", request.written.bounds, problem.task)
+
+
+def left_behind(whose: str, names: Collection[str], task: "RehearsalTask") -> str:
+    """That a model may set more than the bounds of its cases allow; empty if there are none.
+
+    Args:
+        whose: Whose bounds they are, in words.
+        names: The variables that they are of.
+        task: The task, with the bounds of the model.
+    """
+    ends = ", ".join(
+        f"{name} from {low:g} to {high:g}" for name, (low, high) in task.box.bounds().items() if name in names
+    )
+    if not ends:
+        return ""
     return (
-        f"bounds: a model does not keep those that {request.written.source} has for each case, so that this "
-        f"one may set {ends}: to decide within them, call rt.rehearse with the file and cases=..."
+        f"bounds: a model does not keep those that {whose}, so that this one may set {ends}: to decide "
+        "within them, call rt.rehearse with the problem file and cases=..."
     )
 
 

@@ -22,7 +22,7 @@ from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.overturning import RecordedStrengths
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.verbs.configured import in_words
-from rehearsal_torch.verbs.learn import NODES
+from rehearsal_torch.verbs.learn import NODES, left_behind
 from rehearsal_torch.verbs.model_card import LIMITS, intended_use
 from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
 
@@ -86,7 +86,7 @@ def model_of_run(
             pooled(whole, len(surrogate.each))
         method = method_of(whole)
         suits(method, surrogate)
-    held = plain(whole)
+    held, own = plain(whole), {name for one in run.decisions for name in mapping(one.get("bounds"))}
     name = run.choices.get("decision", "")
     known = {
         "intended_use": intended_use(surrogate.task),
@@ -102,7 +102,7 @@ def model_of_run(
         seed,
         RecordedStrengths(surrogate.task, _strengths(run.decisions)),
         lambda: {**known, **card},
-        bounds_left=_bounds_left(surrogate, run.decisions),
+        bounds_left=left_behind("cases of this run have of their own", own, surrogate.task),
         units={name: str(unit) for name, unit in mapping(run.words.get("units_of")).items() if unit},
     )
 
@@ -135,16 +135,3 @@ def _strengths(decisions: Sequence[Decided]) -> dict[tuple[str, ...], Mapping[st
         if strength is not None and strength >= 1 and isinstance(covariate, str) and covariate:
             found[tuple(mapping(one.get("alteration")))] = {covariate: strength}
     return found
-
-
-def _bounds_left(surrogate: RehearsalSurrogate, decisions: Sequence[Decided]) -> str:
-    """What becomes of bounds that cases of the run have of their own; empty if they have none."""
-    own = {name for one in decisions for name in mapping(one.get("bounds"))}
-    box = surrogate.task.box.bounds()
-    ends = ", ".join(f"{name} from {box[name][0]:g} to {box[name][1]:g}" for name in box if name in own)
-    if not ends:
-        return ""
-    return (
-        f"bounds: a model does not keep those that cases of this run have of their own, so that this one may "
-        f"set {ends}: to decide within them, call rt.rehearse with the problem file and cases=..."
-    )
