@@ -6,6 +6,7 @@ A line counts as a command where it stands in a block or a span of code and begi
 """
 
 import ast
+import os
 import re
 import shlex
 import subprocess
@@ -163,7 +164,13 @@ def made(words: Sequence[str], folder: Path) -> list[tuple[str, ...]]:
     for name in (".ready", ".ready-lint", ".ready-docs"):
         (ready / name).touch()
     typed_in = ["make", "--dry-run", "-C", str(ROOT), *words, f"VENV={ready}"]
-    shown = subprocess.run(typed_in, capture_output=True, text=True, check=False)
+    # The variables of a make that runs the tests are not those of the command.
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("MAKEFLAGS", "MAKEOVERRIDES", "ARGS")
+    }
+    shown = subprocess.run(typed_in, capture_output=True, text=True, check=False, env=own)
     assert shown.returncode == 0, shown.stderr
     scripts = [line for line in shown.stdout.splitlines() if "/bin/python scripts/" in line]
     return [typed(line.partition("/bin/")[2]) for line in scripts]
