@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from hypothesis import settings
+
+from tests.toys.place import Place
 
 # How long an input takes says nothing of the code on a machine that does other work beside it.
 settings.register_profile("project", deadline=None)
@@ -29,9 +32,19 @@ def pytest_addoption(parser):
     parser.addoption(
         "--device",
         choices=("second", "cuda"),
-        default="second",
-        help="where tests/contracts/test_devices.py moves models to: a stand-in in memory, or a GPU",
+        default=None,
+        help="where contracts move fitted models to: a stand-in in memory, or a GPU; test_devices.py and "
+        "test_device_training.py move them to the stand-in unless it is a GPU, the others only if it is given",
     )
+
+
+@pytest.fixture
+def place(request):
+    """Where models are moved to, by ``--device``."""
+    kind = request.config.getoption("--device") or "second"
+    if kind == "cuda" and not torch.cuda.is_available():
+        pytest.skip("torch sees no CUDA device")
+    return Place(kind)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -336,7 +336,7 @@ def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True
 
 
 def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
-    """The trainer; None if nothing needs training.
+    """The trainer; None if nothing needs training. Jobs of a sweep use GPUs in turn.
 
     Args:
         config: The whole configuration.
@@ -349,6 +349,8 @@ def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
+    from rehearsal_torch.training.gpus import turn
+
     if "_target_" not in config.trainer:
         return None
     devices = config.trainer.get("devices")
@@ -359,8 +361,10 @@ def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
             "trainer.devices",
             "Leave it out: jobs run side by side with hydra/launcher=joblib, each with one",
         )
-    kept = None if folder is None else str(config.trainer.folder or folder)
-    trainer: Descent = build(config, "trainer", folder=kept)
+    kept: dict[str, Any] = {"folder": None if folder is None else str(config.trainer.folder or folder)}
+    if sweep and devices == 1:
+        kept["devices"] = turn(HydraConfig.get().job.num, str(config.trainer.get("accelerator", "cpu")))
+    trainer: Descent = build(config, "trainer", **kept)
     trainer.progress = trainer.progress and not config.get("quiet", False)
     return trainer
 

@@ -24,6 +24,8 @@ from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key
 
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
 KINDS = ((bool, "true or false"), (int, "a whole number"), (float, "a number"), (str, "a string"))
+# Numbers in whose place a list of numbers may stand.
+SEVERAL = ("trainer.devices",)
 
 
 def composed(
@@ -346,7 +348,7 @@ def _kind(key: str, new: Any, config: DictConfig) -> None:
         whole = isinstance(new, int) and not isinstance(new, bool)
         right = {
             "true or false": isinstance(new, bool),
-            "a whole number": whole,
+            "a whole number": whole or (key in SEVERAL and isinstance(new, list)),
             "a number": number,
             "a string": scalar,
         }.get(wanted, True)

@@ -12,7 +12,7 @@ training can be resumed, with results equal to the last bit to those of an unint
 Source: Kingma and Ba (2015), Alg. 1; defaults as in Tsirtsis and Gomez-Rodriguez (2023), App. G.2.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -37,7 +37,7 @@ class Descent:
         accelerator: Where to train: "cpu", "gpu" (CUDA), or "auto" for a GPU if there is one.
         devices: The number of processes, or of GPUs, that share a training (`training.peers`): each takes its
             part of every batch. A loss that is no mean over rows is trained on one. GPUs may also be given as
-            a list of their numbers.
+            a sequence of their numbers.
         precision: "32-true" trains a part in its own precision, "64-true" in float64.
         progress: Shows a progress bar on a terminal, a few plain lines elsewhere.
         loggers: Name to logger factory (see `training.callbacks`), each called with the folder of a part's
@@ -65,7 +65,7 @@ class Descent:
         learning_rate: float = 1e-3,
         patience: int | None = 10,
         accelerator: Literal["cpu", "gpu", "auto"] = "cpu",
-        devices: int | list[int] = 1,
+        devices: int | Sequence[int] = 1,
         precision: Literal["32-true", "64-true"] = "32-true",
         progress: bool = True,
         loggers: Mapping[str, Callable[[Path], "Logger"]] | None = None,
@@ -111,7 +111,7 @@ class Descent:
         )
         self.accelerator, self.devices, self.precision, self.progress = (
             accelerator,
-            devices,
+            devices if isinstance(devices, int) else list(devices),
             precision,
             progress,
         )

@@ -1,11 +1,16 @@
 """What the data set tells a surrogate of."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.build import build, problem_of, surrogate_of, tasked
+from rehearsal_torch.cli.build import build, problem_of, surrogate_of, tasked, trainer_of
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
@@ -208,3 +213,23 @@ def test_methods_that_are_not_pooled_are_refused_before_a_fit(with_gaps, more, w
 def test_without_missing_cells_the_method_stays(with_gaps):
     with_gaps.write_text(with_gaps.read_text().replace("{impute: 2}", "complete"))
     assert type(run_of(of_problem(with_gaps, "decision=cme")).surrogate()).__name__ == "NestedRidge"
+
+
+@pytest.mark.parametrize(
+    ("trainer", "mode", "devices"),
+    [("gpu", "MULTIRUN", [2]), ("gpu", "RUN", 1), ("cpu", "MULTIRUN", 1)],
+)
+def test_jobs_of_a_sweep_that_train_on_gpus_take_them_in_turn(trainer, mode, devices, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    job = SimpleNamespace(mode=RunMode[mode], job=SimpleNamespace(num=5))
+    monkeypatch.setattr(HydraConfig, "initialized", lambda: True)
+    monkeypatch.setattr(HydraConfig, "get", lambda: job)
+    config, _ = composed(CONF, ["+experiment=sepsis", f"trainer={trainer}"], multirun=False)
+    assert trainer_of(config, None).devices == devices
+
+
+def test_gpus_are_named_by_their_numbers():
+    typed = ["+experiment=sepsis", "trainer=gpu", "trainer.devices=[1,3]"]
+    config, _ = composed(CONF, typed, multirun=False)
+    assert trainer_of(config, None).devices == [1, 3]

@@ -5,8 +5,6 @@ that values agree to the last bits; with ``--device cuda`` it is a GPU, where su
 an ascent ends a little elsewhere.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
@@ -37,9 +35,9 @@ from tests.contracts.test_mechanisms import CASES, arguments, seeded
 from tests.toys.episodes import transition_episode
 from tests.toys.fitted_pair import fitted_pair
 from tests.toys.linear_truth import chain
-from tests.toys.rehearsal_methods import JUDGES, PAIRS, SURROGATES, configuration, learnt
+from tests.toys.place import Place
+from tests.toys.rehearsal_methods import JUDGES, PAIRS, SURROGATES, configuration, learnt_here
 from tests.toys.scored_episodes import scored_episode
-from tests.toys.second_device import second_device
 from tests.toys.transitions import model, observations
 
 WORLD = chain()
@@ -66,38 +64,10 @@ LONG = (
 )
 
 
-class Place:
-    """Another device: its name, how it is entered, and how far apart results on it and on the CPU may be.
-
-    Attributes:
-        value: Largest difference of values and estimates.
-        action: Largest difference of actions.
-    """
-
-    def __init__(self, kind: str) -> None:
-        self.kind, (self.value, self.action) = kind, {"second": (1e-9, 1e-9), "cuda": (1e-5, 1e-3)}[kind]
-
-    @contextmanager
-    def entered(self) -> Iterator[torch.device]:
-        if self.kind == "cuda":
-            yield torch.device("cuda")
-            return
-        with second_device() as device:
-            yield device
-
-
-@pytest.fixture
-def place(request: pytest.FixtureRequest) -> Place:
-    kind = request.config.getoption("--device")
-    if kind == "cuda" and not torch.cuda.is_available():
-        pytest.skip("torch sees no CUDA device")
-    return Place(kind)
-
-
 @cache
 def fitted(name: str) -> RehearsalSurrogate:
     """Not to be changed."""
-    return learnt(name, WORLD.task, TABLE)
+    return learnt_here(name, WORLD.task, TABLE)
 
 
 def same(here: list[Decision], there: list[Decision], place: Place) -> None:

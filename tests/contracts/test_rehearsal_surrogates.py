@@ -326,7 +326,7 @@ def test_a_task_without_a_context_is_saved_and_loaded(name, tmp_path):
     again = load(save(made, plain(name, task), tmp_path), task=task)
     assert again.faults() == []
     for key, value in made.state_dict().items():
-        torch.testing.assert_close(again.state_dict()[key], value, rtol=0, atol=0, equal_nan=True)
+        torch.testing.assert_close(again.state_dict()[key], value.cpu(), rtol=0, atol=0, equal_nan=True)
 
 
 def test_covariates_between_two_alterations_are_part_of_the_widths(tmp_path):

@@ -119,7 +119,17 @@ def built(surrogate, task, seed=0):
         return instantiate(plain(surrogate, task, seed), _convert_="all")
 
 
+# Where contracts move what is fitted (``--device``, tests/contracts/conftest.py); empty: nowhere.
+MOVED_TO = []
+
+
 def learnt(surrogate, task, table, seed=0):
+    made = learnt_here(surrogate, task, table, seed)
+    return made.to(MOVED_TO[-1]) if MOVED_TO else made
+
+
+def learnt_here(surrogate, task, table, seed=0):
+    """On the CPU, whatever ``--device`` says."""
     return fit(built(surrogate, task, seed), table, Descent(max_epochs=2, progress=False, seed=seed))
 
 

@@ -64,10 +64,16 @@ class Elsewhere(Tensor):
     def __repr__(self) -> str:  # type: ignore[override]
         return f"Elsewhere({self.inner!r})"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """In a file, its values, as a file from a GPU has for who reads it on the CPU."""
+        return self.detach().inner.__reduce_ex__(protocol)
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in READS:
             return READS[func](args[0].detach().inner)
+        if func is torch.Tensor.__format__:
+            return format(args[0].detach().inner, *args[1:])
         if func is torch.Tensor.numpy or func is torch.Tensor.__array__:
             raise TypeError("can't convert a tensor of the second device to numpy: use Tensor.cpu() first")
         if func == torch.Tensor.data.__set__ and isinstance(args[1], Elsewhere):

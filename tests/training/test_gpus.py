@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.training.gpus import gpus, possible
+from rehearsal_torch.training.gpus import gpus, possible, turn
 
 
 @pytest.fixture
@@ -40,6 +40,20 @@ def test_devices_are_the_first_gpus_or_those_that_are_named(devices, accelerator
 def test_gpus_that_are_not_there_are_refused(devices, words):
     with pytest.raises(RuntimeError, match=words):
         gpus(devices, "gpu")
+
+
+@pytest.mark.usefixtures("three")
+def test_jobs_of_a_sweep_take_gpus_in_turn():
+    assert [turn(job, "gpu") for job in range(4)] == [[0], [1], [2], [0]]
+    assert turn(1, "auto") == [1]
+    assert turn(1, "cpu") == 1
+
+
+@pytest.mark.parametrize("there", [0, 1])
+def test_a_job_that_sees_one_gpu_or_none_takes_the_first_device(there, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
+    assert [turn(job, each) for job in range(2) for each in ("gpu", "auto")] == [1] * 4
 
 
 def test_without_a_gpu_auto_trains_on_the_cpu(monkeypatch):
