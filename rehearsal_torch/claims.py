@@ -65,7 +65,7 @@ from rehearsal_torch.row_cases import (
     untouched_rows,
 )
 from rehearsal_torch.search.search import BatchSearch, Search
-from rehearsal_torch.seeding import generator
+from rehearsal_torch.seeding import generator, seeded
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.folds import Fold, folds_of
@@ -343,8 +343,7 @@ def _fold(work: _Work, fold: Fold) -> tuple[Surrogate, Surrogate, float, tuple[T
             f"claims=cross_fitted: fold {fold.index + 1} of {work.count} ({len(fold.held_out)} rows) cannot "
             f"be fitted to: {error}. Use claims=in_sample, or more rows"
         ) from error
-    with in_numbers("the models of the folds"), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(work.seed)
+    with in_numbers("the models of the folds"), seeded(work.seed):
         excess = sum(
             _excess(chooser, judge, work.objective, work.search, work.cases)
             for chooser, judge in ((most, few), (few, most))

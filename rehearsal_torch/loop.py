@@ -33,8 +33,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-import torch
-
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
@@ -45,7 +43,7 @@ from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.search.trials.beside_pending import decided_beside
-from rehearsal_torch.seeding import paired_seed
+from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.overturning import Overturning, for_question
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -73,8 +71,7 @@ class _Method:
     def rounds(self, indices: Sequence[int]) -> list[Round]:
         """The rounds of one batch of cases; the same at every call and in every process."""
         cases = [self.problem.case(index) for index in indices]
-        with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(paired_seed(self.seed, indices[0]))
+        with in_numbers("the fitted surrogate"), seeded(paired_seed(self.seed, indices[0])):
             if isinstance(self.search, BatchSearch):
                 objective = objective_for(self.objective, self.surrogate, cases)
                 decisions = decided(self.search, objective)

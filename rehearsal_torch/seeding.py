@@ -12,6 +12,8 @@ scrambled sequences. The derivations are ours.
 
 import hashlib
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -22,10 +24,28 @@ _COMMON_NOISE = 20_251_121
 
 
 def seed_everything(seed: int) -> None:
-    """Seeds the global states of Python, NumPy and torch: for initial weights and third-party code."""
+    """Seeds the global states of Python, NumPy and torch (`seed_draws`): for initial weights and third-party
+    code.
+    """
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  third-party code may read the global state; ours does not
-    torch.manual_seed(seed)
+    seed_draws(seed)
+
+
+def seed_draws(seed: int) -> None:
+    """Seeds torch's global state on the CPU, from which all draws are made; those of GPUs, which are the
+    caller's, stay as they are (`torch.manual_seed` sets them all, and `torch.random.fork_rng` with
+    ``devices=[]`` restores none).
+    """
+    torch.default_generator.manual_seed(seed)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seeds torch's global state on the CPU (`seed_draws`), and restores it afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        seed_draws(seed)
+        yield
 
 
 def generator(seed: int) -> torch.Generator:

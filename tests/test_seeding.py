@@ -84,8 +84,33 @@ def test_pairs_of_seed_and_epoch_have_seeds_of_their_own():
 
 @pytest.mark.parametrize(
     "derivation",
-    ["Generator().manual_seed", "default_rng(", "SeedSequence(", "scramble=True", "np.random.seed("],
+    [
+        "Generator().manual_seed",
+        "default_rng(",
+        "SeedSequence(",
+        "scramble=True",
+        "np.random.seed(",
+        "default_generator.",
+    ],
 )
 def test_seeds_are_derived_nowhere_else(derivation):
     found = [path.name for path in modules() if derivation in path.read_text(encoding="utf-8")]
     assert found == ["seeding.py"]
+
+
+def test_nothing_seeds_all_devices():
+    assert [each.name for each in modules() if "torch.manual_seed(" in each.read_text(encoding="utf-8")] == []
+
+
+def test_seeding_leaves_the_random_states_of_gpus_as_they_are(monkeypatch):
+    def refused(seed):
+        raise AssertionError("the caller's GPUs were seeded")
+
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", refused)
+    before = torch.get_rng_state()
+    with seeding.seeded(3):
+        drawn = torch.rand(2)
+    assert torch.equal(torch.get_rng_state(), before)
+    with torch.random.fork_rng(devices=[]):
+        seeding.seed_everything(3)
+        assert torch.equal(torch.rand(2), drawn)

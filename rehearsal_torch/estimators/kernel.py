@@ -284,6 +284,8 @@ def lower_root(matrices: Tensor) -> Tensor:
             + jitter * torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
         )
         root, failed = torch.linalg.cholesky_ex(shifted)
+        # CUDA says nothing of undefined entries (pytorch#64818): they reach the diagonal.
+        failed = failed.bool() | ~root.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
         if not bool(failed.any()):
             return root
     places = failed.nonzero().tolist()

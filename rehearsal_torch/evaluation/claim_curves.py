@@ -26,7 +26,7 @@ from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.objectives.candidates import Candidates, claimed
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.problems.problem import Problem
-from rehearsal_torch.seeding import paired_seed
+from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -236,8 +236,7 @@ def _estimates(
     alterations = [
         Alteration(tuple(each), torch.tensor(list(each.values()), dtype=torch.float64)) for each in settings
     ]
-    with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with in_numbers("the fitted surrogate"), seeded(seed):
         made = objective_for(objective, surrogate, [case] * len(alterations))
         if not isinstance(made, Candidates):
             return [None] * len(alterations)

@@ -31,7 +31,7 @@ from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from rehearsal_torch.seeding import episode_seed, spaced_generator
+from rehearsal_torch.seeding import episode_seed, seeded, spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
@@ -257,8 +257,7 @@ def _fresh_states(surrogate: TransitionModel, episode: Episode, actions: Tensor)
     mechanism = surrogate.mechanism
     boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names)).to(mechanism.factor)
     width = len(surrogate.varying)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(episode_seed(episode.identity))
+    with seeded(episode_seed(episode.identity)):
         noise = mechanism.noise((len(actions),))
     states = [boxed[0, :width]]
     encoded = surrogate.levels.encoded(actions).to(boxed)

@@ -167,7 +167,8 @@ def _root(spread: Tensor) -> Tensor:
 
     Eigenvalues are found to rounding of the largest one, which says nothing of the smallest where units
     differ: 1e6 dollars beside 1e-6 mol/l. Parents whose units are far apart are brought to a common one
-    first. Others are not, so that samples of earlier versions stay what they were.
+    first. Others are not, so that samples of earlier versions stay what they were. The signs of eigenvectors,
+    on which samples depend, are those of the CPU on every device.
     """
     unit = spread.diagonal().clamp_min(0).sqrt()
     seen = unit[unit > 0]
@@ -176,5 +177,5 @@ def _root(spread: Tensor) -> Tensor:
         values, vectors = torch.linalg.eigh(spread / (unit.unsqueeze(-1) * unit))
         # The symmetric root: the signs of eigenvectors depend on the last bits.
         return unit.unsqueeze(-1) * ((vectors * values.clamp_min(0).sqrt()) @ vectors.mT)
-    values, vectors = torch.linalg.eigh(spread)
-    return vectors * values.clamp_min(0).sqrt()
+    values, vectors = torch.linalg.eigh(spread.cpu())
+    return (vectors * values.clamp_min(0).sqrt()).to(spread.device)

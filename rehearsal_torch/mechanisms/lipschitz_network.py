@@ -272,6 +272,10 @@ def spectral_norm(weight: Tensor) -> Tensor:
     """Largest singular value, (..., p, q) -> (...), by the smaller Gram matrix: exact, not a power iteration.
 
     The gradient u v' (top singular vectors) is finite where the singular value is repeated, and zero at zero.
+    On a GPU the products are in float64: whoever allows TF32 there
+    (`torch.set_float32_matmul_precision("high")`) has float32 ones with 10 bits.
     """
-    gram = weight.mT @ weight if weight.shape[-1] <= weight.shape[-2] else weight @ weight.mT
-    return torch.linalg.eigvalsh(gram)[..., -1].clamp_min(torch.finfo(weight.dtype).tiny).sqrt()
+    exact = weight.double() if weight.is_cuda else weight
+    gram = exact.mT @ exact if weight.shape[-1] <= weight.shape[-2] else exact @ exact.mT
+    largest = torch.linalg.eigvalsh(gram)[..., -1].clamp_min(torch.finfo(weight.dtype).tiny)
+    return largest.sqrt().to(weight.dtype)

@@ -26,7 +26,7 @@ from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch
-from rehearsal_torch.seeding import generator, round_seed
+from rehearsal_torch.seeding import generator, round_seed, seeded
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -207,8 +207,8 @@ class _OneSplit:
         """Adds the duration of a block to a method's seconds; the block has random states of its own."""
         began = time.perf_counter()
         try:
-            with torch.random.fork_rng(devices=[]), in_numbers("half of the rows"):
-                torch.manual_seed(round_seed(self.seed, f"choose a method, {what}"))
+            own = round_seed(self.seed, f"choose a method, {what}")
+            with seeded(own), in_numbers("half of the rows"):
                 yield
         finally:
             self.seconds[name] += time.perf_counter() - began

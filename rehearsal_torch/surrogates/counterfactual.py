@@ -27,6 +27,7 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
+from rehearsal_torch.seeding import seeded
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network import causal_model
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
@@ -110,8 +111,7 @@ def sample(
     chosen, _ = _actions(model, episode, actions)
     settings, mechanism, width = _settings(model, episode, fixed), _exact(model), len(model.varying)
     boxed = _boxed(model, episode)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         noise = mechanism.noise((count, episode.horizon - 1))
     shape = (*chosen.shape[:-1], count)
     states = [boxed[0, :width].expand(*shape, width)]

@@ -86,8 +86,9 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: i
     # In a common unit: eigenvalues are found to rounding of the largest one.
     unit = response.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0).sqrt()
     unit = torch.where(unit > 0, unit, torch.ones_like(unit)).unsqueeze(-1)
-    values, vectors = torch.linalg.eigh(response.covariance / (unit * unit.mT))
-    root = unit * vectors * values.clamp_min(0).sqrt().unsqueeze(-2)
+    # The signs of eigenvectors, on which draws depend, are those of the CPU on every device.
+    values, vectors = torch.linalg.eigh((response.covariance / (unit * unit.mT)).cpu())
+    root = unit * (vectors * values.clamp_min(0).sqrt().unsqueeze(-2)).to(unit.device)
     noise = torch.randn(EACH, *means.shape, dtype=means.dtype, generator=generator(1000 * seed + 97)).to(
         means.device
     )

@@ -27,7 +27,7 @@ from rehearsal_torch.data.episode import Episode, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.seeding import fold_seed
+from rehearsal_torch.seeding import fold_seed, seeded
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -221,8 +221,7 @@ def _score(work: _Work, fold: Fold) -> FoldScore:
     inside, outside = (
         Table(table.names, table.values[rows], table.altered[rows]) for rows in (fold.train, fold.held_out)
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(fold_seed(work.seed, fold.index))
+    with seeded(fold_seed(work.seed, fold.index)):
         model = work.surrogate()
     if not isinstance(model, TransitionModel | TransitionEnsemble):
         raise ValueError(

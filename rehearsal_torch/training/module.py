@@ -19,7 +19,7 @@ from torch import Tensor, distributed
 
 from rehearsal_torch.data.part import Examples, Trained
 from rehearsal_torch.data.tables.blocks import Blocks
-from rehearsal_torch.seeding import epoch_seed, paired_seed
+from rehearsal_torch.seeding import epoch_seed, paired_seed, seed_draws
 from rehearsal_torch.training.example_batches import Batches, BlockBatches, Share, Shares
 
 
@@ -109,7 +109,7 @@ class TrainingModule(LightningModule):
         processes, by their rank as well.
         """
         seed = epoch_seed(self.settings["seed"] + 1, self.current_epoch)
-        torch.manual_seed(paired_seed(seed, self.global_rank) if self.global_rank else seed)
+        seed_draws(paired_seed(seed, self.global_rank) if self.global_rank else seed)
         self._running.begin(self.device)
 
     def training_step(self, batch: Examples | Share, index: int) -> Tensor:  # noqa: ARG002

@@ -34,7 +34,7 @@ from rehearsal_torch.objectives.candidates import Candidates, claimed
 from rehearsal_torch.objectives.guard import linked, no_path
 from rehearsal_torch.objectives.objective import AlterationObjective, objective_for
 from rehearsal_torch.objectives.set_difference import between_sets
-from rehearsal_torch.seeding import paired_seed
+from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.verbs.methods import RequestError
 
@@ -309,7 +309,7 @@ def objectives_in(
     Raises:
         RequestError: if it does not judge given alterations.
     """
-    torch.manual_seed(paired_seed(model.seed, 0))
+    seed_draws(paired_seed(model.seed, 0))
     made = objective_for(model.method.objective, model.surrogate, cases)
     if not isinstance(made, Candidates):
         raise RequestError(f"the method {model.name!r} does not judge alterations that it has not chosen")

@@ -19,6 +19,7 @@ from rehearsal_torch.credible_bound import CredibleBound
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.estimators.kernel import lower_root
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.present_values import with_unchanged
@@ -294,3 +295,10 @@ def test_a_moved_causal_model_proposes_as_on_the_cpu(name: str, place: Place):
     assert here.recommendation is not None
     assert there.recommendation is not None
     assert torch.allclose(here.recommendation.values, there.recommendation.values, atol=place.action)
+
+
+def test_undefined_covariances_are_refused_there_as_well(place: Place):
+    with place.entered() as device:
+        undefined = torch.eye(3, dtype=torch.float64).where(torch.eye(3) < 1, torch.nan)
+        with pytest.raises(ValueError, match=r"those of regressions \[\[0\]\] are not"):
+            lower_root(undefined[None].to(device))

@@ -149,3 +149,16 @@ def test_modules_move(device: torch.device):
     )
     layer.float()
     assert torch.equal(layer(rows), wanted)
+
+
+def test_eigenvectors_have_other_signs_and_undefined_entries_are_no_error(
+    square: Tensor, device: torch.device
+):
+    values, vectors = torch.linalg.eigh(square.to(device))
+    here, axes = torch.linalg.eigh(square)
+    assert torch.equal(back(values), here)
+    assert torch.equal(back(vectors).abs(), axes.abs())
+    assert not torch.equal(back(vectors), axes)
+    root, failed = torch.linalg.cholesky_ex(torch.full_like(square, torch.nan).to(device))
+    assert bool(back(root).isnan().all())
+    assert int(back(failed)) == 0

@@ -3,7 +3,9 @@
 What passes here passes on CUDA as far as placement goes: what CUDA refuses is refused. Tensors of both
 devices do not meet, except that numbers of the CPU (no dimensions) may enter elementwise operations, and
 indices of the CPU may pick from a tensor there; a generator of the CPU draws nothing there; an array is made
-only after `.cpu()`. The arithmetic is that of the CPU, to the last bit.
+only after `.cpu()`. The arithmetic is that of the CPU, to the last bit; but eigenvectors, whose signs are
+nobody's to choose, have others, and a matrix with undefined entries is no error of a Cholesky decomposition
+(pytorch#64818).
 
 The device has the name "meta", since PyTorch knows no other that needs neither hardware nor a compiled
 extension; a tensor of it that is no `Elsewhere` has no values.
@@ -165,11 +167,22 @@ def _placed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     found = func(*inner_args, **inner)
     if not goes:
         return found
+    if func is aten._linalg_eigh.default and found[1].numel():
+        found = (found[0], found[1] * _signs(found[1]))
+    if func is aten.linalg_cholesky_ex.default:
+        undefined = inner_args[0].isnan().any((-2, -1))
+        nowhere = torch.where(undefined[..., None, None], torch.nan, found[0])
+        found = (nowhere, torch.where(undefined, torch.zeros_like(found[1]), found[1]))
     wrap: Callable[[Any], Any] = lambda each: (  # noqa: E731
         Elsewhere(each) if isinstance(each, Tensor) and not isinstance(each, Elsewhere) else each
     )
     wrapped = tree_map(wrap, found)
     return return_and_correct_aliasing(func, args, kwargs, wrapped) if there else wrapped
+
+
+def _signs(vectors: Tensor) -> Tensor:
+    """Minus one for every other column."""
+    return 1.0 - 2.0 * (torch.arange(vectors.shape[-1]) % 2 == 0).to(vectors)
 
 
 def _inner(value: Any) -> Any:

@@ -209,7 +209,9 @@ def clipped(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
 
 
 def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
-    """The Newton step with active coordinates decoupled from the others: (n, k), (n, k, k) -> (n, k)."""
+    """The Newton step with active coordinates decoupled from the others: (n, k), (n, k, k) -> (n, k); the
+    gradient where the curvature is not positive definite.
+    """
     diagonal = curvature.diagonal(dim1=-2, dim2=-1)
     free = ~active
     both = free.unsqueeze(-1) & free.unsqueeze(-2)
@@ -218,7 +220,9 @@ def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
     matrix = torch.where(both, curvature, torch.zeros_like(curvature)) + torch.diag_embed(
         torch.where(free, ridge.expand_as(diagonal), diagonal + ridge)
     )
-    return torch.cholesky_solve(gradient.unsqueeze(-1), torch.linalg.cholesky_ex(matrix).L).squeeze(-1)
+    root, failed = torch.linalg.cholesky_ex(matrix)
+    step = torch.cholesky_solve(gradient.unsqueeze(-1), root).squeeze(-1)
+    return torch.where((failed > 0).unsqueeze(-1), gradient, step)
 
 
 def _middle(lower: Tensor, upper: Tensor) -> Tensor:
