@@ -33,8 +33,8 @@ def pytest_addoption(parser):
         "--device",
         choices=("second", "cuda"),
         default=None,
-        help="where contracts move fitted models to: a stand-in in memory, or a GPU; the tests of devices take "
-        "the stand-in by default, the other contracts move nothing",
+        help="where contracts move fitted models to: a stand-in in memory, or a GPU; the tests of devices "
+        "take the stand-in by default, the other contracts move nothing",
     )
 
 

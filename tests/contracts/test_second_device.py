@@ -151,9 +151,7 @@ def test_modules_move(device: torch.device):
     assert torch.equal(layer(rows), wanted)
 
 
-def test_eigenvectors_have_other_signs_and_undefined_entries_are_no_error(
-    square: Tensor, device: torch.device
-):
+def test_eigenvectors_have_other_signs_and_nan_is_no_error(square: Tensor, device: torch.device):
     values, vectors = torch.linalg.eigh(square.to(device))
     here, axes = torch.linalg.eigh(square)
     assert torch.equal(back(values), here)
