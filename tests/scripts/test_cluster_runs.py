@@ -1,6 +1,5 @@
 """Runs whose cases are shared by the workers of a Dask cluster leave the bytes of one process."""
 
-import csv
 import os
 import signal
 import socket
@@ -9,11 +8,10 @@ import time
 
 import pytest
 
+from tests.scripts.run_bytes import content
 from tests.scripts.typing_in import HERE, TOY, called, typed
 
 pytestmark = pytest.mark.nightly
-# What a run folder holds of clocks: seconds, and the figure and the page that show them.
-TIMED = {"status.json", "run.json", "metrics.csv", "report.html", "effort.svg", "effort.png"}
 
 
 @pytest.fixture(scope="module")
@@ -43,23 +41,6 @@ def cluster(monkeypatch):
         silence_logs=50,
     ) as started:
         yield started
-
-
-def content(folder):
-    """The bytes of a run folder but for clocks, its own name and the number of processes."""
-    found = {
-        str(path.relative_to(folder)): path.read_bytes().replace(folder.name.encode(), b"RUN")
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in TIMED and "lock" not in path.name
-    }
-    with (folder / "table.csv").open(newline="") as file:
-        found["table.csv"] = [
-            {name: value for name, value in row.items() if name != "seconds_median"}
-            for row in csv.DictReader(file)
-        ]
-    lines = found["config.yaml"].splitlines()
-    found["config.yaml"] = [line for line in lines if not line.startswith(b"workers:")]
-    return found
 
 
 def test_workers_that_the_run_starts(place):

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from tests.scripts.run_bytes import content
 from tests.scripts.typing_in import ROOT, TOY, called, gone, lines, typed, typed_and_killed
 
 FILES = [
@@ -224,6 +225,7 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
     if "local" in launcher:
         submissions = len(list((place / out / ".submitit").glob("[0-9]*")))
         assert submissions == (2 if launcher == "batches_local" else 3)
+    assert content(place / out) == content(place / "whole")
     assert (place / out / "decisions.jsonl").read_bytes() == cohort
     assert len((place / out / "1/decisions.jsonl").read_bytes().splitlines()) == 7
     # The report and its figures are those of the merged run, and drawn once.
