@@ -53,7 +53,8 @@ train: $(READY)
 
 # One thread each: the tests' tensors are small, and processes do not take each other's cores away. A process that has
 # finished takes over tests of another, so that all are busy to the end.
-PYTEST = OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal
+# With the bytecode of the tests kept, the lanes after the first one collect in half the time.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal
 
 # What the markers slow, papers, fuzz and pages leave (pyproject.toml says what they stand for).
 test: $(READY)

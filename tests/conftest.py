@@ -4,11 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 from hypothesis import settings
-
-from tests.toys.place import Place
 
 # How long an input takes says nothing of the code on a machine that does other work beside it.
 settings.register_profile("project", deadline=None)
@@ -41,6 +38,10 @@ def pytest_addoption(parser):
 @pytest.fixture
 def place(request):
     """Where models are moved to, by ``--device``."""
+    import torch
+
+    from tests.toys.place import Place
+
     kind = request.config.getoption("--device") or "second"
     if kind == "cuda" and not torch.cuda.is_available():
         pytest.skip("torch sees no CUDA device")

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 from tests.house.layers import LAYERS, PACKAGE, RANK, ROOT, imported, layer, modules
@@ -31,12 +32,20 @@ def described(room: str) -> str:
 
 def touched(room: str) -> list[str]:
     """The other rooms that a room imports from, in the order of the layers."""
-    found = set()
-    for path in modules():
-        if layer(path) == room:
-            names = imported(ast.parse(path.read_text(encoding="utf-8")))
-            found |= {name.split(".")[1] for name in names if name.startswith(f"{PACKAGE}.")}
+    found = _imports().get(room, set())
     return sorted(found - {room}, key=lambda name: (RANK[name], name))
+
+
+@cache
+def _imports() -> dict[str, set[str]]:
+    """Room to the rooms that its modules import from, itself among them."""
+    found: dict[str, set[str]] = {}
+    for path in modules():
+        if (room := layer(path)) is not None:
+            names = imported(ast.parse(path.read_text(encoding="utf-8")))
+            others = {name.split(".")[1] for name in names if name.startswith(f"{PACKAGE}.")}
+            found.setdefault(room, set()).update(others)
+    return found
 
 
 def table() -> str:

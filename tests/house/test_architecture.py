@@ -8,7 +8,6 @@ from tests.house.layers import LAYERS, PACKAGE, RANK, ROOT
 from tests.house.rooms import PAGE, described, rooms, table, touched, write, written
 
 TEXT = PAGE.read_text(encoding="utf-8")
-ROWS = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table().splitlines()[2:]]
 
 
 def test_the_table_is_that_of_the_code():
@@ -19,8 +18,9 @@ def test_every_folder_and_module_has_a_row_in_its_layer():
     inside = [path for path in (ROOT / PACKAGE).iterdir() if path.suffix in ("", ".py")]
     there = {path.name.removesuffix(".py") for path in inside}
     there -= {"__init__", "__pycache__"}
-    assert sorted(row[1].strip("`") for row in ROWS) == sorted(there) == rooms()
-    assert [int(row[0]) for row in ROWS] == [rank for rank, names in enumerate(LAYERS) for _ in names]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table().splitlines()[2:]]
+    assert sorted(row[1].strip("`") for row in rows) == sorted(there) == rooms()
+    assert [int(row[0]) for row in rows] == [rank for rank, names in enumerate(LAYERS) for _ in names]
 
 
 def test_rooms_touch_only_what_lies_below():
