@@ -9,7 +9,7 @@ OF_SWEEPS = {"multirun.yaml", "sweep.json"}
 
 
 def content(folder):
-    """The bytes of a run folder but for clocks, its own name, the number of processes and the folders of jobs.
+    """The bytes of a run folder but for clocks, its own name, the number of processes and folders of jobs.
 
     Returns:
         Name to bytes, ``table.csv`` to rows without seconds, and ``config.yaml`` to lines.

@@ -1,7 +1,10 @@
 """Members that processes share have the bits of one process, and resume what was killed."""
 
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 
@@ -12,6 +15,7 @@ from lightning.pytorch.callbacks import Callback
 
 from rehearsal_torch.cluster.address import ClusterError
 from rehearsal_torch.cluster.connection import connected
+from rehearsal_torch.cluster.sharing import named_cluster
 from rehearsal_torch.data.missing.imputation import ImputedTable
 from rehearsal_torch.data.tables.blocks import blocks_of
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
@@ -141,6 +145,31 @@ def test_workers_of_a_cluster_train_members_too(tmp_path, monkeypatch):
         monkeypatch.setattr(shared_members.Path, "touch", lambda *given, **how: None)
         with pytest.raises(ClusterError, match=r"does not see .*: choose a folder .* on a file system"):
             trained(2, tmp_path / "elsewhere")
+    assert agree(alone, shared)
+    assert there == losses
+
+
+@pytest.mark.nightly
+def test_a_worker_of_a_cluster_that_is_killed_while_it_trains_changes_no_bit(tmp_path):
+    alone, losses = trained(1, epochs=25)
+    killed = []
+
+    def kill(numbers):
+        ends = time.monotonic() + 120
+        while time.monotonic() < ends and not list(tmp_path.rglob("last.ckpt")):
+            time.sleep(0.01)
+        os.kill(numbers[0], signal.SIGKILL)
+        killed.append(len(list(tmp_path.rglob("last.ckpt"))))
+
+    with connected(None, 2):
+        client = named_cluster()
+        assert client is not None
+        client.wait_for_workers(2, timeout=60)
+        killer = threading.Thread(target=kill, args=(list(client.run(os.getpid).values()),))
+        killer.start()
+        shared, there = trained(2, tmp_path, epochs=25)
+        killer.join()
+    assert 1 <= killed[0] < 3, "it was killed before the last member had begun"
     assert agree(alone, shared)
     assert there == losses
 
