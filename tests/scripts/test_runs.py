@@ -243,7 +243,8 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
 
 
 @pytest.mark.parametrize(
-    "launcher", ["basic", "joblib", pytest.param("batches_local", marks=pytest.mark.nightly)]
+    "launcher",
+    ["basic", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("joblib", "batches_local"))],
 )
 def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     out = f"sweep-{launcher}"

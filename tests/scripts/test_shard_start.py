@@ -10,7 +10,7 @@ import yaml
 
 from tests.scripts.typing_in import ROOT, called, surroundings
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 # Imports first what such a shard has imported at its end, if that is known, and says what it spent then.
 STARTED = """
@@ -59,7 +59,6 @@ def test_a_shard_of_patients(tmp_path):
     assert beyond_imports(tmp_path, *typed, "limit=1", "workers=1") < 2
 
 
-@pytest.mark.nightly
 def test_a_shard_of_a_table_that_is_read_in_parts(tmp_path):
     draws, rows = np.random.default_rng(0), 2_000_000
     x, a = draws.standard_normal(rows), draws.uniform(-1, 1, rows)
