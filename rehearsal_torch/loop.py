@@ -44,7 +44,7 @@ from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.search.trials.beside_pending import decided_beside
 from rehearsal_torch.seeding import paired_seed, seeded
-from rehearsal_torch.shared_tasks import results
+from rehearsal_torch.shared_tasks import on_cpu, results
 from rehearsal_torch.surrogates.overturning import Overturning, for_question
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
@@ -161,7 +161,8 @@ def rounds(
         claims: Replaces the claims of the decisions for some cases, and no action (`claims`); None keeps the
             method's own.
         seed: Determines all random draws, together with the case's index.
-        workers: Processes that share the rounds, each with one thread; 1 computes them in this process.
+        workers: Processes that share the rounds, each with one thread; 1 computes them in this process. Above
+            1, a model that was moved to a GPU decides on the CPU, as a copy.
             Within ``joblib.parallel_config(backend="dask")`` and above 1, the workers of that cluster share
             them, this many groups of cases at a time.
         begin: The number of leading `indices` to skip, which an earlier run has decided. The batches stay
@@ -209,6 +210,8 @@ def rounds(
         method = replace(method, search=copy(search))
         method.search.declines = False
         return _learning(method, problem, chosen, trainer, answers)
+    if workers > 1 and surrogate.device.type != "cpu":
+        method = on_cpu(method)
     groups = method.batches(chosen)
     while groups and len(groups[0]) <= begin:
         begin -= len(groups.pop(0))

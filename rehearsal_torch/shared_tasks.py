@@ -8,7 +8,8 @@ Who computes the results follows from the number of workers and from joblib's co
     a Dask cluster in the context    its workers (`cluster.sharing`)
     otherwise                        processes of this machine (loky), each with one thread
 
-What is common is sent to each process once; after that, only tasks and results travel. A result depends on
+What is common is sent to each process once; after that, only tasks and results travel. Tensors of a GPU are
+sent as tensors of the CPU, where the workers compute: none of them opens the GPU. A result depends on
 its two arguments alone: whatever is random in it is drawn from a seed that these determine. Results are
 therefore equal to the last bit, whoever computes them. An error of a task is raised here, as it is, at the
 place of its result; the trace of the worker is a note of it. A worker that is killed is an error as well:
@@ -31,6 +32,7 @@ A cluster in the context is always used: it is there, and was asked for.
 Source: ours; the processes are those of joblib and loky.
 """
 
+import io
 import os
 import signal
 import sys
@@ -149,10 +151,9 @@ def _in_processes(
     """Shares tasks with processes of this machine."""
     import numpy as np
     from joblib import Parallel, delayed
-    from joblib.externals.loky.backend import reduction
 
     # joblib writes an array that it meets in several tasks to a file in memory once, and sends its name.
-    packed = np.frombuffer(reduction.dumps((work, common)), dtype=np.uint8)
+    packed = np.frombuffer(_packed((work, common)), dtype=np.uint8)
     token = uuid4().hex
     share = Parallel(
         n_jobs=workers,
@@ -177,6 +178,37 @@ def _in_processes(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             answers.close()
+
+
+def on_cpu(value: Common) -> Common:
+    """A copy in which all tensors are on the CPU, as workers are sent it.
+
+    Args:
+        value: Picklable, with whatever it holds.
+    """
+    from joblib.externals.loky.backend import reduction
+
+    copied: Common = reduction.loads(_packed(value))
+    return copied
+
+
+def _packed(value: object) -> memoryview:
+    """What is sent to a worker of this machine: tensors of other devices become tensors of the CPU."""
+    from joblib.externals.loky.backend import reduction
+
+    class Packing(reduction.get_loky_pickler()):  # type: ignore[misc]
+        def reducer_override(self, value: object) -> Any:
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
+                here = value.detach().cpu()
+                if isinstance(value, torch.nn.Parameter):
+                    here = torch.nn.Parameter(here, value.requires_grad)
+                return here.__reduce_ex__(reduction.HIGHEST_PROTOCOL)
+            inner = getattr(super(), "reducer_override", None)
+            return NotImplemented if inner is None else inner(value)
+
+    file = io.BytesIO()
+    Packing(file).dump(value)
+    return file.getbuffer()
 
 
 @contextmanager

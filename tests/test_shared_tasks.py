@@ -12,7 +12,7 @@ from rehearsal_torch import shared_tasks
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cluster.connection import connected
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.shared_tasks import results
+from rehearsal_torch.shared_tasks import on_cpu, results
 
 
 class Received:
@@ -71,6 +71,14 @@ def test_one_worker_or_one_task_stays_here():
     assert list(results(divmod, 7, [], 4)) == []
     with pytest.raises(ValueError, match="at least 1 worker; got 0"):
         results(divmod, 7, [2], 0)
+
+
+def test_what_is_sent_is_a_copy_that_shares_what_was_shared():
+    layer = torch.nn.Linear(2, 1)
+    copied = on_cpu({"one": layer, "other": layer, "work": drawn})
+    assert copied["one"] is copied["other"] is not layer
+    assert torch.equal(copied["one"].weight, layer.weight)
+    assert copied["work"] is drawn
 
 
 @pytest.mark.slow

@@ -66,6 +66,8 @@ def export_transition(model: Surrogate, path: str | Path) -> Path:
             "expected a TransitionModel, or one member of an ensemble (ensemble.each[0]); got a "
             f"{type(model).__name__}"
         )
+    # The constants of a file lie on the CPU, wherever the model is.
+    model = model.on_cpu()
     module = Transition(model)
     width, every = module.width, len(model.rescale.names)
     rows = (torch.zeros(3, every).double(), torch.zeros(3, dtype=torch.long), torch.zeros(3, width).double())
@@ -110,6 +112,8 @@ def export_surface(
     if names not in task.candidates:
         offered = ", ".join("{" + ", ".join(each) + "}" for each in task.candidates)
         raise OnnxError(f"altered: expected one of the candidate sets {offered}; got {list(names)}")
+    # The constants of a file lie on the CPU, wherever the model is.
+    surrogate = surrogate.on_cpu()
     module: nn.Module
     if isinstance(surrogate, OutcomeRegression):
         module = RegressionSurface(surrogate, names, draws, points)

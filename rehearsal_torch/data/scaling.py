@@ -195,7 +195,7 @@ class Rescale(Solved):
     def unscale(self, boxed: Tensor) -> Tensor:
         """Scaled values to original units, (..., d) -> (..., d); the inverse of `scale`."""
         values = (boxed + 0.5) * self.width.to(boxed) + self.lower.to(boxed)
-        return torch.where(self.logged, torch.expm1(values), values)
+        return torch.where(self.logged.to(values.device), torch.expm1(values), values)
 
     def units_per_step(self, names: Sequence[str]) -> Tensor:
         """The number of units per unit of the scaled value, (len(names),).
@@ -213,4 +213,5 @@ class Rescale(Solved):
         return self.width[place]
 
     def _logarithm(self, values: Tensor) -> Tensor:
-        return torch.where(self.logged, torch.log1p(values.clamp_min(-1 + 1e-12)), values)
+        logged = self.logged.to(values.device)
+        return torch.where(logged, torch.log1p(values.clamp_min(-1 + 1e-12)), values)

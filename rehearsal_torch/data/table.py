@@ -88,6 +88,12 @@ class Table:
     def __len__(self) -> int:
         return len(self.values)
 
+    def to(self, device: torch.device | str) -> "Table":
+        """The table on a device; itself where it is there."""
+        if self.values.device == self.altered.device == torch.device(device):
+            return self
+        return Table(self.names, self.values.to(device), self.altered.to(device))
+
     def columns(self, names: Sequence[str]) -> Tensor:
         """The named columns in the given order, (n, len(names)).
 

@@ -114,6 +114,8 @@ def curve_rows(
     """
     case = problem.case(index)
     assert isinstance(case, RehearsalCase)
+    # Trials and worlds lie on the CPU, as do the curves.
+    model = model.on_cpu()
     objective = PosteriorMean(model, case, seed=seed)
     action = action.to(objective.noise)
     world = problem if isinstance(problem, CausalWorld) else None
@@ -144,7 +146,7 @@ def _along_action(
     )
     yield from _curve(REWARD, REWARD, name, LEARNT, points[:, place], means, stds)
     if world is not None:
-        yield from _curve(REWARD, REWARD, name, TRUE, points[:, place], world.expected(points.cpu()))
+        yield from _curve(REWARD, REWARD, name, TRUE, points[:, place], world.expected(points))
     yield CurveRow(REWARD, REWARD, name, CHOSEN, float(action[place]))
     tried = trials.columns(task.actions).double()
     apart = (tried - action) / task.box.width
@@ -244,7 +246,7 @@ def _noise(
     edges = torch.linspace(lower, upper, BINS + 1, dtype=torch.float64)
     for series, draws, count in ((LEARNT, inside, len(learnt)), (TRUE, true, TRUE_DRAWS)):
         if draws is not None:
-            density = torch.histogram(draws.cpu(), edges).hist / (count * (edges[1] - edges[0]))
+            density = torch.histogram(draws, edges).hist / (count * (edges[1] - edges[0]))
             yield from _curve(NOISE, node, "", series, (edges[1:] + edges[:-1]) / 2, density)
     for value in _recovered(model, network, trials, place).tolist():
         yield CurveRow(NOISE, node, "", NEAR, value)

@@ -109,6 +109,8 @@ def truth_rows(
     Yields:
         Rows, patient by patient.
     """
+    # The truth lies on the CPU.
+    surrogate = surrogate.on_cpu()
     named = iter(["SOFA"] * len(decisions) if claims is None else claims)
     for case, decision in decisions:
         episode = case.episode
@@ -152,7 +154,7 @@ def step_errors(
         decision: The changed actions; without changes, nothing is yielded.
         sequence: Name of the treatment sequence in the rows.
     """
-    for estimator, found in _differences(surrogate, problem, episode, decision).items():
+    for estimator, found in _differences(surrogate.on_cpu(), problem, episode, decision).items():
         for offset, row in enumerate(found.after.tolist(), 1):
             for feature, error in zip(found.features, row, strict=True):
                 yield StepError(episode.identity, sequence, offset, feature, estimator, error)

@@ -45,6 +45,7 @@ class AffineMechanism(GenerativeMechanism):
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Samples of N(0, Sigma), (*shape, ..., c)."""
         like = self.intercept
-        normal = torch.randn(*shape, *like.shape, dtype=like.dtype, device=like.device)
+        # Drawn on the CPU, so that a seed means the same on every device.
+        normal = torch.randn(*shape, *like.shape, dtype=like.dtype).to(like.device)
         root = torch.linalg.cholesky(self.covariance)
         return (root @ normal.unsqueeze(-1)).squeeze(-1)

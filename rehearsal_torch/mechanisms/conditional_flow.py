@@ -108,7 +108,8 @@ class ConditionalFlow(Trained, GenerativeMechanism):
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Standard normal samples, (*shape, c)."""
         like = next(self.parameters())
-        return torch.randn(*shape, self.outputs, dtype=like.dtype, device=like.device)
+        # Drawn on the CPU, so that a seed means the same on every device.
+        return torch.randn(*shape, self.outputs, dtype=like.dtype).to(like.device)
 
     @property
     def _dtype(self) -> torch.dtype:

@@ -149,6 +149,11 @@ class ClosedForm(NodeMechanism):
     modes: Modes | None = None
     plain: NormalRegression | None = None
 
+    @property
+    def device(self) -> torch.device:
+        """Where its numbers are."""
+        return self.scale.device
+
     def scaled(self, inputs: Tensor) -> Tensor:
         """(..., p) -> (..., p)."""
         return (inputs - self.offset) / self.width
@@ -238,6 +243,11 @@ class Decoded(NodeMechanism):
 
     encoder: ClosedForm
     decoder: Posterior
+
+    @property
+    def device(self) -> torch.device:
+        """Where the encoder is."""
+        return self.encoder.device
 
     def scaled(self, inputs: Tensor) -> Tensor:
         """(..., p) -> (..., p)."""

@@ -54,4 +54,5 @@ class LinearFlow(GenerativeMechanism):
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Standard normal samples, (*shape, c)."""
         like = self.linear.covariance
-        return torch.randn(*shape, self.linear.outputs, dtype=like.dtype, device=like.device)
+        # Drawn on the CPU, so that a seed means the same on every device.
+        return torch.randn(*shape, self.linear.outputs, dtype=like.dtype).to(like.device)

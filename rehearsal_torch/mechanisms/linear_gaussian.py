@@ -117,10 +117,9 @@ class LinearGaussian(Solved, GenerativeMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Samples of N(0, Sigma), (*shape, c)."""
-        return (
-            torch.randn(*shape, self.outputs, dtype=self.covariance.dtype, device=self.covariance.device)
-            @ torch.linalg.cholesky(self.covariance).mT
-        )
+        # Drawn on the CPU, so that a seed means the same on every device.
+        normal = torch.randn(*shape, self.outputs, dtype=self.covariance.dtype).to(self.covariance.device)
+        return normal @ torch.linalg.cholesky(self.covariance).mT
 
     def estimate(self) -> AffineMechanism:
         """The estimate as a record of parameters."""

@@ -137,10 +137,9 @@ class LocationScale(Trained, TransitionMechanism):
 
     def noise(self, shape: tuple[int, ...]) -> Tensor:
         """Samples of N(0, Sigma), (*shape, c)."""
-        return (
-            torch.randn(*shape, self.outputs, dtype=self.factor.dtype, device=self.factor.device)
-            @ self.cholesky().mT
-        )
+        # Drawn on the CPU, so that a seed means the same on every device.
+        normal = torch.randn(*shape, self.outputs, dtype=self.factor.dtype)
+        return normal.to(self.factor.device) @ self.cholesky().mT
 
     def log_likelihood(self, parents: Tensor, values: Tensor) -> Tensor:
         """log p(values | parents) of each row, (..., p), (..., c) -> (...)."""

@@ -71,6 +71,11 @@ class TransitionMechanism(GenerativeMechanism, ABC):
 class NodeMechanism(Mechanism, ABC):
     """The mechanism of one variable, d = 1, whose function is uncertain; parents are scaled."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes; the CPU by default."""
+        return torch.device("cpu")
+
     @abstractmethod
     def scaled(self, inputs: Tensor) -> Tensor:
         """Parents from the variables' units to the unit cube (or beyond it, outside the range of the

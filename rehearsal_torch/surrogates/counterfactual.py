@@ -52,7 +52,8 @@ def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Tabl
 
     Returns:
         For a table (n, N), in the order of the network's nodes; for an episode (T - 1, D) in double
-        precision, row t the noise of the step from t to t + 1, in the order of ``model.names``.
+        precision, row t the noise of the step from t to t + 1, in the order of ``model.names``. On the
+        device of the observation.
 
     Raises:
         ValueError: if model and observation are of different kinds, or the model is not fitted.
@@ -63,7 +64,7 @@ def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Tabl
         mechanism, boxed, width = _exact(model), _boxed(model, episode), len(model.varying)
         taken, _ = _actions(model, episode, None)
         parents = torch.cat([boxed[:-1], model.levels.encoded(taken).to(boxed)], -1)
-        return mechanism.abduct(parents, boxed[1:, :width])
+        return mechanism.abduct(parents, boxed[1:, :width]).to(episode.values.device)
     return causal_model.recover(_network(model), _table(observed))
 
 
@@ -90,7 +91,8 @@ def sample(
 
     Returns:
         For a causal model (..., count, N), in the order of the network's nodes; for a transition model
-        trajectories (..., count, T, D) in the features' units, in the order of ``model.names``.
+        trajectories (..., count, T, D) in the features' units, in the order of ``model.names``. On the device
+        of the actions, or of the episode.
 
     Raises:
         ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
@@ -120,7 +122,7 @@ def sample(
         kept = boxed[time, width:].expand(*shape, -1)
         parents = torch.cat([states[-1], kept, encoded.expand(*shape, -1)], -1)
         states.append(_set(mechanism(parents, noise[:, time]), settings))
-    return model.units(torch.stack(states, -2))
+    return model.units(torch.stack(states, -2)).to(episode.values.device)
 
 
 @torch.no_grad()

@@ -30,7 +30,7 @@ class OutcomeDraws:
     """Draws of the outcomes in one case.
 
     Attributes:
-        values: t, (n, q), in the coordinates' units.
+        values: t, (n, q), in the coordinates' units; on the device of the context.
         basis: B, (q, |Y|).
         weight: The weight, in the method's estimate, of the model that they come from.
     """
@@ -82,6 +82,8 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: i
         action: The values that are set, (k,).
         seed: Seed of the noise.
     """
+    home, like = given.device, response.constant
+    given, action = given.to(like.device), action.to(like.device)
     means = response.base(given.unsqueeze(0)).squeeze(-2) + (response.action @ action)
     # In a common unit: eigenvalues are found to rounding of the largest one.
     unit = response.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0).sqrt()
@@ -94,4 +96,6 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: i
     )
     draws = means + (root @ noise.unsqueeze(-1)).squeeze(-1)
     outcomes = draws.shape[-1]
-    return OutcomeDraws(draws.reshape(-1, outcomes), torch.eye(outcomes, dtype=draws.dtype))
+    return OutcomeDraws(
+        draws.reshape(-1, outcomes).to(home), torch.eye(outcomes, dtype=draws.dtype, device=home)
+    )

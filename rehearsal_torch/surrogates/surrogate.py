@@ -7,7 +7,11 @@ of that question on which the fit depends (`used`), so that it never silently an
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from itertools import chain
+from typing import Self
 
+import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
@@ -39,6 +43,18 @@ class Surrogate(nn.Module, ABC):
     """
 
     kind: Kind | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where its parameters and buffers are (``.to("cuda")`` moves them); the CPU if it has none. What it
+        is asked about is taken there, and what it tells of a table is where the table is.
+        """
+        first = next(chain(self.parameters(), self.buffers()), None)
+        return torch.device("cpu") if first is None else first.device
+
+    def on_cpu(self) -> Self:
+        """Itself, or, where it was moved to another device, a copy of it on the CPU."""
+        return self if self.device.type == "cpu" else deepcopy(self).to("cpu")
 
     @abstractmethod
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:

@@ -201,17 +201,19 @@ class TransitionModel(EpisodeSurrogate):
         return ("columns",)
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
-        """Scaled parents (n, p) and values (n, D) of transitions, in the mechanism's precision."""
+        """Scaled parents (n, p) and values (n, D) of transitions, in the mechanism's precision and on the
+        model's device.
+        """
         self.require_fitted()
         return self._scaled(table)
 
     def _scaled(self, table: Table) -> tuple[Tensor, Tensor]:
-        kind, rows = self.mechanism.factor.dtype, len(table)
+        like, rows = self.mechanism.factor, len(table)
         widths = (len(self.rescale.names) + len(self.levels.names), len(self.varying))
-        parents, values = (table.values.new_empty(rows, width, dtype=kind) for width in widths)
+        parents, values = (like.new_empty(rows, width) for width in widths)
         for place, block in enumerate(blocks_of(table, BLOCK)):
             here = slice(place * BLOCK, place * BLOCK + len(block))
-            parents[here], values[here] = self._scaled_block(block)
+            parents[here], values[here] = self._scaled_block(block.to(like.device))
         return parents, values
 
     def _scaled_block(self, table: Table) -> tuple[Tensor, Tensor]:
@@ -224,9 +226,9 @@ class TransitionModel(EpisodeSurrogate):
         return parents.to(dtype), self.rescale.scale(after)[:, : len(ahead)].to(dtype)
 
     def log_likelihood(self, table: Table) -> Tensor:
-        """Log-likelihood of each transition's next state, scaled coordinates, (n,)."""
+        """Log-likelihood of each transition's next state, scaled coordinates, (n,), where the table is."""
         parents, values = self.examples(table)
-        return self.mechanism.log_likelihood(parents, values)
+        return self.mechanism.log_likelihood(parents, values).to(table.values.device)
 
     @torch.no_grad()
     def trajectory(self, episode: Episode) -> Trajectory:

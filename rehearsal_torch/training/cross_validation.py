@@ -199,11 +199,11 @@ def _one(model: TransitionModel | TransitionEnsemble) -> TransitionModel:
 def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tensor:
     """log |dv / dx| of each row's next state, (n,)."""
     width = len(varying)
-    after = table.columns([next_name(name) for name in varying]).to(torch.float64)
+    after = table.columns([next_name(name) for name in varying]).to(rescale.width.device, torch.float64)
     logged = torch.where(
         rescale.logged[:width], torch.log1p(after.clamp_min(-1 + 1e-12)), torch.zeros_like(after)
     )
-    return rescale.width[:width].log().sum() + logged.sum(-1)
+    return (rescale.width[:width].log().sum() + logged.sum(-1)).to(table.values.device)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,16 @@
 The surrogate defines the order of its parts: a part with its own solver (`Solved`) is solved, any other is
 trained by gradient descent on its loss. The examples of a part may depend on the parts fitted before it; so
 do the held-out examples, so that nothing is fitted to held-out rows.
+
+A model that was moved to a GPU is fitted on the CPU (a trainer may train a part elsewhere), and moved back:
+its fit is that of a model that was not moved.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeVar
+
+import torch
 
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
@@ -42,7 +49,7 @@ def fit(
             worth a process, or has no members, is fitted in this one (`training.shared_members`).
 
     Returns:
-        The same surrogate, in evaluation mode.
+        The same surrogate, in evaluation mode, on the device where it was.
 
     Raises:
         ValueError: if a table is empty, a part has to be trained and there is no trainer, `workers` is below
@@ -56,7 +63,8 @@ def fit(
             raise ValueError(
                 f"expected rows in `{what}`; got none: loosen the data set's filters, or leave `held_out` out"
             )
-    with in_numbers("these rows"):
+    table, held_out = _on_the_cpu(table), None if held_out is None else _on_the_cpu(held_out)
+    with in_numbers("these rows"), _brought(surrogate):
         if (
             workers > 1
             and not isinstance(table, Blocks)
@@ -75,6 +83,24 @@ def fit(
         del table
         fit_parts(steps, checks, names, trainer, quiet)
     return surrogate.eval()
+
+
+@contextmanager
+def _brought(surrogate: Surrogate) -> Iterator[None]:
+    """On the CPU meanwhile."""
+    home = surrogate.device
+    if home.type == "cpu":
+        yield
+        return
+    surrogate.to("cpu")
+    try:
+        yield
+    finally:
+        surrogate.to(home)
+
+
+def _on_the_cpu(rows: Table | Blocks[Table]) -> Table | Blocks[Table]:
+    return rows.to(torch.device("cpu")) if isinstance(rows, Table) else rows
 
 
 def _parts(surrogate: Surrogate, rows: Table | Blocks[Table]) -> Steps:

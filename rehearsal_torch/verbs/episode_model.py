@@ -19,13 +19,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from rehearsal_torch.verbs.methods import RequestError
 
 if TYPE_CHECKING:
+    import torch
     from narwhals.typing import IntoDataFrame
 
     from rehearsal_torch.data.decision import EpisodeCase
@@ -98,6 +99,22 @@ class EpisodeModel:
     changes: int = CHANGES
     problem: "EpisodeTable | None" = field(default=None, repr=False)
     card: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def to(self, device: "torch.device | str") -> Self:
+        """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then looks back there, and its
+        answers are on the CPU as before.
+
+        Args:
+            device: As torch names it.
+
+        Returns:
+            This model.
+
+        Raises:
+            RuntimeError: if there is no such device.
+        """
+        self.surrogate.to(device)
+        return self
 
     @cached_property
     def cases(self) -> "list[EpisodeCase]":

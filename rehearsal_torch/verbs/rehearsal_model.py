@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rehearsal_torch.verbs.configured import decisions, in_words, undisturbed
 from rehearsal_torch.verbs.methods import RequestError, RequestWarning
 from rehearsal_torch.verbs.request import check_workers, labels_of, names_of, rows_of
 
 if TYPE_CHECKING:
+    import torch
     from narwhals.typing import IntoDataFrame
 
     from rehearsal_torch.data.decision import RehearsalCase
@@ -76,6 +77,22 @@ class RehearsalModel:
         """The task that it answers."""
         return self.surrogate.task
 
+    def to(self, device: "torch.device | str") -> Self:
+        """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then decides there, and its
+        answers are on the CPU as before; with several `workers` a copy on the CPU decides.
+
+        Args:
+            device: As torch names it.
+
+        Returns:
+            This model.
+
+        Raises:
+            RuntimeError: if there is no such device.
+        """
+        self.surrogate.to(device)
+        return self
+
     @cached_property
     def card(self) -> Mapping[str, Any]:
         """What it was fitted to, what it is for, and its limits (`verbs.model_card`)."""
@@ -96,7 +113,8 @@ class RehearsalModel:
 
         Args:
             cases: The cases, one per row, with the context's columns, in any of the forms of `rehearse`.
-            workers: Processes that share the cases, each with one thread; the decisions do not depend on it.
+            workers: Processes that share the cases, each with one thread; the decisions do not depend on it
+                (those of a model on a GPU but for rounding, see `to`).
 
         Returns:
             A decision for each case, in order. A case whose context lies outside the data has a warning that

@@ -128,6 +128,18 @@ def test_a_generator_of_the_cpu_draws_nothing_there(device: torch.device):
     assert back(torch.rand(2, generator=stream).to(device)).shape == (2,)
 
 
+def test_draws_there_come_from_another_stream(device: torch.device):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        expected = torch.randn(4)
+        torch.manual_seed(0)
+        there = back(torch.randn(4, device=device))
+        filled = back(torch.zeros(4, device=device).normal_())
+        assert not torch.equal(there, expected)
+        assert not torch.equal(filled, there)
+        assert torch.equal(torch.randn(4), expected)
+
+
 def test_arrays_are_made_on_the_cpu_only(device: torch.device):
     there = torch.ones(2, device=device)
     with pytest.raises(TypeError, match="cpu"):

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.scaling import Rescale, Standardise
+from tests.toys.second_device import second_device
 
 
 def solved(rows: torch.Tensor, logarithms: tuple[str, ...] = ()) -> Rescale:
@@ -48,6 +49,18 @@ def test_a_scaler_survives_saving_and_keeps_the_precision_of_what_it_scales():
     assert torch.equal(other.lower, scaler.lower)
     assert torch.equal(other.width, scaler.width)
     assert scaler.scale(torch.zeros(1, 2)).dtype == torch.float32
+
+
+def test_a_moved_scaler_scales_where_the_values_are():
+    rows = torch.rand(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    here = solved(rows, ("a",))
+    with second_device() as device:
+        there = solved(rows, ("a",)).to(device)
+        for values in (rows, rows.to(device)):
+            boxed = there.scale(values)
+            assert boxed.device == values.device
+            assert torch.equal(boxed.cpu(), here.scale(rows))
+            assert torch.equal(there.unscale(boxed).cpu(), here.unscale(here.scale(rows)))
 
 
 def test_columns_that_take_no_logarithm_are_refused():

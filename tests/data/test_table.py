@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.table import Table, positions
+from tests.toys.second_device import second_device
 
 
 def table() -> Table:
@@ -31,6 +32,19 @@ def test_adding_joins_rows_and_what_was_altered():
     assert both.altered.sum() == 2
     with pytest.raises(ValueError, match="reorder or rename"):
         table() + Table.observed(("b", "a"), torch.zeros(1, 2))
+
+
+def test_a_table_goes_to_a_device_and_back():
+    one = table()
+    assert one.to("cpu") is one
+    with second_device() as device:
+        there = one.to(device)
+        assert {there.values.device, there.altered.device} == {device}
+        assert there.to(device) is there
+        back = there.to("cpu")
+    assert back.names == one.names
+    assert torch.equal(back.values, one.values)
+    assert torch.equal(back.altered, one.altered)
 
 
 def test_fingerprints_tell_names_values_and_alterations_apart():

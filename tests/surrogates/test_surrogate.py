@@ -9,6 +9,7 @@ from rehearsal_torch.data.question import Columns, OtherQuestionError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from tests.toys.curved_episodes import curved_episode
+from tests.toys.second_device import second_device
 
 TASK = RehearsalTask.of(
     {
@@ -170,3 +171,15 @@ def test_by_default_nothing_is_guaranteed_and_everything_may_be_selected():
     assert EpisodeSurrogate.kind == "look_back"
     with pytest.raises(TypeError, match="abstract"):
         Surrogate()
+
+
+def test_it_says_on_which_device_it_is_and_copies_itself_to_the_cpu():
+    assert Silent().device == torch.device("cpu"), "it holds nothing that could be elsewhere"
+    made = fitted(Means())
+    assert made.on_cpu() is made
+    with second_device() as device:
+        there = fitted(Means()).to(device)
+        assert there.device == device
+        back = there.on_cpu()
+        assert (back.device.type, there.device) == ("cpu", device)
+        assert torch.equal(back.means[0].mean, made.means[0].mean)

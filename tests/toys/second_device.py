@@ -9,6 +9,8 @@ nobody's to choose, have others, and a matrix with undefined entries is no error
 
 The device has the name "meta", since PyTorch knows no other that needs neither hardware nor a compiled
 extension; a tensor of it that is no `Elsewhere` has no values.
+
+What is drawn there without a generator comes from a stream of its own, other than the CPU's, as on CUDA.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,6 +39,8 @@ READS = {
     torch.Tensor.__bool__: bool,
     torch.Tensor.__index__: int,
 }
+# The state of its random numbers; a GPU has one of its own as well.
+_stream = torch.Generator().manual_seed(7919)
 INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 
 
@@ -150,6 +154,15 @@ def _refuse(func: Any, args: Any, kwargs: dict[str, Any]) -> None:
         )
 
 
+def _drawn_there(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Random numbers of the second device's own stream; that of the CPU stays where it is."""
+    with torch.random.fork_rng(devices=[]):
+        torch.set_rng_state(_stream.get_state())
+        found = func(*args, **kwargs)
+        _stream.set_state(torch.get_rng_state())
+    return found
+
+
 def _placed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """An operation, computed on the CPU; its results are on the device where they would be."""
     _refuse(func, args, kwargs)
@@ -164,7 +177,8 @@ def _placed(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     inner_args, inner = tree_map(_inner, args), tree_map(_inner, kwargs)
     if named == DEVICE:
         inner["device"] = torch.device("cpu")
-    found = func(*inner_args, **inner)
+    drawn = goes and torch.Tag.nondeterministic_seeded in func.tags and stream is None
+    found = _drawn_there(func, inner_args, inner) if drawn else func(*inner_args, **inner)
     if not goes:
         return found
     if func is aten._linalg_eigh.default and found[1].numel():

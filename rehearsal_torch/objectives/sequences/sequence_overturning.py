@@ -121,6 +121,8 @@ class SequenceOverturning:
         with torch.no_grad():
             parents, values = first.examples(kept)
             located = torch.stack([model.mechanism.moments(parents)[0] for model in self.models]).mean(0)
+            # Variances are those of rows, which lie on the CPU.
+            parents, values, located = (each.to(kept.values.device) for each in (parents, values, located))
         residual = (values - located).to(torch.float64).std(0, correction=0)
         if bool((kept.columns(first.dose_names).std(0, correction=0) == 0).all()):
             return "not computed: no dose varies among the transitions"

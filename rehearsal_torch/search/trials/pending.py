@@ -68,7 +68,8 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     nodes = dict(zip(task.nodes, table.columns(task.nodes)[nearest].unbind(-1), strict=True))
     network, reward = model.network(), task.reward
     with torch.no_grad():
-        node_means, _ = network.propagate(actions, model.draws(1024, 0).mean(0, keepdim=True))
+        noise = model.draws(1024, 0).mean(0, keepdim=True)
+        node_means = network.propagate(actions.to(noise.device), noise)[0].to(actions.device)
         predicted_reward = dict(zip(network.task.nodes, node_means[:, 0].unbind(-1), strict=True))
         total = network.reward(node_means)[:, 0]
     nodes |= {name: value for name, value in predicted_reward.items() if name in nodes}

@@ -55,6 +55,11 @@ class CausalNetwork:
     task: CausalTask
     mechanisms: tuple[NodeMechanism, ...]
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes: that of the model when the snapshot was made."""
+        return self.mechanisms[0].device
+
     def propagate(
         self,
         actions: Tensor,
@@ -208,7 +213,7 @@ class CausalModel(Surrogate, ABC):
         Raises:
             TypeError: if a part has no `solve`.
         """
-        for part, examples in self.parts(table):
+        for part, examples in self.parts(table.to(self.device)):
             if not isinstance(part, Solved):
                 raise TypeError(
                     f"expected parts that are solved; {type(part).__name__} is trained by gradients: use "
@@ -219,16 +224,17 @@ class CausalModel(Surrogate, ABC):
 
 @torch.no_grad()
 def recover(network: CausalNetwork, table: Table) -> Tensor:
-    """The noise of every node in every row, (n, N).
+    """The noise of every node in every row, (n, N), where the table is.
 
     Raises:
         KeyError: if a node has no column.
     """
-    columns = []
+    columns, home = [], table.values.device
+    table = table.to(network.device)
     for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
         inputs, values = table.columns(network.task.inputs(node)).double(), table.columns([node]).double()
         columns.append(mechanism.abduct(mechanism.scaled(inputs), values).squeeze(-1))
-    return torch.stack(columns, -1)
+    return torch.stack(columns, -1).to(home)
 
 
 @torch.no_grad()
@@ -236,7 +242,7 @@ def sample(
     model: CausalModel, actions: Tensor, count: int, seed: int = 0, fixed: Mapping[str, float] | None = None
 ) -> Tensor:
     """Samples of all nodes under actions (..., k), from the interventional distributions: (..., count, N) in
-    the order of the network's nodes.
+    the order of the network's nodes, where the actions are.
 
     Args:
         model: A fitted model.
@@ -249,7 +255,9 @@ def sample(
         ValueError: if a name in `fixed` is not a node.
     """
     network = model.network()
-    return network.propagate(actions, model.draws(count, seed), fixed=_set(network, fixed, actions))[0]
+    given = actions.to(network.device)
+    found = network.propagate(given, model.draws(count, seed), fixed=_set(network, fixed, given))[0]
+    return found.to(actions.device)
 
 
 @torch.no_grad()
@@ -269,8 +277,8 @@ def counterfactual(
         fixed: Nodes that are set directly, name to value.
 
     Returns:
-        The actions and nodes of the network, one row for each row of `table`, with the cells that were set
-        marked as altered.
+        The actions and nodes of the network, one row for each row of `table` and where that is, with the
+        cells that were set marked as altered.
 
     Raises:
         ValueError: if a name is not an action or not a node.
@@ -281,12 +289,13 @@ def counterfactual(
             f"{unknown} are not actions of this model; it has {list(network.task.actions)}: set nodes with "
             "`fixed`"
         )
+    home, table = table.values.device, table.to(network.device)
     noise, other = recover(network, table), table.columns(network.task.actions).double().clone()
     for name, value in (actions or {}).items():
         other[:, network.task.actions.index(name)] = value
     nodes = network.propagate(other, noise.unsqueeze(-2), fixed=_set(network, fixed, other))[0][..., 0, :]
     names = (*network.task.actions, *network.task.nodes)
-    values = torch.cat([other, nodes], -1)
+    values = torch.cat([other, nodes], -1).to(home)
     altered = torch.tensor([name in network.task.actions or name in (fixed or {}) for name in names]).expand(
         values.shape
     )

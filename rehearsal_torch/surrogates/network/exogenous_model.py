@@ -234,9 +234,9 @@ class ExogenousModel(CausalModel):
     @torch.no_grad()
     def log_likelihood(self, table: Table) -> Tensor:
         """log p(x_i | w_i) of every node in every row, (n, N), in nats, each node in its unit; parameters as
-        fitted.
+        fitted; where the table is.
         """
-        inputs, values = self.rows.columns(table)
+        inputs, values = self.rows.columns(table.to(self.device))
         per_node = []
         for place, (names, mechanism) in enumerate(
             zip(self.rows.inputs, self.network().mechanisms, strict=True)
@@ -246,9 +246,8 @@ class ExogenousModel(CausalModel):
             # The noise is linear in the value, so that a difference quotient is the exact derivative.
             derivative = (mechanism.abduct(parents, value + unit) - noise) / unit
             per_node.append((noise.squeeze(-1), derivative.squeeze(-1).log()))
-        return self.mixtures.log_density(torch.stack([noise for noise, _ in per_node], -1)) + torch.stack(
-            [log_jacobian for _, log_jacobian in per_node], -1
-        )
+        noises, log_jacobians = (torch.stack(each, -1) for each in zip(*per_node, strict=True))
+        return (self.mixtures.log_density(noises) + log_jacobians).to(table.values.device)
 
     @torch.no_grad()
     def dependences(self) -> dict[str, Dependence]:
@@ -360,6 +359,7 @@ class ExogenousModel(CausalModel):
         kept.
         """
         self.require_fitted()
+        table = table.to(self.device)
         inputs, values, kept = self.rows.examples(table)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         self.visited_actions.solve(table.columns(self.task.actions))

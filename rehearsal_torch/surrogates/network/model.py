@@ -61,4 +61,5 @@ class NetworkEnsemble(EnsembleModel):
         def reward(values: Tensor) -> Tensor:
             return self.network.reward(values).unsqueeze(-1)
 
-        return plausible_values(self.network, X, self.noise, self.epistemic, reward).movedim(0, -3)
+        actions = X.to(self.noise)
+        return plausible_values(self.network, actions, self.noise, self.epistemic, reward).movedim(0, -3)

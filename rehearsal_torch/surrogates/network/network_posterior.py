@@ -152,9 +152,9 @@ class NetworkPosterior(Posterior):
         """Samples under new normal draws e, (*sample_shape, *b, q, m); differentiable in the actions."""
         shape = torch.Size([1]) if sample_shape is None else sample_shape
         flat = [1] * len(self.batch_shape)
-        drawn = torch.randn(
-            *shape, *flat, *self.base_sample_shape[len(flat) :], dtype=self.dtype, device=self.device
-        )
+        # Drawn on the CPU, so that a seed means the same on every device.
+        drawn = torch.randn(*shape, *flat, *self.base_sample_shape[len(flat) :], dtype=self.dtype)
+        drawn = drawn.to(self.device)
         return self.rsample_from_base_samples(shape, drawn.expand(shape + self.base_sample_shape))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:

@@ -279,7 +279,7 @@ class OutcomeRegression(RehearsalSurrogate):
             values = success.values(contexts, shown) + success.noise
         else:
             values = self._without_action(contexts, MODELS, EACH)
-        return OutcomeDraws(values.reshape(-1, self.faces.count), self.faces.basis)
+        return OutcomeDraws(values.reshape(-1, self.faces.count).to(given.device), self.faces.basis)
 
     def _without_action(self, contexts: Tensor, draws: int, points: int) -> Tensor:
         """The coordinates without an alteration, (B, |X|) -> (B, D, P, q)."""

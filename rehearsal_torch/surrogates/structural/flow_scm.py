@@ -262,13 +262,12 @@ class FlowStructural(RehearsalSurrogate):
             given: Contexts (B, |X|).
 
         Returns:
-            (..., B, n, d), differentiable in the alteration.
+            (..., B, n, d), differentiable in the alteration, where the noise is.
         """
-        pushforward = self.pushforward(noise, alteration.names, given, self.scaler.names)
-        return self.scaler.units(
-            self.scaler.names,
-            pushforward(self.scaler.standardised(alteration.names, alteration.values).to(noise)),
-        )
+        own = noise.to(self.device)
+        pushforward = self.pushforward(own, alteration.names, given, self.scaler.names)
+        found = pushforward(self.scaler.standardised(alteration.names, alteration.values).to(own))
+        return self.scaler.units(self.scaler.names, found).to(noise.device)
 
     def _spread(self, table: Table) -> Table:
         """Dequantises columns with few distinct values by uniform noise of half their smallest gap to both

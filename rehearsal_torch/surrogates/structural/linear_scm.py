@@ -164,16 +164,18 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
         """All variables after an alteration, in the graph's order: noise (..., d) of N(0, Sigma), given (...,
-        |X|) -> (..., d).
+        |X|) -> (..., d), where the noise is.
         """
         linear_model = self.linear_model(alteration.names)
         there, back = (
             positions(self.task.graph.names, linear_model.names),
             positions(linear_model.names, self.task.graph.names),
         )
-        return linear_model.rehearse(noise[..., there], alteration.values, self.task.context, given)[
-            ..., back
-        ]
+        own, values, seen = (
+            each.to(linear_model.weights.device) for each in (noise[..., there], alteration.values, given)
+        )
+        found = linear_model.rehearse(own, values, self.task.context, seen)
+        return found[..., back].to(noise.device)
 
     def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
         names = self.task.graph.names

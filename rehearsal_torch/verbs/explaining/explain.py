@@ -162,8 +162,8 @@ def _near(
     if not known.known or names not in model.task.candidates:
         return None
     point = torch.cat([model.task.given([case])[0], action.alteration.values.to(torch.float64)])
-    values = known.stored() if observed is None else observed.columns(known.names)
-    distances, radius = known.distances(names, point, values), known.limit(names)
+    values = known.stored().cpu() if observed is None else observed.columns(known.names)
+    distances, radius = known.distances(names, point, values).cpu(), known.limit(names)
     order = distances.argsort(stable=True)
     order = order[distances[order] <= radius + ROUNDING]
     used = (*model.task.context, *names)

@@ -1,0 +1,294 @@
+"""What a fitted model itself is asked (noise, samples, likelihoods, draws, a refit, a file) has the same
+answer when it was moved to another device, and the answer is where the question is.
+
+As in test_devices.py, the device is a stand-in in memory, or a GPU with ``--device cuda``.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from rehearsal_torch.adapters import onnx
+from rehearsal_torch.adapters.onnx import export_surface, export_transition
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.evaluation.surrogate_curves import curve_rows
+from rehearsal_torch.evaluation.truth_panel import random_change, truth_rows
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
+from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.problems.causal.dropwave import Dropwave
+from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.world_size import Rounds
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.network.model import NetworkEnsemble
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.training.cross_validation import clinical_log_likelihood
+from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.fit import fit
+from tests.contracts.test_devices import moved, same
+from tests.contracts.test_mechanisms import CASES, seeded
+from tests.toys.fitted_pair import fitted_pair, pair_table
+from tests.toys.linear_truth import chain
+from tests.toys.place import Place
+from tests.toys.rehearsal_methods import learnt_here
+from tests.toys.transitions import model, observations, patients
+
+WORLD = chain()
+TABLE = WORLD.table(60)
+DOUBLE = torch.float64
+GIVEN = torch.tensor([0.3], dtype=DOUBLE)
+ACTION = torch.tensor([0.5], dtype=DOUBLE)
+# The noise of a node of a causal model is drawn by the model.
+GENERATIVE = [name for name in CASES if not name.startswith(("ClosedForm", "Decoded"))]
+
+
+def close(one: Tensor, other: Tensor, place: Place, scale: float = 1.0) -> None:
+    """Equal values, both on the CPU."""
+    assert other.device.type == "cpu"
+    assert other.dtype == one.dtype
+    assert torch.allclose(one, other, rtol=scale * place.value, atol=scale * place.value, equal_nan=True)
+
+
+def at_seed(ask: Callable[[], Tensor]) -> Tensor:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return ask()
+
+
+@pytest.mark.parametrize("name", GENERATIVE)
+def test_a_moved_mechanism_draws_the_noise_of_the_cpu(name: str, place: Place):
+    made = seeded(name, 0)
+    assert isinstance(made, GenerativeMechanism)
+    here = at_seed(lambda: made.noise((4, 3)))
+    with place.entered() as device:
+        there = at_seed(lambda: moved(made, device).noise((4, 3)))
+        assert there.device.type == device.type
+        close(here.detach(), there.detach().cpu(), place)
+
+
+def test_samples_of_a_moved_network_are_those_of_the_cpu(place: Place):
+    made = fitted_pair()
+    at = torch.tensor([[[0.5, 0.5], [1.0, 0.0]]], dtype=DOUBLE)
+
+    def drawn(asked: ExogenousModel, actions: Tensor) -> list[Tensor]:
+        posterior = NetworkModel(asked, members=4, draws=4).posterior(actions)
+        members = NetworkEnsemble(asked, members=4, draws=4).posterior(actions)
+        return [at_seed(lambda: posterior.rsample(torch.Size([5]))), posterior.mean, members.mean]
+
+    with torch.no_grad():
+        here = drawn(made, at)
+        with place.entered() as device:
+            other = deepcopy(made).to(device)
+            for actions in (at, at.to(device)):
+                for one, found in zip(here, drawn(other, actions), strict=True):
+                    close(one, found.cpu(), place)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phi", "decoder"), [("mixture", "closed_form"), ("heteroskedastic", "gp")])
+def test_a_moved_causal_model_is_queried_as_on_the_cpu(phi: str, decoder: str, place: Place):
+    made, rows = fitted_pair(phi=phi, decoder=decoder), pair_table(9, 5)
+    actions = torch.tensor([[0.4, 0.2], [1.5, -0.3]], dtype=DOUBLE)
+
+    def found(asked: ExogenousModel) -> list[Tensor]:
+        tables = [
+            counterfactual(asked, rows, {"a": 0.3}),
+            counterfactual(asked, rows, fixed={"X": 0.1}),
+        ]
+        assert all(isinstance(each, Table) for each in tables)
+        return [
+            recover(asked, rows),
+            sample(asked, actions, 8, seed=2),
+            sample(asked, actions, 8, fixed={"X": 0.5}),
+            asked.log_likelihood(rows),
+            torch.tensor([each.value for each in asked.dependences().values()], dtype=DOUBLE),
+            *(each.values for each in tables),
+            *(each.altered.double() for each in tables),
+        ]
+
+    here = found(made)
+    with place.entered() as device:
+        for one, other in zip(here, found(deepcopy(made).to(device)), strict=True):
+            close(one, other, place)
+
+
+@pytest.mark.parametrize("surrogate", ["linear_structural", "linear_scenarios", "structural_posterior"])
+def test_draws_of_outcomes_of_a_moved_model_are_those_of_the_cpu(surrogate: str, place: Place):
+    made, region = learnt_here(surrogate, WORLD.task, TABLE), WORLD.task.region
+    with place.entered() as device:
+        other = deepcopy(made).to(device)
+        for names, action in ((("a",), ACTION), ((), ACTION[:0])):
+            here = made.outcome_draws(names, GIVEN, action)
+            there = other.outcome_draws(names, GIVEN, action)
+            if here is None:
+                assert there is None
+                continue
+            close(here.values, there.values, place, 10)
+            close(here.basis, there.basis, place)
+            assert there.share(region) == pytest.approx(here.share(region), abs=1e-3)
+            assert there.bounds(region) == here.bounds(region)
+
+
+def test_draws_of_a_moved_outcome_regression_are_those_of_the_cpu(place: Place):
+    made, region = learnt_here("outcome_regression", WORLD.task, TABLE), WORLD.task.region
+    here = made.outcome_draws(("a",), GIVEN, ACTION)
+    with place.entered() as device:
+        there = deepcopy(made).to(device).outcome_draws(("a",), GIVEN, ACTION)
+    close(here.values, there.values, place)
+    assert there.share(region) == pytest.approx(here.share(region), abs=1e-3)
+    assert there.bounds(region) == here.bounds(region)
+
+
+@pytest.mark.parametrize(
+    "surrogate",
+    ["linear_structural", "drifting_linear", pytest.param("flow_structural", marks=pytest.mark.slow)],
+)
+def test_a_moved_structural_model_rehearses_as_on_the_cpu(surrogate: str, place: Place):
+    made = learnt_here(surrogate, WORLD.task, TABLE)
+    noise = torch.randn(5, 4, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+    flows = surrogate == "flow_structural"
+    alteration = Alteration(("a",), ACTION.unsqueeze(0) if flows else ACTION)
+    given = GIVEN.unsqueeze(0) if flows else GIVEN
+    with torch.no_grad():
+        here = made.rehearse(noise, alteration, given)
+        with place.entered() as device:
+            close(here, deepcopy(made).to(device).rehearse(noise, alteration, given), place)
+
+
+def ensemble() -> TransitionEnsemble:
+    return TransitionEnsemble(partial(model, effects="sparse"), 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [model, partial(model, effects="sparse"), ensemble])
+def test_a_moved_model_of_transitions_is_queried_as_on_the_cpu(make: Callable[[], Any], place: Place):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        made = fit(make(), observations(20), Descent(max_epochs=2, batch_size=64, progress=False))
+    rows, (episode,) = observations(5, seed=3), patients(1, 6, 8)
+
+    def found(asked: Any) -> list[Tensor]:
+        one = asked.each[0] if isinstance(asked, TransitionEnsemble) else asked
+        return [
+            asked.log_likelihood(rows).detach(),
+            clinical_log_likelihood(asked, rows),
+            torch.tensor(list(asked.lipschitz(rows).values())),
+            recover(one, episode),
+            sample(one, None, 3, observed=episode),
+            sample(one, torch.zeros(2, 5, dtype=torch.long), 3, fixed={"x": 0.1}, observed=episode),
+            counterfactual(asked, episode, {"action[1]": 4}).values,
+            counterfactual(asked, episode, {"vaso": 0.5}, {"y": 0.2}).values,
+        ]
+
+    here = found(made)
+    with place.entered() as device:
+        for one, other in zip(here, found(deepcopy(made).to(device)), strict=True):
+            # Weights in float32 are rounded otherwise on a GPU.
+            close(one, other, place, 1 if place.kind == "second" else 100)
+
+
+@pytest.mark.slow
+def test_the_truth_panel_of_a_moved_model_is_that_of_the_cpu(place: Place):
+    problem = SepsisSimulated(patients=60, horizon=6)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        made = fit(sepsis_model(), problem.observations(), Descent(max_epochs=2, progress=False))
+    case = problem.case(0)
+    asked = [(case, random_change(made, problem, case.episode))]
+    here = list(truth_rows(made, problem, asked, 1, optimum=None))
+    with place.entered() as device:
+        other = deepcopy(made).to(device)
+        assert random_change(other, problem, case.episode).doses == asked[0][1].doses
+        there = list(truth_rows(other, problem, asked, 1, optimum=None))
+    assert [replace(each, value=0.0) for each in there] == [replace(each, value=0.0) for each in here]
+    close(*(torch.tensor([each.value for each in rows], dtype=DOUBLE) for rows in (here, there)), place, 100)
+
+
+def sepsis_model() -> Any:
+    from rehearsal_torch.mechanisms.location_scale import LocationScale
+    from rehearsal_torch.problems.episodes.stays import CONTEXTUAL, DOSES, STATIC, VARYING
+    from rehearsal_torch.surrogates.transition import TransitionModel
+
+    return TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=8))
+
+
+@pytest.mark.slow
+def test_files_of_a_moved_model_are_those_of_the_cpu(place: Place, tmp_path):
+    pytest.importorskip("onnx", reason="ONNX is an option: pip install 'rehearsal-torch[onnx]'")
+    linear = learnt_here("linear_structural", WORLD.task, TABLE)
+    steps = fit(model(), observations(20), Descent(max_epochs=1, progress=False))
+
+    def written(name: str, put: Callable[[Any], Any]) -> list[bytes]:
+        return [
+            export_surface(put(linear), tmp_path / f"{name}-surface.onnx", ("a",)).read_bytes(),
+            export_transition(put(steps), tmp_path / f"{name}-transition.onnx").read_bytes(),
+        ]
+
+    here = written("here", lambda made: made)
+    with place.entered() as device:
+        assert written("there", lambda made: deepcopy(made).to(device)) == here
+
+
+def test_the_surface_of_a_moved_outcome_regression_is_that_of_the_cpu(place: Place, monkeypatch):
+    regression, found = learnt_here("outcome_regression", WORLD.task, TABLE), list[dict[str, Tensor]]()
+
+    def written(module: torch.nn.Module, *_: object) -> None:
+        found.append(module.state_dict())
+
+    monkeypatch.setattr(onnx, "_written", written)
+    with place.entered() as device:
+        for made in (regression, deepcopy(regression).to(device)):
+            export_surface(made, "surface.onnx", ("a",), 4, 6)
+    here, there = found
+    assert here.keys() == there.keys()
+    assert all(torch.equal(value, there[name]) for name, value in here.items())
+
+
+@pytest.mark.slow
+def test_curves_of_a_moved_causal_model_are_those_of_the_cpu(place: Place):
+    world = Dropwave(size=Rounds(initial=12))
+    trials = world.observations()
+    made = fit(ExogenousModel(world.task), trials)
+    action = trials.columns(world.task.actions)[0]
+    here = curve_rows(world, made, trials, action)
+    with place.entered() as device:
+        assert curve_rows(world, deepcopy(made).to(device), trials, action) == here
+
+
+QUICK = AcquisitionSearch(screened=32, starts=6, incumbents=2, screening_steps=3, kept=2, steps=6)
+
+
+@pytest.mark.slow
+def test_a_moved_causal_model_keeps_levels_and_limits_as_on_the_cpu(place: Place):
+    task = CausalTask.of(
+        {
+            "graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}},
+            "actions": {"a": [0.0, 2.0], "b": {"values": [-1.0, 0.0, 0.5, 1.0]}},
+            "reward": "Y",
+            "limits": {"normals": [[1.0, 1.0]], "offsets": [1.2]},
+        }
+    )
+    rows = pair_table(16)
+    made = fit(ExogenousModel(task, phi="heteroskedastic"), rows)
+    case = RehearsalCase("0", {}, task.box.bounds(), levels=task.box.levels)
+
+    def decided(asked: ExogenousModel) -> Decision:
+        return QUICK(PosteriorMean(asked, case, draws=8, evaluation_draws=16))
+
+    here = decided(made)
+    with place.entered() as device:
+        there = decided(deepcopy(made).to(device))
+    same([here], [there], place)
+    assert here.alteration is not None
+    assert here.alteration.values[1] in (-1.0, 0.0, 0.5, 1.0)
