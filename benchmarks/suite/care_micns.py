@@ -9,11 +9,13 @@ For growth in d the chain has d variables between x and y; the leading term is t
 system of d equations for the outcome.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from benchmarks.linear import CHAIN, Coefficients, drawn, task
 from benchmarks.suite.job import Job
@@ -61,7 +63,9 @@ def care(count: int, draws: int, variables: int = 4) -> Contest:
     """The most probable success in so many cases."""
     surrogate, model, truth, cases, contexts = prepared(count, draws, variables)
     ours = partial(_decided, surrogate, cases)
-    return Contest(ours, partial(most_probable, model, contexts), _Judge(model, truth, contexts, draws == 0))
+    quality = _Judge(model, truth, contexts, draws == 0)
+    facts = partial(_operations, ours)
+    return Contest(ours, partial(most_probable, model, contexts), quality, facts=facts)
 
 
 def micns(count: int, draws: int) -> Contest:
@@ -80,7 +84,7 @@ def micns(count: int, draws: int) -> Contest:
 
     def facts(found: list[Decision], expected: PlainDecisions) -> dict[str, float]:
         judged = _Judge(model, truth, contexts, False)(found, expected)
-        return {"ours_true_p": judged.ours, "theirs_true_p": judged.theirs}
+        return {"ours_true_p": judged.ours, "theirs_true_p": judged.theirs} | _operations(ours)
 
     return Contest(ours, partial(cheapest, model, contexts, observed), quality, facts=facts)
 
@@ -125,6 +129,23 @@ def _decided(surrogate: LinearStructural, cases: Sequence[RehearsalCase]) -> lis
 
 def _cheapest(surrogate: LinearStructural, cases: Sequence[RehearsalCase]) -> list[Decision]:
     return CheapestAlteration(ProjectionNewton()).batch_search(ChanceCost.for_cases(surrogate, cases))
+
+
+class _Counting(TorchDispatchMode):
+    """Counts the tensor operations that run within it."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+def _operations(ours: Callable[[], object], *_: object) -> dict[str, float]:
+    """How many operations of torch one call takes, whatever their size."""
+    with _Counting() as counting:
+        ours()
+    return {"ours_operations": counting.count}
 
 
 class _Judge:

@@ -277,7 +277,7 @@ class Decision:
         if self.alteration is not None and not self.alteration.names:
             raise ValueError("an alteration sets at least one variable: use status='no_action' for none")
         for what in (self.alteration, self.recommendation):
-            if what is not None and not bool(what.values.isfinite().all()):
+            if what is not None and not all(map(math.isfinite, what.values.flatten().tolist())):
                 raise ValueError(
                     f"a decision sets {list(what.names)} to {what.values.tolist()}: expected finite numbers"
                 )

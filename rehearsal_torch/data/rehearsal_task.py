@@ -258,11 +258,13 @@ class RehearsalTask:
         """The actions among `known` that setting `names` neither sets nor changes, and that can then still
         change an outcome.
         """
-        after, cut = self.graph.descendants(names), self.graph.altered(names)
+        after = self.graph.descendants(names)
         return tuple(
             name
             for name in self.box.names
-            if name in known and name not in after and not cut.descendants((name,)).isdisjoint(self.outcomes)
+            if name in known
+            and name not in after
+            and not self.graph.descendants((name,), names).isdisjoint(self.outcomes)
         )
 
     def to_plain(self) -> dict[str, Any]:

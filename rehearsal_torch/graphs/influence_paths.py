@@ -34,7 +34,7 @@ def reaches(graphs: Iterable[RehearsalGraph], altered: Sequence[str], outcomes: 
         altered: The variables that are set.
         outcomes: The outcomes to be changed.
     """
-    return any(bool(graph.altered(altered).descendants(altered) & set(outcomes)) for graph in graphs)
+    return any(bool(graph.descendants(altered, altered) & set(outcomes)) for graph in graphs)
 
 
 def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:

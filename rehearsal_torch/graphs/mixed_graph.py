@@ -13,11 +13,14 @@ Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
+from typing import TypeVar
+
+Node = TypeVar("Node", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -278,15 +281,25 @@ class RehearsalGraph:
         causes = {source for source, target in self.edges if target in wanted}
         return tuple(name for name in self.names if name in causes)
 
-    def descendants(self, names: Iterable[str]) -> frozenset[str]:
+    def descendants(self, names: Iterable[str], altered: Iterable[str] = ()) -> frozenset[str]:
         """All variables reached from `names` along directed edges, `names` included; reaching one member of a
         clique reaches all of them.
+
+        Args:
+            names: Where the edges begin.
+            altered: Variables that are set from outside: the descendants are those in the graph `altered` of
+                them, found without it.
+
+        Raises:
+            ValueError: if an altered variable is not in the graph.
         """
-        return _closure(names, self._effects)
+        cut, begin = self._known(altered), set(names)
+        beside = [each for name in cut & begin for each in self.clique(name) if each not in cut]
+        return closure([*begin, *beside], self._effects, cut)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
         """Everything from which `names` are reached along directed edges, themselves included."""
-        return _closure(names, self._causes)
+        return closure(names, self._causes)
 
     @cached_property
     def _effects(self) -> dict[str, list[str]]:
@@ -308,10 +321,7 @@ class RehearsalGraph:
 
         Source: Qin et al. (2023), Sec. 2 (alteration graphs).
         """
-        cut = set(names)
-        unknown = cut - set(self.names)
-        if unknown:
-            raise ValueError(f"cannot alter {sorted(unknown)}: the variables are {list(self.names)}")
+        cut = self._known(names)
         edges = [(source, target) for source, target in self.edges if target not in cut]
         cliques: list[tuple[str, ...]] = []
         for clique in self.cliques:
@@ -322,6 +332,13 @@ class RehearsalGraph:
         return RehearsalGraph(
             tuple(cliques), tuple(edges), tuple(pair for pair in self.bows if not cut & set(pair))
         )
+
+    def _known(self, altered: Iterable[str]) -> frozenset[str]:
+        cut = frozenset(altered)
+        unknown = cut.difference(self.names)
+        if unknown:
+            raise ValueError(f"cannot alter {sorted(unknown)}: the variables are {list(self.names)}")
+        return cut
 
     def to_plain(self) -> dict[str, list]:
         """Plain lists for a configuration: `cliques` and `edges`, and `bows` if there are any;
@@ -335,12 +352,15 @@ class RehearsalGraph:
         }
 
 
-def _closure(names: Iterable[str], steps: Mapping[str, Sequence[str]]) -> frozenset[str]:
+def closure(
+    names: Iterable[Node], steps: Mapping[Node, Sequence[Node]], closed: Collection[Node] = ()
+) -> frozenset[Node]:
+    """Everything that is reached from `names` in steps, themselves included, without entering `closed`."""
     found = set(names)
     waiting = list(found)
     while waiting:
         for name in steps.get(waiting.pop(), ()):
-            if name not in found:
+            if name not in found and name not in closed:
                 found.add(name)
                 waiting.append(name)
     return frozenset(found)

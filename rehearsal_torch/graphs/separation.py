@@ -39,13 +39,11 @@ paths); Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser, Vander
 to find it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
-import networkx as nx
-
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import Node, RehearsalGraph, closure
 
 
 @dataclass(frozen=True)
@@ -89,9 +87,9 @@ def adjustment(
             not
         influence and that lead to Y.
     """
-    known, cut = set(context), graph.altered(altered)
+    known = set(context)
     leading = graph.ancestors([*altered, *outcomes])
-    after = cut.descendants(altered)
+    after = graph.descendants(altered, altered)
     outside = known | set(altered) | set(outcomes)
     before = tuple(
         name for name in graph.names if name in leading and name not in after and name not in outside
@@ -113,7 +111,7 @@ def adjustment(
     bridges = [
         name
         for name in graph.names
-        if name in after and name not in outside and _spoils(graph, cut, name, altered, outcomes)
+        if name in after and name not in outside and _spoils(graph, name, altered, outcomes)
     ]
     if bridges and not sequential:
         reasons.append(
@@ -133,13 +131,13 @@ def adjustment(
         if name not in earliest or any(name in graph.descendants([bridge]) for bridge in bridges)
     ]
     first = tuple(name for name in altered if name not in later)
-    unaffected = cut.descendants(later)
+    unaffected = graph.descendants(later, altered)
     between = tuple(
         name
         for name in graph.names
         if name in after and name in leading and name not in outside and name not in unaffected
     )
-    if not first or any(bridge in cut.descendants(later) for bridge in bridges):
+    if not first or any(bridge in unaffected for bridge in bridges):
         reasons.append(
             f"{', '.join(bridges)} lie in more than one place between alterations: alter fewer variables at "
             "once"
@@ -157,15 +155,13 @@ def _common(altered: Sequence[str], outcomes: Sequence[str], known: Sequence[str
     return f"{', '.join(altered)} and {', '.join(outcomes)} have a common cause that {blocked}"
 
 
-def _spoils(
-    graph: RehearsalGraph, cut: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]
-) -> bool:
+def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
     """Whether a consequence of one alteration leads to another altered variable and, not through altered
-    ones, to the outcome; `cut` is the graph in which all of them are set.
+    ones, to the outcome.
     """
     if graph.descendants([name]).isdisjoint(altered):
         return False
-    return not cut.descendants([name]).isdisjoint(outcomes)
+    return not graph.descendants([name], altered).isdisjoint(outcomes)
 
 
 def _separated(
@@ -178,18 +174,22 @@ def _separated(
     """Whether `given` blocks every non-causal path from `moved` to the outcomes: edges out of `moved`, and
     into later altered variables, are cut.
     """
-    moved, later = set(moved), set(altered) - set(moved)
-    whole = nx.DiGraph()
-    whole.add_nodes_from(graph.names)
-    whole.add_edges_from(
-        (source, target) for source, target in graph.edges if source not in moved and target not in later
+    moved, asked = _named(graph, moved), _named(graph, outcomes)
+    later, known = set(altered) - moved, given - moved - asked
+    hidden = [(pair, end) for pair in graph.bidirected for end in pair]
+    effects, causes = defaultdict[Hashable, list[Hashable]](list), defaultdict[Hashable, list[Hashable]](list)
+    for source, target in (*graph.edges, *hidden):
+        if source not in moved and target not in later:
+            effects[source].append(target)
+            causes[target].append(source)
+    opened = closure(known, causes)
+    found = _reached(
+        moved,
+        lambda name: () if name in known else effects.get(name, ()),
+        lambda name: [cause for cause in causes.get(name, ()) if cause not in known],
+        opened,
     )
-    for clique in graph.cliques:
-        for one, other in combinations(clique, 2):
-            whole.add_edges_from((("hidden", one, other), end) for end in (one, other) if end not in later)
-    for one, other in graph.bows:
-        whole.add_edges_from((("hidden", one, other), end) for end in (one, other) if end not in later)
-    return bool(nx.is_d_separator(whole, moved, set(outcomes) - given, given - moved - set(outcomes)))
+    return found.isdisjoint(asked - given)
 
 
 def c_separated(
@@ -244,17 +244,30 @@ def connected(
     causes = [{clique_of[name] for name in parents if name not in known} for _, parents in graph.factors]
     # A clique is open as a collider if one of its members, or a descendant of one, is in Z.
     opened = {clique_of[name] for name in graph.ancestors(known)}
-    above, below = {clique_of[name] for name in start}, set[int]()
-    waiting = [(index, True) for index in sorted(above)]
+    found = _reached({clique_of[name] for name in start}, effects.__getitem__, causes.__getitem__, opened)
+    return frozenset(name for index in found for name in graph.cliques[index] if name not in known)
+
+
+def _reached(
+    start: Collection[Node],
+    effects: Callable[[Node], Iterable[Node]],
+    causes: Callable[[Node], Iterable[Node]],
+    opened: Collection[Node],
+) -> set[Node]:
+    """The nodes to which an open path leads; `effects` and `causes` of a node are those to which it may
+    continue, and `opened` those that are open as colliders.
+    """
+    above, below = set(start), set[Node]()
+    waiting = [(node, True) for node in start]
     while waiting:
-        index, entered_above = waiting.pop()
-        following = [(effect, False) for effect in effects[index] if effect not in below]
-        if entered_above or index in opened:
-            following += [(cause, True) for cause in causes[index] if cause not in above]
+        node, entered_above = waiting.pop()
+        following = [(effect, False) for effect in effects(node) if effect not in below]
+        if entered_above or node in opened:
+            following += [(cause, True) for cause in causes(node) if cause not in above]
         for place, upwards in following:
             (above if upwards else below).add(place)
         waiting += following
-    return frozenset(name for index in above | below for name in graph.cliques[index] if name not in known)
+    return above | below
 
 
 def _named(graph: RehearsalGraph, names: str | Iterable[str]) -> frozenset[str]:

@@ -109,8 +109,8 @@ class GaussianSuccess(AlterationObjective):
         centre, _ = task.region.chebyshev()
         origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
         nothing: Tensor | None = None
-        for names in ((), *task.candidates):
-            linear_models = surrogate.linear_models(names)
+        sets = ((), *task.candidates)
+        for names, linear_models in zip(sets, surrogate.linear_models_of(sets), strict=True):
             likely = None if linear_models is None else linear_models.response(task.context, task.outcomes)
             response = surrogate.response(names)
             made = cls(cases, names, contexts, task.region, origin, response, likely, nothing, level)
@@ -263,12 +263,10 @@ def chances(
     normals, offsets = region.normals.to(roots), region.offsets.to(roots) - region.normals.to(roots) @ origin
     if len(region.names) == 1:
         # One outcome: an interval, its open sides far away.
-        ends = offsets / normals[:, 0]
-        upper = (
-            ends[normals[:, 0] > 0].amin() if bool((normals[:, 0] > 0).any()) else ends.new_tensor(torch.inf)
-        )
-        lower = (
-            ends[normals[:, 0] < 0].amax() if bool((normals[:, 0] < 0).any()) else ends.new_tensor(-torch.inf)
+        side, ends = normals[:, 0], offsets / normals[:, 0]
+        upper, lower = (
+            torch.where(side > 0, ends, torch.inf).amin(),
+            torch.where(side < 0, ends, -torch.inf).amax(),
         )
         scale = roots[:, 0]
         return log_interval(

@@ -25,8 +25,13 @@ reproduce a publication, and methods that learn online, where acting yields info
 Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer); the rules are ours.
 """
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimates.percent import apart, beside, percents, points
@@ -36,6 +41,7 @@ from rehearsal_torch.objectives.present_values import changes_nothing, leaving, 
 from rehearsal_torch.surrogates.overlap import ROUNDING, SHARE
 
 if TYPE_CHECKING:
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.objectives.candidates import Candidates
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
     from rehearsal_torch.objectives.objective import AlterationObjective
@@ -56,8 +62,8 @@ def guarded(
     """
     compared, known = with_costs(objective.cases, with_unchanged(objective, decisions)), _Paths(objective)
     judged = [
-        _improves(_linked(_within(objective, known, index, each), objective, known, declines), case, declines)
-        for index, (each, case) in enumerate(zip(compared, objective.cases, strict=True))
+        _improves(_linked(each, objective, known, declines), case, declines)
+        for each, case in zip(_within(objective, known, compared), objective.cases, strict=True)
     ]
     return with_costs(objective.cases, judged)
 
@@ -212,48 +218,56 @@ def _improves(decision: Decision, case: RehearsalCase, declines: bool) -> Decisi
 
 
 def _within(
-    objective: "Candidates[AlterationObjective]", paths: _Paths, index: int, decision: Decision
-) -> Decision:
-    """Adds a warning for everything outside the observed data."""
+    objective: "Candidates[AlterationObjective]", paths: _Paths, decisions: Sequence[Decision]
+) -> list[Decision]:
+    """Adds a warning for everything outside the observed data, and the distance to it."""
     known = objective.surrogate
     if known is None or not known.overlap.known:
-        return decision
-    task, case = known.task, objective.cases[index]
-    contexts = task.given([case])
-    measured: float | None = None
-    found = known.overlap.outside(task.context, contexts[0].tolist()) + paths.contradictions()
-    if decision.alteration is not None and set(decision.alteration.names) <= set(task.box.names):
-        names, values = decision.alteration.names, decision.alteration.values
-        found += known.overlap.outside(names, values.tolist())
-        if paths.joined(names):
-            set_to = ", ".join(task.variables(names))
-            found.append(
-                f"graph: {set_to} and {', '.join(task.outcomes)} are connected through "
-                "bi-directional edges only; if these stand for a hidden common cause, setting "
-                f"{set_to} changes nothing"
-            )
-        if names in task.candidates:
-            far, limit = (
-                float(known.overlap.distance(names, contexts, values.unsqueeze(0))[0]),
-                known.overlap.limit(names),
-            )
-            measured = far
+        return list(decisions)
+    task, overlap = known.task, known.overlap
+    contexts = task.given(objective.cases)
+    said = [each + paths.contradictions() for each in overlap.outside_each(task.context, contexts.tolist())]
+    facts: list[dict[str, float]] = [{} for _ in decisions]
+    # All cases in which the same variables are set, at once.
+    actions = defaultdict[tuple[str, ...], dict[int, Tensor]](dict)
+    for index, each in enumerate(decisions):
+        if each.alteration is not None and set(each.alteration.names) <= set(task.box.names):
+            actions[each.alteration.names][index] = each.alteration.values
+    for names, of_case in actions.items():
+        mine, values = list(of_case), torch.stack(list(of_case.values()))
+        joined = [_joined(task, names)] if paths.joined(names) else []
+        for index, beyond in zip(mine, overlap.outside_each(names, values.tolist()), strict=True):
+            said[index] += beyond + joined
+        if names not in task.candidates:
+            continue
+        limit = overlap.limit(names)
+        for index, far in zip(mine, overlap.distance(names, contexts[mine], values).tolist(), strict=True):
+            facts[index] = {"distance": round(far, 4)}
             if far > limit + ROUNDING:
-                here, there = apart(far, limit)
-                found.append(
-                    "support: few rows are like this case with these settings: the fifth most similar row is "
-                    f"{here} standard deviations away; "
-                    + (
-                        f"for {SHARE:.1%} of the rows it is within {there}: the answer is an extrapolation"
-                        if limit > ROUNDING
-                        else "the rows repeat the same few values, and this is not one of them: the answer "
-                        "is an interpolation between observed values"
-                    )
-                )
-    warned = _warned(decision, found)
-    if measured is None:
-        return warned
-    return replace(warned, trace=warned.trace | {"distance": round(measured, 4)})
+                said[index].append(_far(far, limit))
+    return [_warned(*each) for each in zip(decisions, said, facts, strict=True)]
+
+
+def _joined(task: "RehearsalTask", names: tuple[str, ...]) -> str:
+    set_to = ", ".join(task.variables(names))
+    return (
+        f"graph: {set_to} and {', '.join(task.outcomes)} are connected through bi-directional edges only; if "
+        f"these stand for a hidden common cause, setting {set_to} changes nothing"
+    )
+
+
+def _far(far: float, limit: float) -> str:
+    here, there = apart(far, limit)
+    return (
+        "support: few rows are like this case with these settings: the fifth most similar row is "
+        f"{here} standard deviations away; "
+        + (
+            f"for {SHARE:.1%} of the rows it is within {there}: the answer is an extrapolation"
+            if limit > ROUNDING
+            else "the rows repeat the same few values, and this is not one of them: the answer is an "
+            "interpolation between observed values"
+        )
+    )
 
 
 def declined(decision: Decision, status: Literal["no_action", "refused"], reason: str) -> Decision:
@@ -269,6 +283,10 @@ def declined(decision: Decision, status: Literal["no_action", "refused"], reason
     )
 
 
-def _warned(decision: Decision, sentences: list[str]) -> Decision:
+def _warned(
+    decision: Decision, sentences: Sequence[str], facts: Mapping[str, float] | None = None
+) -> Decision:
     told = tuple(dict.fromkeys((*decision.warnings, *sentences)))
-    return decision if told == decision.warnings else replace(decision, warnings=told)
+    if told == decision.warnings and not facts:
+        return decision
+    return replace(decision, warnings=told, trace=decision.trace | dict(facts or {}))

@@ -66,8 +66,9 @@ def better_judged(
     """
     offered = {frozenset(one.names) for one in sets}
     found = torch.zeros(len(sets), len(objective.cases), dtype=torch.bool)
+    stated = [(index, case) for index, case in enumerate(objective.cases) if case.present]
     for place, one in enumerate(sets):
-        for index, case in enumerate(objective.cases):
+        for index, case in stated:
             left = left_alone(objective, case, one.names)
             both = frozenset((*one.names, *left))
             found[place, index] = bool(left) and both in offered and all(_within(case, name) for name in left)

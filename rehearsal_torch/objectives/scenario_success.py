@@ -294,8 +294,8 @@ class ScenarioCount(CountObjective):
         task = surrogate.task
         contexts = task.given(cases).to(surrogate.contexts.values.device)
         before, found = contexts.new_zeros(len(contexts)), []
-        for names in ((), *task.candidates):
-            linear_models = surrogate.linear_models(names)
+        sets = ((), *task.candidates)
+        for names, linear_models in zip(sets, surrogate.linear_models_of(sets), strict=True):
             drawn = 0 if linear_models is None else len(linear_models.intercept)
             if linear_models is None or drawn < search_scenarios + validation_scenarios + test_scenarios:
                 raise ValueError(

@@ -123,13 +123,15 @@ def chosen(
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
     dominated = better_judged(objective, sets).to(values.device)
     values = values.masked_fill(dominated, -math.inf)
-    best = values.argmax(0).tolist()
+    places = values.argmax(0)
+    best, reached = places.tolist(), values.gather(0, places.unsqueeze(0))[0].tolist()
     # Only sets that some case has chosen: an appraisal may cost as much as the search.
     appraisals = {which: sets[which].appraise(actions[which]) for which in sorted(set(best))}
+    settings = {which: _settings(sets[which], actions[which]) for which in appraisals}
     seconds = budget.spent() / max(len(objective.cases), 1)
     decisions = []
     for index, which in enumerate(best):
-        value, found = float(values[which, index]), appraisals[which][index]
+        value, found, (where, finite) = reached[index], appraisals[which][index], settings[which][index]
         trace = {
             "search": name,
             "altered": list(sets[which].names),
@@ -142,14 +144,7 @@ def chosen(
             refused = "no candidate alteration qualifies" + (
                 " among those evaluated before the budget was spent" if budget.ran_out else ""
             )
-        where = actions[which][index].detach().to("cpu", torch.float64)
-        if sets[which].fixed:
-            # Not a digit beside the level.
-            held = sets[which].fixed
-            where = where.new_tensor(
-                [held.get(each, float(own)) for each, own in zip(sets[which].names, where, strict=True)]
-            )
-        if not bool(where.isfinite().all()):
+        if not finite:
             refused, where = refused or "the search found no finite alteration", torch.zeros_like(where)
         decision = Decision(
             Alteration(sets[which].names, where),
@@ -169,6 +164,17 @@ def chosen(
             decision = declined(decision, "refused" if refused else "no_action", refused or worse)
         decisions.append(decision)
     return objective.guarded(decisions, declines)
+
+
+def _settings(one: AlterationObjective, actions: Tensor) -> list[tuple[Tensor, bool]]:
+    """The values to set in each case, (k,), and whether they are finite: actions (B, k)."""
+    found = actions.detach().to("cpu", torch.float64)
+    if one.fixed:
+        # Not a digit beside the level.
+        held = [place for place, name in enumerate(one.names) if name in one.fixed]
+        found = found.clone()
+        found[:, held] = found.new_tensor([one.fixed[one.names[place]] for place in held])
+    return list(zip(found.unbind(0), found.isfinite().all(-1).tolist(), strict=True))
 
 
 def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:

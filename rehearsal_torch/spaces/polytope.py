@@ -14,6 +14,7 @@ Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -120,6 +121,10 @@ class Polytope:
 
         Source: Qin et al. (2025): max r subject to m_k' o + r |m_k| <= d_k, a linear program.
         """
+        return self._ball
+
+    @cached_property
+    def _ball(self) -> tuple[Tensor | None, float]:
         # Of length one: beside a long normal, the solver would take a short one for nothing.
         lengths = self.normals.norm(dim=-1, keepdim=True)
         normals, offsets = (self.normals / lengths).numpy(), (self.offsets / lengths[:, 0]).numpy()

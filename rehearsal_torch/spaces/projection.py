@@ -9,6 +9,10 @@ interior-point method (Mehrotra's predictor and corrector), with one batched Cho
 matrices per step. Success is decided by the constraints themselves, not by the method's own progress
 measures.
 
+Between parallel faces in a box there is a closed form. With w = 1 after scaling, g the direction of the faces
+and x(t) the point of the box nearest to p + t g, g' x(t) rises with t, linearly between the values of t at
+which a coordinate meets a bound, and the nearest point is the x(t) of smallest |t| that meets the faces.
+
 Source: Mehrotra (1992); Nocedal and Wright (2006), Alg. 16.4; the program is that of Du et al. (2024), Eq. 9.
 """
 
@@ -41,6 +45,7 @@ def project(
     offsets: Tensor,
     steps: int = 60,
     tolerance: float = 1e-7,
+    box: tuple[Tensor, Tensor] | None = None,
 ) -> Projected:
     """Solves B projections in one batch.
 
@@ -51,6 +56,8 @@ def project(
         offsets: h, (B, l).
         steps: Largest number of interior-point steps.
         tolerance: Largest violation of a constraint, relative to 1 + |h| once its normal has length one.
+        box: Lower and upper bounds of the points, (B, k) each, besides the faces, which are then (l, k);
+            None for faces alone.
 
     Raises:
         ValueError: if a weight is not positive.
@@ -60,7 +67,10 @@ def project(
             f"expected positive weights; got {weights.min():g}: with a weight of zero there is no unique "
             "nearest point"
         )
-    count, width = points.shape
+    (count, width), faces = points.shape, normals.shape[-2]
+    if box is not None:
+        eye = torch.eye(width, dtype=points.dtype, device=points.device)
+        normals, offsets = torch.cat([normals, eye, -eye]), torch.cat([offsets, box[1], -box[0]], -1)
     scale = weights.expand(count, width).rsqrt()
     # In units of cost, and around p: min |x|^2 / 2 subject to G x <= h, every row of length one.
     rows = normals.expand(count, *normals.shape[-2:]) * scale.unsqueeze(-2)
@@ -85,7 +95,9 @@ def project(
     # Points that are feasible already need no solution.
     open_ = (bounds < 0).any(-1).nonzero().squeeze(-1)
     if len(open_):
-        moved[open_] = _interior(rows[open_], bounds[open_], steps)
+        some, ends = rows[open_], bounds[open_]
+        closed = box is not None and _parallel(some[:, :faces])
+        moved[open_] = _between(some[:, :faces], ends) if closed else _interior(some, ends, steps)
     missed = ((rows @ moved.unsqueeze(-1)).squeeze(-1) - bounds) / (1 + bounds.abs())
     feasible = (
         moved.isfinite().all(-1) & (missed.nan_to_num(torch.inf).amax(-1) <= tolerance)
@@ -93,6 +105,47 @@ def project(
         else torch.ones_like(points[:, 0], dtype=torch.bool)
     )
     return Projected(points + moved.nan_to_num() * unit * scale, feasible)
+
+
+def _parallel(rows: Tensor) -> bool:
+    """Whether rows of length one, (B, l, k), lie along the first of them, up to rounding."""
+    first = rows[:, :1]
+    return rows.shape[1] > 0 and bool(
+        (rows - (rows * first).sum(-1, keepdim=True) * first).abs().amax() <= 1e-12
+    )
+
+
+def _between(rows: Tensor, bounds: Tensor) -> Tensor:
+    """min |x|^2 / 2 in a box between parallel faces; the box point nearest to them where none lies between.
+
+    Args:
+        rows: The faces' normals, (B, l, k).
+        bounds: Those of the faces, then upper and minus lower bounds, (B, l + 2 k).
+    """
+    along, (offsets, upper, lower) = rows[:, 0], bounds.split([*rows.shape[1:], rows.shape[2]], -1)
+    lower, side = -lower, (rows * rows[:, :1]).sum(-1)
+    least = torch.where(side < 0, -offsets, -torch.inf).amax(-1)
+    most = torch.where(side > 0, offsets, torch.inf).amin(-1)
+
+    def at(steps: Tensor) -> Tensor:
+        """x(t), (B, s) -> (B, s, k)."""
+        far = steps.unsqueeze(-1) * along.unsqueeze(1)
+        return torch.minimum(torch.maximum(far, lower.unsqueeze(1)), upper.unsqueeze(1))
+
+    slope = torch.where(along == 0, torch.inf, along)
+    knots = torch.cat([lower / slope, upper / slope], -1).sort(-1).values
+    reached, free = _times(at(knots), along), (torch.zeros_like(lower).clamp(lower, upper) * along).sum(-1)
+    wanted = torch.minimum(torch.maximum(free, least), most).unsqueeze(-1)
+    place = (reached < wanted).sum(-1, keepdim=True)
+    ends = (place - 1).clamp_min(0), place.clamp_max(knots.shape[-1] - 1)
+    before, after = (knots.gather(-1, end) for end in ends)
+    # Between two knots some coordinates move and the others lie at bounds, whatever t.
+    there = at((before + after) / 2)[:, 0]
+    moves = (there > lower) & (there < upper)
+    square = torch.where(moves, along.square(), 0.0).sum(-1, keepdim=True)
+    missing = wanted - torch.where(moves, 0.0, along * there).sum(-1, keepdim=True)
+    step = torch.where(square > 0, missing / torch.where(square > 0, square, 1.0), before)
+    return at(torch.where(wanted == free.unsqueeze(-1), 0.0, step.clamp(before, after)))[:, 0]
 
 
 def _interior(rows: Tensor, bounds: Tensor, steps: int) -> Tensor:

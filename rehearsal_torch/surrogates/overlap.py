@@ -180,18 +180,26 @@ class Overlap(Solved):
 
     def outside(self, names: Sequence[str], values: Sequence[float]) -> list[str]:
         """One sentence, beginning with the name, for each value beyond the range of the rows."""
-        sentences = []
-        for name, value in zip(names, values, strict=True):
-            place = self.names.index(name)
-            low, high = float(self.lowest[place]), float(self.highest[place])
-            slack = 1e-9 * max(abs(low), abs(high), high - low)
-            if not low - slack <= value <= high + slack:
-                what = "is set to" if name in self.task.box.names else "is"
-                here, *ends = _apart(value, low, high)
-                sentences.append(
-                    f"range: {name} {what} {here}; the observations lie between {ends[0]} and {ends[1]}"
-                )
-        return sentences
+        return self.outside_each(names, [values])[0]
+
+    def outside_each(self, names: Sequence[str], cases: Sequence[Sequence[float]]) -> list[list[str]]:
+        """The same for several cases, (B, len(names))."""
+        places = [self.names.index(name) for name in names]
+        ends = list(zip(self.lowest[places].tolist(), self.highest[places].tolist(), strict=True))
+        slack = [1e-9 * max(abs(low), abs(high), high - low) for low, high in ends]
+        return [
+            [
+                self._beyond(name, value, low, high)
+                for name, value, (low, high), more in zip(names, values, ends, slack, strict=True)
+                if not low - more <= value <= high + more
+            ]
+            for values in cases
+        ]
+
+    def _beyond(self, name: str, value: float, low: float, high: float) -> str:
+        what = "is set to" if name in self.task.box.names else "is"
+        here, *ends = _apart(value, low, high)
+        return f"range: {name} {what} {here}; the observations lie between {ends[0]} and {ends[1]}"
 
     def contradictions(self) -> list[str]:
         """One sentence for each action that has no path to an outcome although the outcomes depend on it."""
@@ -203,7 +211,11 @@ class Overlap(Solved):
 
     def _fifth(self, points: Tensor, names: Sequence[str], which: int) -> Tensor:
         rows = self.rows[:, self._places(names)]
-        parts = [torch.cdist(part, rows).kthvalue(which, dim=-1).values for part in points.split(1000)]
+        # For few neighbours of many rows `topk` is several times as fast as `kthvalue`, with the same result.
+        parts = [
+            torch.cdist(part, rows).topk(which, dim=-1, largest=False).values[:, -1]
+            for part in points.split(1000)
+        ]
         return torch.cat(parts) if parts else points.new_zeros(0)
 
 

@@ -1,11 +1,13 @@
 """Rehearsal graphs: order, cliques, alterations, and what is no rehearsal graph."""
 
+import numpy as np
 import pytest
 
 from rehearsal_torch.graphs.bidirection import covered
 from rehearsal_torch.graphs.equivalence import pattern_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import c_separated
+from tests.toys.random_graphs import random_graph
 
 DIAMOND = {"b": ("a",), "c": ("a",), "d": ("b", "c")}
 
@@ -56,6 +58,19 @@ def test_altered_members_of_a_clique_become_parents_of_the_rest():
     assert set(whole.edges) == {("d", "e")}
     assert all(len(clique) == 1 for clique in whole.cliques)
     assert set(cut.altered(["c"]).edges) == {("a", "d"), ("b", "d"), ("c", "d"), ("d", "e")}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_descendants_of_what_is_set_are_those_in_the_altered_graph(seed):
+    graph, stream = random_graph(seed), np.random.default_rng(seed)
+    for _ in range(5):
+        cut, names = (
+            [str(each) for each in stream.permutation(graph.names)[: int(stream.integers(0, 4))]]
+            for _ in range(2)
+        )
+        assert graph.descendants(names, cut) == graph.altered(cut).descendants(names)
+    with pytest.raises(ValueError, match="cannot alter"):
+        graph.descendants([], ["unknown"])
 
 
 def test_plain_data_give_the_graph_back():

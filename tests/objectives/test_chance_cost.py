@@ -15,6 +15,7 @@ from rehearsal_torch.objectives.chance_cost import ChanceCost, best_level
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
@@ -125,6 +126,26 @@ def test_a_present_value_is_what_a_change_starts_from():
     stated = ChanceCost.for_cases(surrogate, known, level=0.7, reference={"a": 0.2}).sets[0]
     assert stated.reference.tolist() == [[0.2], [0.2]]
     assert best_level(surrogate, [one]) == best_level(surrogate, [usual])
+
+
+def test_of_sets_of_equal_cost_the_first_is_taken():
+    # Once m is set, a changes nothing, and is left at its usual value.
+    world = replace(chain(), task=replace(chain().task, candidates=(("m",), ("a", "m"))))
+    made = costs(world, 40, level=0.7)
+    first, second = (one.cheapest() for one in made.sets)
+    some = first.feasible & (first.points[:, 0] != made.sets[0].usual[0])
+    assert some.any()
+    assert torch.equal(first.points[some], second.points[some][:, 1:])
+    assert {each.trace["altered"] == ["m"] for each in CheapestAlteration().batch_search(made)} == {True}
+
+
+@pytest.mark.parametrize("outcomes", [1, 2, 5])
+def test_the_radius_is_that_of_a_chi_squared_quantile(outcomes):
+    region = Polytope.of({f"y{index}": (0.0, 1.0) for index in range(outcomes)})
+    for level in chance_cost.LEVELS:
+        assert chance_cost._radius(level, region) == pytest.approx(
+            chi2.ppf(level, outcomes) ** 0.5, rel=1e-14
+        )
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -264,6 +264,25 @@ def test_a_hole_among_the_rows_is_told_although_no_range_is_left():
     assert kept.warnings == ()
 
 
+def test_many_cases_get_what_each_gets_alone():
+    given, decisions = (
+        [0.0, 40.0, -3.0, 0.2, 1.0],
+        [
+            setting(),
+            setting("a", 30.0),
+            setting("m", -2.0),
+            NOTHING,
+            setting(("a", "m"), 9.0, done=0.3, undone=0.5),
+        ],
+    )
+    alone = [guarded(objective(x=x), [each])[0] for x, each in zip(given, decisions, strict=True)]
+    one = objective()
+    cases = [replace(one.cases[0], given={"x": torch.tensor(x, dtype=DOUBLE)}) for x in given]
+    together = guarded(Candidates(cases, [], one.surrogate), decisions)
+    assert [each.to_dict() for each in together] == [each.to_dict() for each in alone]
+    assert {len(each.warnings) for each in alone} == {0, 2, 3}
+
+
 def test_between_the_few_values_that_rows_repeat_is_said_in_other_words():
     four = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=DOUBLE)] * 3).repeat(12, 1)
     rows = Table.observed(("x", "a", "m", "y"), torch.cat([four, four.sum(-1, keepdim=True)], -1))
@@ -432,11 +451,15 @@ def test_a_replay_may_differ_by_a_millionth_of_the_larger_return():
 def test_graphs_are_asked_once_for_all_cases(monkeypatch):
     one = objective()
     several = Candidates(one.cases * 30, [], one.surrogate)
-    cuts, whole = [], RehearsalGraph.altered
-    monkeypatch.setattr(RehearsalGraph, "altered", lambda self, set_: cuts.append(set_) or whole(self, set_))
+    asked, whole = [], RehearsalGraph.descendants
+    monkeypatch.setattr(
+        RehearsalGraph,
+        "descendants",
+        lambda self, names, cut=(): asked.append((names, cut)) or whole(self, names, cut),
+    )
     decisions = [setting("a"), setting("m"), NOTHING] * 10
     found = guarded(several, decisions)
-    assert len(cuts) == 2
+    assert len(set(asked)) == len(asked) == 4
     alone = [guarded(one, [each])[0] for each in decisions]
     assert [each.trace for each in found] == [each.trace for each in alone]
     assert [each.warnings for each in found] == [each.warnings for each in alone]

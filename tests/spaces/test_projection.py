@@ -50,6 +50,50 @@ def test_points_are_the_nearest_and_feasibility_is_told(seed, width, faces, tigh
             assert weights @ (mine - points[index]) ** 2 <= weights @ (expected - points[index]) ** 2 + 1e-6
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_between_parallel_faces_in_a_box_no_point_is_nearer(seed):
+    stream = np.random.default_rng(seed)
+    width, count = 1 + seed % 5, 20
+    normal = stream.normal(size=width) * np.exp(stream.normal(size=width))
+    if width > 1 and seed % 3 == 0:
+        normal[0] = 0.0
+    normals = np.outer([(1.0, -2.5), (-1.0, 3.0), (0.5, 2.0)][seed % 3][: 1 + seed % 2], normal)
+    points, weights = 3 * stream.normal(size=(count, width)), np.exp(stream.normal(size=width))
+    lower, upper = -np.abs(stream.normal(size=(count, width))), np.abs(stream.normal(size=(count, width)))
+    offsets = (stream.normal(size=(count, len(normals))) + 0.5) * np.linalg.norm(normals, axis=1)
+    given = [torch.from_numpy(each) for each in (points, weights, normals, offsets, lower, upper)]
+    points, weights, normals, offsets, *box = given
+    found = project(points, weights, normals, offsets, box=(box[0], box[1]))
+    eye = torch.eye(width).double()
+    rows, ends = torch.cat([normals, eye, -eye]), torch.cat([offsets, box[1], -box[0]], -1)
+    expected = project(points, weights, rows, ends)
+    assert torch.equal(found.feasible, expected.feasible)
+    some = found.feasible
+    mine, others = ((weights * (each.points - points).square()).sum(-1)[some] for each in (found, expected))
+    assert (mine <= others + 1e-9).all()
+    # A point is the nearest one if and only if no feasible one lies ahead of it.
+    ahead = weights * (points - found.points)
+    for index in some.nonzero()[:3, 0].tolist():
+        best = linprog(
+            -ahead[index].numpy(), rows.numpy(), ends[index].numpy(), bounds=[(None, None)] * width
+        )
+        assert -best.fun <= float(ahead[index] @ found.points[index]) + 1e-8
+    assert ((rows @ found.points[some].mT).mT <= ends[some] + 1e-9).all()
+    # Where nothing lies between the faces, the point of the box that is nearest to them.
+    inside = torch.minimum(torch.maximum(found.points, box[0]), box[1])
+    torch.testing.assert_close(found.points, inside, rtol=0, atol=1e-12)
+
+
+def test_a_point_between_parallel_faces_lands_on_the_nearer_one():
+    one, two = torch.ones(2).double(), torch.ones(3, 2).double()
+    points = torch.tensor([[0.0, 0.0], [3.0, 3.0], [0.2, 0.9]]).double()
+    normals, offsets = torch.tensor([[1.0, 1.0], [-1.0, -1.0]]).double(), torch.tensor([[1.5, -1.0]]).double()
+    found = project(points, one, normals, offsets.expand(3, -1), box=(0 * two, two))
+    expected = torch.tensor([[0.5, 0.5], [0.75, 0.75], [0.2, 0.9]]).double()
+    torch.testing.assert_close(found.points, expected, rtol=0, atol=1e-15)
+    assert found.feasible.all()
+
+
 def test_a_point_that_qualifies_stays():
     found = project(
         torch.tensor([[0.5, 0.5]]).double(),

@@ -42,10 +42,10 @@ class Estimate:
 
     def __post_init__(self) -> None:
         ends = (self.lower, self.upper, self.level)
-        if any(end is None for end in ends) != all(end is None for end in ends):
-            raise ValueError(f"an interval has lower, upper and level, or none of them; got {ends}")
         numbers = [self.point, *(end for end in ends if end is not None)]
-        if not all(math.isfinite(number) for number in numbers):
+        if len(numbers) not in (1, 4):
+            raise ValueError(f"an interval has lower, upper and level, or none of them; got {ends}")
+        if not all(map(math.isfinite, numbers)):
             raise ValueError(
                 f"expected finite numbers for the {self.of}; got {numbers}: leave the estimate out if there "
                 "is none"

@@ -11,7 +11,7 @@ Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4 and Sec. 4.1; Qin 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -141,10 +141,18 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
     def linear_models(self, altered: Sequence[str] = ()) -> LinearModel | None:
         """Posterior samples of the model, in a leading dimension; None if there are none."""
+        return self.linear_models_of((altered,))[0]
+
+    def linear_models_of(self, sets: Iterable[Sequence[str]]) -> list[LinearModel | None]:
+        """The same for several sets of altered variables; an equation that holds under many is drawn once."""
         self.require_fitted()
-        found = [self.drawn(equation) for equation in self.under(altered)]
-        known = [each for each in found if each is not None]
-        return self._assembled(altered, known) if len(known) == len(found) else None
+        drawn, found = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
+        for altered in sets:
+            holding = self.under(altered)
+            drawn |= {each: self.drawn(each) for each in holding if each not in drawn}
+            known = [each for equation in holding if (each := drawn[equation]) is not None]
+            found.append(self._assembled(altered, known) if len(known) == len(holding) else None)
+        return found
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
         """The equations that hold when `altered` is set by intervention.
@@ -178,28 +186,21 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         return found[..., back].to(noise.device)
 
     def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
-        names = self.task.graph.names
-        place = {name: index for index, name in enumerate(names)}
-        like, width = learnt[0].intercept, len(names)
+        order = self._order(altered)
+        place = {name: index for index, name in enumerate(order)}
+        like, width = learnt[0].intercept, len(order)
         lead = like.shape[:-1]
         weights, covariance = like.new_zeros(*lead, width, width), like.new_zeros(*lead, width, width)
         intercept = like.new_zeros(*lead, width)
-        order = self._order(altered)
         for equation, mechanism in zip(self.under(altered), learnt, strict=True):
-            to = [place[name] for name in equation.members]
+            # The members that are not altered follow each other.
+            first = place[equation.members[0]]
+            to = slice(first, first + len(equation.members))
             for row, parent in enumerate(equation.parents):
                 weights[..., place[parent], to] = mechanism.weights[..., row, :]
             intercept[..., to] = mechanism.intercept
-            for row, index in enumerate(to):
-                covariance[..., index, to] = mechanism.covariance[..., row, :]
-        keep = [place[name] for name in order]
-        return LinearModel(
-            order,
-            tuple(altered),
-            weights[..., keep, :][..., keep],
-            intercept[..., keep],
-            covariance[..., keep, :][..., keep],
-        )
+            covariance[..., to, to] = mechanism.covariance
+        return LinearModel(order, tuple(altered), weights, intercept, covariance)
 
     def _order(self, altered: Sequence[str]) -> tuple[str, ...]:
         """Parents before children in the altered graph: altered members of a clique precede the others."""

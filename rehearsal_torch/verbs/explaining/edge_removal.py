@@ -138,7 +138,7 @@ def clearly_apart(box: Box, points: Tensor, action: Tensor) -> Tensor:
 
 def _ends(graph: RehearsalGraph, altered: Sequence[str], outcomes: Sequence[str]) -> list[str]:
     """The altered variables and the outcomes, and what lies on a directed path between them."""
-    after = graph.altered(altered).descendants(altered) & graph.ancestors(outcomes)
+    after = graph.descendants(altered, altered) & graph.ancestors(outcomes)
     return [name for name in graph.names if name in after or name in altered or name in outcomes]
 
 

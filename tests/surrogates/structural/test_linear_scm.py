@@ -140,6 +140,20 @@ def test_altered_rows_teach_the_equation_under_alteration_once_there_are_enough(
     assert len(own.rows(observed + rounds)) == 300
 
 
+def test_models_of_several_sets_are_those_of_each_and_share_what_is_drawn(monkeypatch):
+    world, asked = managing(), []
+    made, sets = fit(LinearStructural(world.task), world.table(100)), ((), ("raw_cost",), ("raw_cost",))
+    each = [made.linear_models(names) for names in sets]
+    draw = LinearStructural.drawn
+    monkeypatch.setattr(LinearStructural, "drawn", lambda self, one: asked.append(one) or draw(self, one))
+    for one, other in zip(made.linear_models_of(sets), each, strict=True):
+        assert (one.names, one.altered) == (other.names, other.altered)
+        for field in ("weights", "intercept", "covariance"):
+            assert torch.equal(getattr(one, field), getattr(other, field))
+    assert len(asked) == len(set(asked)) < sum(len(made.under(names)) for names in sets)
+    assert fit(LinearStructural(world.task, draws=0), world.table(100)).linear_models_of(sets) == [None] * 3
+
+
 def test_saving_and_loading_changes_nothing():
     world = managing()
     one, other = (
