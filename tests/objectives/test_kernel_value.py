@@ -9,6 +9,7 @@ from rehearsal_torch.objectives.kernel_value import KernelValue, _near
 from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
+from tests.defaults import off_defaults
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,
@@ -62,6 +63,10 @@ def test_caution_takes_off_that_many_standard_deviations(model):
         table.comparison_value(inside), objective.comparison_value(inside), rtol=0, atol=1e-8
     )
     assert objective.table is None, "only the copy has a table"
+
+
+def test_the_defaults_are_those_of_the_configuration():
+    assert off_defaults("objective/kernel_value", KernelValue.for_sets) == {}
 
 
 def test_its_probabilities_can_be_weighed_against_costs():

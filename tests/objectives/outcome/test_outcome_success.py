@@ -1,12 +1,10 @@
 """Outcome success: estimates from draws of their own, intervals that hold the counting error, refusals."""
 
 import math
-from inspect import signature
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -16,7 +14,7 @@ from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.fit import fit
-from tests.places import CONF
+from tests.defaults import off_defaults
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,
@@ -70,6 +68,12 @@ def test_the_estimate_comes_from_other_draws_and_is_near_the_truth(model):
         assert 0 <= one.baseline.point < one.estimate.point
 
 
+def test_as_many_draws_that_judge_are_other_ones_than_those_that_search(model):
+    objective = first(model, judging_draws=24, judging_points=64)
+    found = [one.estimate.point for one in objective.appraise(at(0.7))]
+    assert all(abs(one - float(value)) > 1e-4 for one, value in zip(found, objective(at(0.7)), strict=True))
+
+
 def test_starts_are_observed_actions_inside_the_box(model):
     for objective in OutcomeSuccess.for_cases(model, some_cases(model.task, 2)).sets:
         starts = objective.starts(8)
@@ -105,11 +109,7 @@ def test_its_probabilities_can_be_weighed_against_costs():
 
 
 def test_the_defaults_are_those_of_the_configuration():
-    conf = yaml.safe_load((CONF / "objective/outcome_success.yaml").read_text(encoding="utf-8"))
-    known = signature(OutcomeSuccess.for_sets).parameters
-    for name in set(conf) - {"_target_", "_partial_"}:
-        assert known[name].default == conf[name]
-    assert {"draws", "points", "judging_draws", "judging_points", "level"} <= set(conf)
+    assert off_defaults("objective/outcome_success", OutcomeSuccess.for_sets) == {}
 
 
 def test_as_much_as_is_asked_for_is_enough(model):
