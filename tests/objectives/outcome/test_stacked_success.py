@@ -95,6 +95,25 @@ def test_two_that_disagree_have_an_interval_over_both(model):
     assert found.upper - found.point == pytest.approx(1.959964 * math.sqrt(0.25) * 0.4, abs=1e-5)
 
 
+def test_each_side_of_the_interval_is_that_of_both_on_this_side(model):
+    made = objective(model, 0.3)
+    one = Appraisal(chance(0.5, 0.4, 0.7, 0.95), chance(0.1))
+    other = Appraisal(chance(0.45, 0.42, 0.57, 0.95), chance(0.2222222))
+    found, between = made._both(one, other), 1.959964**2 * 0.3 * 0.7 * 0.05**2
+    below, above = (
+        math.sqrt(0.3 * first**2 + 0.7 * second**2 + between) for first, second in ((0.1, 0.03), (0.2, 0.12))
+    )
+    assert found.estimate.point == 0.465
+    assert found.estimate.lower == round(0.465 - below, 6)
+    assert found.estimate.upper == round(0.465 + above, 6)
+    assert found.baseline.point == round(0.3 * 0.1 + 0.7 * 0.2222222, 6)
+    assert "of whether the outcome is desired (30%), and of its value (70%)" in found.trace["note"]
+    far = made._both(
+        *(Appraisal(chance(point, point, point, 0.95), chance(0.1)) for point in (0.0, 1.0))
+    ).estimate
+    assert (far.lower, far.upper) == (0.0, 1.0)
+
+
 def test_a_stack_without_the_indicator_says_what_the_outcomes_say(model):
     made = objective(model, 0.0)
     for found, alone in zip(made.appraise(at(0.7)), made.outcome.appraise(at(0.7)), strict=True):
