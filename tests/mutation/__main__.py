@@ -7,8 +7,8 @@ fresh one. A survivor is a fault that no test notices, or a change that makes no
 all of them.
 
 Run: python -m tests.mutation MODULE [MODULE ...] [--most 60] [--seed 0] [--least 0.9] [--out FILE]
-Writes FILE (docs/results/endurance/mutation.md), from a clean commit; exit code 1 if a module scores less
-than `--least`.
+Writes FILE (docs/results/endurance/mutation.md), in which the other modules stay, from a clean commit; exit
+code 1 if a module scores less than `--least`.
 
      python -m tests.mutation --rotate 6 [--most 20] [--day DAY] [--least 0.8] [--out FILE]
 judges six of the modules that decide and check (`deciding`), other ones every day, with a seed of the day,
@@ -26,8 +26,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.mutation.deciding import deciding, modules_of, rotated
-from tests.mutation.mutants import Mutant, mutants
-from tests.mutation.page import Judged, Pooled, page
+from tests.mutation.mutants import mutants
+from tests.mutation.page import Judged, Pooled, Survivor, keep
 from tests.mutation.trial import LATE, SURVIVED, imported, outcome, preload
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ PAGE = ROOT / "docs/results/endurance/mutation.md"
 LEAST = 0.9
 
 
-def judged(name: str, most: int, seed: int, work: Path) -> Judged:
+def judged(name: str, most: int, seed: int, work: Path, commit: str = "") -> Judged:
     """Tries the mutants of a module.
 
     Args:
@@ -44,6 +44,7 @@ def judged(name: str, most: int, seed: int, work: Path) -> Judged:
         most: How many mutants are tried.
         seed: Draws them.
         work: A folder for logs.
+        commit: Of the package and its tests.
     """
     path = PACKAGE / name
     tests = ROOT / "tests" / Path(name).with_name(f"test_{Path(name).name}")
@@ -53,16 +54,16 @@ def judged(name: str, most: int, seed: int, work: Path) -> Judged:
     names, _ = imported(tests, work / "log")
     preload(names)
     _, alone = imported(tests, work / "log")
-    began, survivors, late = time.monotonic(), list[Mutant](), 0
+    began, survivors, late = time.monotonic(), list[Survivor](), 0
     for mutant in tried:
         code = compile(mutant.tree, str(path), "exec")
         found = outcome(module, code, tests, work / "log", 20 + 10 * alone)
         late += found == LATE
         if found == SURVIVED:
-            survivors.append(mutant)
+            survivors.append(Survivor(mutant.line, mutant.before, mutant.after))
             print(f"{name}:{mutant.line}: {mutant.before} -> {mutant.after}", flush=True)
     seconds = time.monotonic() - began
-    made = Judged(name, len(every), len(tried), tuple(survivors), late, seconds)
+    made = Judged(name, len(every), len(tried), tuple(survivors), late, most, seed, commit)
     print(f"{name}: {made.score:.3f} of {made.tried} of {made.every}, {seconds:.0f} s", flush=True)
     return made
 
@@ -81,9 +82,9 @@ def main() -> int:
     print(f"{' '.join(chosen.modules)} --most {chosen.most} --seed {chosen.seed}", flush=True)
     found, every = list[Judged](), modules_of(PACKAGE)
     for name in chosen.modules:
-        found.append(judged(name, chosen.most, chosen.seed, chosen.work))
+        found.append(judged(name, chosen.most, chosen.seed, chosen.work, commit))
         # After each module, so that an interruption loses one.
-        chosen.out.write_text(page(found, every, commit, chosen.most, chosen.seed), encoding="utf-8")
+        keep(chosen.out, found, every)
     print(f"together: {Pooled.of(found)}")
     return 0 if enough(found, chosen.least, chosen.rotate is not None) else 1
 

@@ -1,26 +1,52 @@
-"""What came of the mutants of some modules, and the page of it."""
+"""What came of the mutants of some modules, and the page of it.
 
+A page is written from a file of the same name with the suffix ``.json``, in which a module that is judged
+again replaces what was known of it. The others stay, each with the commit and the seed that it was judged by.
+"""
+
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from tests.mutation.mutants import Mutant
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 # Half the width of the central interval of a normal distribution that holds 95 % of it.
 QUANTILE = 1.959964
 
 
+class Survivor(NamedTuple):
+    """A fault that no test noticed: the line of the changed piece, the piece, and what it became."""
+
+    line: int
+    before: str
+    after: str
+
+
 @dataclass(frozen=True)
 class Judged:
-    """A module and what came of its mutants."""
+    """A module and what came of its mutants.
+
+    Attributes:
+        module: Its path below the package.
+        every: How many mutants it has.
+        tried: How many of them were tried.
+        survivors: Those that were not noticed.
+        late: How many were noticed by the clock alone.
+        most: The number to which the mutants were sampled.
+        seed: Drew the sample.
+        commit: Of the package and its tests.
+    """
 
     module: str
     every: int
     tried: int
-    survivors: tuple[Mutant, ...]
+    survivors: tuple[Survivor, ...]
     late: int
-    seconds: float
+    most: int
+    seed: int
+    commit: str
 
     @property
     def score(self) -> float:
@@ -71,32 +97,59 @@ class Pooled:
         )
 
 
-def page(found: Sequence[Judged], modules: Sequence[str], commit: str, most: int, seed: int) -> str:
+def known(path: Path, modules: Sequence[str]) -> list[Judged]:
+    """What a page's file holds of the modules that there are still.
+
+    Args:
+        path: The page.
+        modules: All modules of the package.
+    """
+    store = path.with_suffix(".json")
+    rows = json.loads(store.read_text(encoding="utf-8")) if store.exists() else []
+    kept = [row for row in rows if row["module"] in modules]
+    return [
+        Judged(**{**row, "survivors": tuple(Survivor(*each) for each in row["survivors"])}) for row in kept
+    ]
+
+
+def keep(path: Path, found: Sequence[Judged], modules: Sequence[str]) -> None:
+    """Writes a page and its file, with judged modules in place of what was known of them.
+
+    Args:
+        path: The page.
+        found: The judged modules.
+        modules: All modules of the package.
+    """
+    rows = {each.module: each for each in (*known(path, modules), *found)}
+    every = [rows[name] for name in sorted(rows)]
+    text = json.dumps([asdict(each) for each in every], indent=1)
+    path.with_suffix(".json").write_text(f"{text}\n", encoding="utf-8")
+    path.write_text(page(every, modules), encoding="utf-8")
+
+
+def page(found: Sequence[Judged], modules: Sequence[str]) -> str:
     """The page of some judged modules.
 
     Args:
         found: The judged modules.
         modules: All modules of the package.
-        commit: Of the package.
-        most: The number of mutants to which a module is sampled.
-        seed: Drew the samples.
     """
-    names = [each.module for each in found]
+    parts = Counter(_part(each.module) for each in found)
     lines = [
         "# Mutation scores",
         "",
         "The share of small faults in a module (a comparison or a sign turned round, a number off by one, a "
         "missing return or raise, ...) that its own mirrored tests notice, the fast ones alone. A module "
-        f"with more than {most} such mutants is judged by a sample of {most}, drawn with seed {seed}.",
+        "with more mutants than were tried is judged by a sample, which the seed draws.",
         "",
         f"Together: {Pooled.of(found)}. A module counts by how many of its mutants were tried, not by "
         "how many it has.",
         "",
-        "| module | mutants | tried | noticed | of these by the clock | score |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| module | mutants | tried | noticed | of these by the clock | score | seed | commit |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
         *(
             f"| `{each.module}` | {each.every} | {each.tried} | {each.tried - len(each.survivors)} | "
-            f"{each.late} | {each.score:.3f} |"
+            f"{each.late} | {each.score:.3f} | {each.seed} | {each.commit[:8]} |"
             for each in found
         ),
         "",
@@ -114,21 +167,32 @@ def page(found: Sequence[Judged], modules: Sequence[str], commit: str, most: int
         "",
         "## What is not judged",
         "",
-        f"{len(modules) - len(names)} of {len(modules)} modules. Nor are faults of other kinds, such as a "
+        f"{len(modules) - len(found)} of {len(modules)} modules. Nor are faults of other kinds, such as a "
         "changed fraction, a call that is left out or arguments that change places, nor what the slow tests, "
         "or the tests of other modules, notice besides.",
         "",
         "| part | modules | judged |",
         "| --- | ---: | ---: |",
         *(
-            f"| {part} | {count} | {Counter(map(_part, names))[part]} |"
+            f"| {part} | {count} | {parts[part]} |"
             for part, count in sorted(Counter(map(_part, modules)).items())
         ),
         "",
-        f"Made by `make mutation MODULES='{' '.join(names)}' ARGS='--most {most} --seed {seed}'`; "
-        f"commit {commit[:12]}.",
+        *_commands(found),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _commands(found: Sequence[Judged]) -> list[str]:
+    """The commands that judge the modules again, those of one commit and seed together."""
+    groups: dict[tuple[str, int, int], list[str]] = {}
+    for each in found:
+        groups.setdefault((each.commit, each.most, each.seed), []).append(each.module)
+    return [
+        f"Made by `make mutation MODULES='{' '.join(names)}' ARGS='--most {most} --seed {seed}'`; commit "
+        f"{commit[:12]}."
+        for (commit, most, seed), names in groups.items()
+    ]
 
 
 def _part(module: str) -> str:

@@ -5,8 +5,7 @@ import pytest
 from tests.house.layers import ROOT
 from tests.mutation.__main__ import _chosen, enough
 from tests.mutation.deciding import CHECKS, FOLDERS, deciding, modules_of, rotated
-from tests.mutation.mutants import mutants
-from tests.mutation.page import Judged
+from tests.mutation.page import Judged, Survivor
 
 PACKAGE = ROOT / "rehearsal_torch"
 FOUND = deciding(PACKAGE)
@@ -52,8 +51,8 @@ def test_a_day_is_judged_with_a_seed_of_its_own_and_leaves_the_page_alone(capsys
 
 
 def test_modules_of_a_day_are_judged_together_and_named_ones_each():
-    survived = tuple(mutants("a < b"))
-    one, other = Judged("a.py", 9, 4, survived, 0, 1.0), Judged("b.py", 9, 6, (), 0, 1.0)
+    missed = (Survivor(1, "a < b", "a <= b"),)
+    one, other = Judged("a.py", 9, 4, missed, 0, 6, 0, ""), Judged("b.py", 9, 6, (), 0, 6, 0, "")
     assert enough([one, other], 0.9, together=True)
     assert not enough([one, other], 0.9, together=False)
     assert not enough([one, other], 0.91, together=True)

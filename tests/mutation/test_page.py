@@ -3,25 +3,42 @@
 import pytest
 from scipy.stats import binomtest
 
-from tests.mutation.mutants import mutants
-from tests.mutation.page import Judged, Pooled, page
+from tests.mutation.page import Judged, Pooled, Survivor, keep, known, page
+
+MISSED = Survivor(1, "a < b", "a <= b")
 
 
-def judged(module, tried, survived):
-    return Judged(module, 12, tried, tuple(mutants("a < b") * survived), 1, 2.0)
+def judged(module, tried, survived, seed=3):
+    return Judged(module, 12, tried, (MISSED,) * survived, 1, 4, seed, "0" * 40)
 
 
 def test_the_page_lists_scores_survivors_and_what_is_not_judged():
     found = judged("x/y.py", 4, 1)
-    text = page([found], ["x/y.py", "x/z.py", "top.py"], "0" * 40, 4, 3)
+    text = page([found], ["x/y.py", "x/z.py", "top.py"])
     assert found.score == 0.75
-    assert "| `x/y.py` | 12 | 4 | 3 | 1 | 0.750 |" in text
+    assert "| `x/y.py` | 12 | 4 | 3 | 1 | 0.750 | 3 | 00000000 |" in text
     assert "| `x/y.py` | 1 | `a < b` | `a <= b` |" in text
     assert "Together: 3 of 4 mutants noticed, 0.750, 95 % interval [0.301, 0.954] (Wilson)" in text
     assert "2 of 3 modules." in text
     assert "| `x/` | 2 | 1 |\n" in text
     assert "| in no folder | 1 | 0 |\n" in text
     assert "make mutation MODULES='x/y.py' ARGS='--most 4 --seed 3'" in text
+
+
+def test_a_module_that_is_judged_again_replaces_its_row_and_the_others_stay(tmp_path):
+    path, modules = tmp_path / "page.md", ["a.py", "b.py", "c.py"]
+    assert known(path, modules) == []
+    first = [judged("b.py", 4, 1), judged("c.py", 4, 0)]
+    keep(path, first, modules)
+    assert known(path, modules) == first
+    keep(path, [judged("b.py", 4, 0, seed=8), judged("a.py", 4, 2)], modules)
+    assert known(path, modules) == [judged("a.py", 4, 2), judged("b.py", 4, 0, seed=8), first[1]]
+    text = path.read_text(encoding="utf-8")
+    assert "Together: 10 of 12 mutants" in text
+    assert "MODULES='a.py c.py' ARGS='--most 4 --seed 3'" in text
+    assert "MODULES='b.py' ARGS='--most 4 --seed 8'" in text
+    # A module that is no more is left out.
+    assert [each.module for each in known(path, ["c.py"])] == ["c.py"]
 
 
 @pytest.mark.parametrize(("noticed", "tried"), [(20, 20), (18, 20), (0, 5), (291, 300)])
