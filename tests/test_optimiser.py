@@ -301,6 +301,13 @@ def test_any_number_can_be_asked_for_on_a_fresh_task(fresh, count):
     assert [one_by_one.ask()[0] for _ in range(count)] == asked
 
 
+def test_as_many_actions_as_are_allowed_may_be_asked_for_at_once(fresh, monkeypatch):
+    monkeypatch.setattr("rehearsal_torch.optimiser.MAX_SUGGESTIONS", 3)
+    assert len(fresh.ask(3)) == 3
+    with pytest.raises(ValueError, match="expected at most 3 actions at once; got 4"):
+        fresh.ask(4)
+
+
 def test_the_start_design_goes_on_while_nothing_can_be_fitted(fresh):
     for action in fresh.ask(5):
         fresh.tell(action, {"X": 0.25, "Y": action["a"]})

@@ -61,7 +61,7 @@ def test_faces_are_rows_of_equal_length(normals):
 
 @pytest.mark.parametrize("offsets", [1.0, "1.0", {"y": 1.0}, None])
 def test_offsets_are_a_list(offsets):
-    with pytest.raises(TaskError, match="region.offsets: expected a list of numbers; got "):
+    with pytest.raises(TaskError, match=r"region\.offsets: expected a list of numbers; got "):
         region({"names": ["y", "z"], "normals": [[1.0, 0.0]], "offsets": offsets})
 
 
