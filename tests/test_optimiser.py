@@ -2,6 +2,7 @@ import itertools
 import json
 import math
 import warnings
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -25,6 +26,7 @@ from rehearsal_torch.objectives.trials.knowledge_gradient import KnowledgeGradie
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.pending import impute_pending
+from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.descent import Descent
@@ -385,6 +387,18 @@ def test_a_recommendation_is_a_number(fresh):
     nothing = WrittenLaw(lambda inputs: inputs.sum(-1) * math.nan, lambda inputs: inputs.sum(-1))
     fresh.surrogate = lambda task: WrittenModel(task, {"X": nothing, "Y": nothing})
     with pytest.raises(ValueError, match="expected a finite value for at least one of"):
+        fresh.recommend()
+
+
+def test_an_expected_reward_that_is_no_number_is_not_recommended(fresh, monkeypatch):
+    for action in fresh.ask(6):
+        fresh.tell(action, {"X": action["a"], "Y": action["b"]})
+
+    def infinite(objective, seed):
+        return replace(recommend(objective, seed), predicted=math.inf)
+
+    monkeypatch.setattr("rehearsal_torch.optimiser.recommend", infinite)
+    with pytest.raises(ValueError, match="nothing is recommended: its expected reward is inf"):
         fresh.recommend()
 
 
