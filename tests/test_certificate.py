@@ -141,6 +141,28 @@ def test_a_refusal_is_certified_as_altering_nothing_and_its_numbers_are_plain():
     assert other["failures"] != said["failures"]
 
 
+def test_an_alteration_is_certified_at_its_own_value():
+    toy = Toy()
+    objective = SuccessProbability.for_cases(
+        toy,
+        toy_cases(1),
+        search_scenarios=10,
+        validation_scenarios=10,
+        test_scenarios=10,
+        information_models=5,
+        entropy="sampled",
+    )
+    for value in (-2.0, 1.5):
+        said = PacBound(n=4000)(
+            toy, objective, Decision(Alteration(("a",), torch.tensor([value], dtype=torch.float64)), 0.0)
+        )
+        # The standard error of a share of 4,000 is at most 0.008.
+        assert said["share"] == pytest.approx(toy.success(value), abs=0.03)
+        assert said["failures"] == round(4000 * (1 - said["share"]))
+    with pytest.raises(ValueError, match=r"a may be set within \[-3, 3\]; got"):
+        PacBound()(toy, objective, Decision(Alteration(("a",), torch.tensor([4.0]).double()), 0.0))
+
+
 def test_several_situations_at_once_are_refused():
     toy = Toy()
     with pytest.raises(ValueError, match=r"search\.batch_size=1"):

@@ -2,6 +2,7 @@ import itertools
 import json
 import math
 import warnings
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
@@ -25,6 +26,7 @@ from rehearsal_torch.objectives.trials.knowledge_gradient import KnowledgeGradie
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.search.trials.pending import impute_pending
+from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.descent import Descent
@@ -301,6 +303,13 @@ def test_any_number_can_be_asked_for_on_a_fresh_task(fresh, count):
     assert [one_by_one.ask()[0] for _ in range(count)] == asked
 
 
+def test_as_many_actions_as_are_allowed_may_be_asked_for_at_once(fresh, monkeypatch):
+    monkeypatch.setattr("rehearsal_torch.optimiser.MAX_SUGGESTIONS", 3)
+    assert len(fresh.ask(3)) == 3
+    with pytest.raises(ValueError, match="expected at most 3 actions at once; got 4"):
+        fresh.ask(4)
+
+
 def test_the_start_design_goes_on_while_nothing_can_be_fitted(fresh):
     for action in fresh.ask(5):
         fresh.tell(action, {"X": 0.25, "Y": action["a"]})
@@ -378,6 +387,18 @@ def test_a_recommendation_is_a_number(fresh):
     nothing = WrittenLaw(lambda inputs: inputs.sum(-1) * math.nan, lambda inputs: inputs.sum(-1))
     fresh.surrogate = lambda task: WrittenModel(task, {"X": nothing, "Y": nothing})
     with pytest.raises(ValueError, match="expected a finite value for at least one of"):
+        fresh.recommend()
+
+
+def test_an_expected_reward_that_is_no_number_is_not_recommended(fresh, monkeypatch):
+    for action in fresh.ask(6):
+        fresh.tell(action, {"X": action["a"], "Y": action["b"]})
+
+    def infinite(objective, seed):
+        return replace(recommend(objective, seed), predicted=math.inf)
+
+    monkeypatch.setattr("rehearsal_torch.optimiser.recommend", infinite)
+    with pytest.raises(ValueError, match="nothing is recommended: its expected reward is inf"):
         fresh.recommend()
 
 
@@ -832,6 +853,24 @@ def test_a_table_read_again_adds_nothing_and_says_so(tmp_path):
         with pytest.warns(TrialWarning, match="6 of 6 rows equal trials that are completed already"):
             again.read(tmp_path / "exp.csv")
         assert len(again.table) == 6
+
+
+def test_what_is_warned_of_points_to_the_line_that_asked_and_names_three_rows(fresh):
+    frame = pd.DataFrame({"a": [0.5, 1.5, 1.6, 1.7, 1.8], "b": 0.5, "X": 0.0, "Y": 1.0})
+    with pytest.warns(TrialWarning) as caught:
+        fresh.read(frame.iloc[:4])
+        fresh.read(frame)
+        fresh.ask()
+        near = {name: value + 1e-3 for name, value in fresh.pending[0].items()}
+        fresh.tell(near, {"X": 0.0, "Y": 1.0})
+    three, again, four, beside = caught
+    assert {each.filename for each in caught} == {__file__}
+    assert "row 3: a may be set within [0, 1]; got 1.7: " in str(three.message)
+    assert "more)" not in str(three.message)
+    assert "4 of 5 rows equal trials that are completed already" in str(again.message)
+    assert "(and 1 more): kept as observations" in str(four.message)
+    assert "got 1.8" not in str(four.message)
+    assert "is close to it and stays pending" in str(beside.message)
 
 
 def test_experiments_come_from_a_frame_and_leave_in_one():

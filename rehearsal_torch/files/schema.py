@@ -210,9 +210,11 @@ def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> str:
         words = str(detail["ctx"]["words"])
     elif kind in ("too_long", "too_short"):
         bound = detail["ctx"].get("max_length", detail["ctx"].get("min_length"))
+        # Of a sequence whose end is not looked for, pydantic knows no length.
+        length = detail["ctx"].get("actual_length")
         words = (
             f"expected at {'most' if kind == 'too_long' else 'least'} {bound} entries; got "
-            f"{detail['ctx'].get('actual_length') or 'more'}"
+            f"{'more' if length is None else length}"
         )
     else:
         expected = _EXPECTED.get(kind) or (_described(model, loc) if len(loc) == 1 else str(detail["msg"]))

@@ -7,6 +7,7 @@ import yaml
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum, known_reward
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.spaces.polytope import Polytope
 
 PLAIN = {
     "graph": {"parents": {"X": ["a", "b"], "Y": ["X", "b"], "W": ["X"]}},
@@ -239,3 +240,57 @@ def test_what_cannot_be_held_is_refused(fixed, message):
     task = CausalTask.of({**LEVELLED, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
     with pytest.raises(ValueError, match=message):
         task.held(fixed)
+
+
+def test_five_rows_with_values_up_to_the_largest_are_enough(task):
+    task.check(rows(5))
+    task.check(rows(a=torch.tensor([1e150, 0, 0, 0, 0, 0], dtype=torch.float64)))
+    # An action may be the same in all rows.
+    task.check(rows(a=0.5))
+
+
+def test_limits_are_on_the_actions_in_their_order():
+    wrong = Polytope(("b", "a"), torch.tensor([[1.0, 1.0]]), torch.tensor([1.5]))
+    made = CausalTask.of(PLAIN)
+    with pytest.raises(ValueError, match=r"limits are on \['b', 'a'\]: expected the actions \['a', 'b'\]"):
+        CausalTask(made.graph, made.box, made.reward, wrong)
+
+
+def test_a_task_is_itself_and_a_flattened_one_keeps_its_limits():
+    limited = CausalTask.of({**PLAIN, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
+    assert CausalTask.of(limited) is limited
+    assert limited.flattened().limits is limited.limits
+    assert limited.flattened().actions == limited.actions
+
+
+@pytest.mark.parametrize("action", [[0.5], [0.5, 0.5, 0.5], [[0.5, 0.5]], [0.5, float("inf")]])
+def test_an_action_is_a_finite_vector(task, action):
+    with pytest.raises(ValueError, match=r"^row 3: expected 2 finite numbers for \['a', 'b'\]; got"):
+        task.check_action(torch.tensor(action, dtype=torch.float64), "row 3")
+
+
+def test_limits_hold_up_to_rounding_far_from_zero_too():
+    near = CausalTask.of({**PLAIN, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
+    near.check_action(torch.tensor([0.5, 1 + 3e-6], dtype=torch.float64))
+    with pytest.raises(ValueError, match="violates the limits"):
+        near.check_action(torch.tensor([0.5, 1 + 6e-6], dtype=torch.float64))
+    far = CausalTask.of(
+        {
+            **PLAIN,
+            "actions": {"a": [1e9, 1e9 + 1], "b": [0, 1]},
+            "limits": {"normals": [[1.0, 1.0]], "offsets": [1e9 + 1]},
+        }
+    )
+    # A millionth of the box is 2e-6, and the rounding of numbers of this size another 2.7e-6.
+    far.check_action(torch.tensor([1e9 + 0.5, 0.5 + 3e-6], dtype=torch.float64))
+    with pytest.raises(ValueError, match="violates the limits"):
+        far.check_action(torch.tensor([1e9 + 0.5, 0.5 + 1e-5], dtype=torch.float64))
+
+
+def test_all_faults_of_what_is_held_are_told_once():
+    task = CausalTask.of(PLAIN)
+    with pytest.raises(ValueError) as told:  # noqa: PT011  the whole text is compared
+        task.held({"A": 0.3, "b": 7.0})
+    assert str(told.value).count("no such action") == 1
+    assert "b may be set within [-1, 2]; got 7" in str(told.value)
+    assert CausalTask.of(PLAIN).held({"b": 0.5}) == {"b": (0.5,)}

@@ -59,6 +59,12 @@ def test_faces_are_rows_of_equal_length(normals):
         region({"names": ["y", "z"], "normals": normals, "offsets": [1.0]})
 
 
+@pytest.mark.parametrize("offsets", [1.0, "1.0", {"y": 1.0}, None])
+def test_offsets_are_a_list(offsets):
+    with pytest.raises(TaskError, match=r"region\.offsets: expected a list of numbers; got "):
+        region({"names": ["y", "z"], "normals": [[1.0, 0.0]], "offsets": offsets})
+
+
 def test_faces_and_their_numbers_are_bounded():
     assert len(region(faces(FACES)).offsets) == FACES
     with pytest.raises(TaskError, match=f"expected at most {FACES} faces with 20000 numbers"):

@@ -71,3 +71,41 @@ def test_student_s_interval_is_kept_for_few_values():
     assert found.low == pytest.approx(4 - found.high)
     assert math.isnan(t_interval([1.0]).low)
     assert math.isnan(t_interval([]).mean)
+
+
+def test_student_s_interval_has_the_level_that_is_asked_for():
+    # Of two values, the quantile at 0.75 is 1 with one degree of freedom.
+    found = t_interval([1.0, 3.0], level=0.5)
+    assert (found.mean, found.low, found.high, found.count) == pytest.approx((2.0, 1.0, 3.0, 2))
+
+
+@pytest.mark.parametrize("unit", [1e6, 1e-9])
+def test_only_rounding_is_no_difference_whatever_the_unit(unit):
+    same = mean_interval([unit, unit * (1 + 2e-16), unit])
+    assert same.low == same.high == same.mean
+    differing = mean_interval([unit, unit * (1 + 1e-9), unit * (1 + 2e-9)])
+    assert differing.low < differing.mean < differing.high
+    units = ["a", "a", "b", "b", "c", "c"]
+    by_unit = mean_interval(list(np.repeat([unit, unit * (1 + 1e-9), unit * (1 + 2e-9)], 2)), units=units)
+    assert by_unit.low < by_unit.mean < by_unit.high
+    # Units of different sizes with the same mean do not differ.
+    even = mean_interval([unit, 3 * unit, 2 * unit], units=["a", "a", "b"])
+    assert even.low == even.high == even.mean
+
+
+def test_the_mean_over_units_is_that_of_all_values():
+    values, units = [1.0, 2.0, 3.0, 10.0, 4.0], ["a", "a", "a", "b", "c"]
+    found = mean_interval(values, units=units)
+    assert (found.mean, found.count) == (4.0, 5)
+    assert 1.0 < found.low < 4.0 < found.high <= 10.0
+    assert mean_interval([1.0, 2.0], units=["a", "a"]).count == 2
+    assert mean_interval([7.0]).count == 1
+    assert mean_interval([]).count == 0
+
+
+def test_a_higher_level_is_wider_and_the_first_values_that_are_not_finite_are_shown():
+    values = list(np.random.default_rng(3).exponential(size=30))
+    narrow, wide = mean_interval(values, level=0.5), mean_interval(values, level=0.99)
+    assert wide.low < narrow.low < narrow.high < wide.high
+    with pytest.raises(ValueError, match=r"got \[nan inf nan\]: drop the rows"):
+        mean_interval([1.0, math.nan, math.inf, math.nan, -math.inf])

@@ -1,11 +1,14 @@
 """Schemas: what is read of plain data, how paths and values are shown, and that nothing is converted on the
 quiet."""
 
+from typing import Annotated
+
 import numpy as np
 import pytest
 import torch
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
+from rehearsal_torch.files.plain import DEPTH, VALUES
 from rehearsal_torch.files.schema import (
     Bounds,
     FaultsError,
@@ -14,12 +17,17 @@ from rehearsal_torch.files.schema import (
     Number,
     Schema,
     Sides,
+    form,
+    is_number,
+    list_of,
     listed,
+    mapping,
     meant,
     path_of,
     plain_of,
     read,
     shown,
+    suggested,
 )
 
 
@@ -132,3 +140,167 @@ def test_words_are_short_and_faults_are_counted():
     assert meant("weight", ["colour", "size"]) == "there are colour, size"
     assert listed("it", ["a", "b"]) == "it: 2 faults, nothing was fitted\n- a\n- b"
     assert str(FaultsError(["a", "b"])) == "a; b"
+
+
+class Formed(Schema):
+    """A schema with forms, lists of a bounded length and mappings."""
+
+    either: (
+        Annotated[
+            Annotated[dict[Name, Number], Tag(form("<name>"))]
+            | Annotated[Inner, Tag(form("depth", "width"))],
+            Discriminator(lambda plain: form("depth", "width") if "depth" in plain else form("<name>")),
+            mapping("a mapping of either form"),
+        ]
+        | None
+    ) = Field(default=None, description="either form")
+    few: Annotated[list[Number], Field(min_length=2, max_length=3), list_of("a list of two or three")] = (
+        Field(default_factory=lambda: [0.0, 0.0])
+    )
+    flag: bool = False
+    of: dict[Name, Number] = Field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("plain", "faults"),
+    [
+        ({"either": 3}, ["either: expected a mapping of either form; got 3"]),
+        ({"either": {}}, ["either: expected a mapping of either form; got {}"]),
+        ({"either": {1: 2, "1": 3, "2": 1}}, ["either: 1 occurs twice: keep one"]),
+        (
+            {"either": {"depth": 1, "widht": 2}},
+            ["either.widht: unknown key; did you mean 'width'?"],
+        ),
+        ({"either": {"a": "x"}}, ["either.a: expected a number; got 'x': write a number; strings are"]),
+        ({"few": [1]}, ["few: expected at least 2 entries; got 1"]),
+        ({"few": [1, 2, 3, 4]}, ["few: expected at most 3 entries; got 4"]),
+        ({"few": "ab"}, ["few: expected a list of two or three; got 'ab': write [ab]"]),
+        ({"few": 3}, ["few: expected a list of two or three; got 3"]),
+        ({"few": None}, ["few: expected at least 2 entries; got 0"]),
+        ({"flag": "yes"}, ["flag: expected true or false; got 'yes'"]),
+        ({"of": [1]}, ["of: expected a mapping, {name: value}; got [1]"]),
+        ({"of": {True: 1}}, ["of: a name there: expected a name; got True"]),
+        ({"of": {"a": None}, "flag": 1}, ["flag: expected true or false; got 1", "of.a: expected a number"]),
+    ],
+)
+def test_forms_lists_and_mappings_are_refused_with_what_was_expected(plain, faults):
+    found = read(Formed, plain)[1]
+    assert len(found) == len(faults)
+    for said, wanted in zip(sorted(found), faults, strict=True):
+        assert said.startswith(wanted)
+
+
+def test_what_fits_a_form_is_read():
+    assert read(Formed, {"either": {"depth": 1}})[0]["either"].depth == 1.0
+    found, faults = read(Formed, {"either": {"a": 1}, "few": [1, 2, 3], "of": {"a": 2}, "flag": True})
+    assert faults == []
+    assert (found["either"], found["few"], found["of"], found["flag"]) == (
+        {"a": 1.0},
+        [1.0, 2.0, 3.0],
+        {"a": 2.0},
+        True,
+    )
+    assert read(Formed, Formed())[0] == read(Formed, {})[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "read_as"),
+    [
+        ("name", "x" * 200, "x" * 200),
+        ("name", 10**18 - 1, str(10**18 - 1)),
+        ("name", -5, "-5"),
+        ("names", 7, ["7"]),
+        ("names", None, []),
+        ("number", 1e150, 1e150),
+        ("number", -1e150, -1e150),
+        ("number", " 2.5E-1 ", 0.25),
+        ("bounds", [1, 1], [1.0, 1.0]),
+        ("sides", [1, 1], [1.0, 1.0]),
+        ("sides", [None, 2], [None, 2.0]),
+        ("sides", [float("-inf"), 2], [None, 2.0]),
+        ("sides", [-3, None], [-3.0, None]),
+    ],
+)
+def test_what_is_just_allowed_is_read(key, value, read_as):
+    found, faults = read(Outer, {"name": "a", key: value})
+    assert faults == []
+    assert found[key] == read_as
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("name", "x" * 201, "name: expected a name of 1 to 200 letters in one line"),
+        ("name", "  ", "name: expected a name of 1 to 200 letters in one line; got ' '"),
+        ("name", 10**18, "name: expected a name; got 1000000000000000000: put it in quotes"),
+        ("names", 1.5, "names: expected a list of names; got 1.5"),
+        ("names", {"b"}, "names: expected a list of names; got {'b'}"),
+        ("names", ["b", "c", "b"], "names: names b twice: keep one"),
+        ("number", 1.1e150, "number: expected a finite number, at most 1e+150 in size"),
+        ("number", True, "number: expected a number; got True"),
+        ("number", [1], "number: expected a number; got [1]"),
+        ("bounds", [1], "bounds: expected [lower, upper], two finite numbers; got [1]"),
+        ("bounds", [1, 2, 3], "bounds: expected [lower, upper], two finite numbers; got [1, 2, 3]"),
+        ("bounds", "12", "bounds: expected [lower, upper], two finite numbers; got '12'"),
+        ("bounds", [None, 2], "bounds: expected a number; got None"),
+        ("bounds", [2, 1], "bounds: expected lower <= upper; got [2, 1]: swap them"),
+        ("sides", [2, 1], "sides: expected lower <= upper; got [2, 1]: swap them"),
+        ("sides", [None, float("-inf")], "sides: expected [lower, upper], null for an open side"),
+        ("sides", [True, 1], "sides: expected a number; got True"),
+    ],
+)
+def test_what_is_just_not_allowed_is_refused(key, value, said):
+    found, faults = read(Outer, {"name": "a", key: value})
+    assert len(faults) == 1
+    assert faults[0].startswith(said)
+    assert key not in found
+
+
+def test_a_key_inside_a_part_is_named_with_its_place():
+    said = read(Outer, {"name": "a", "inner": {}})[1]
+    assert said == ["inner.depth: missing: write it beside the other keys"]
+    assert read(Outer, {"name": "a", "names": [True, "b", True]})[1][0].startswith(
+        "names[0]: expected a name"
+    )
+    assert read(Outer, {"name": "a", "qu ux": 1})[1] == [
+        "qu ux: unknown key; there are name, names, number, bounds, sides, inner"
+    ]
+
+
+def test_as_deep_and_as_many_as_is_allowed_is_read():
+    nested = 0
+    for _ in range(DEPTH):
+        nested = [nested]
+    assert plain_of(nested) == nested
+    with pytest.raises(FaultsError):
+        plain_of([nested])
+    assert len(plain_of([0] * (VALUES - 1))) == VALUES - 1
+    with pytest.raises(FaultsError):
+        plain_of([0] * VALUES)
+    assert len(plain_of(np.zeros(VALUES - 1))) == VALUES - 1
+    with pytest.raises(FaultsError, match="got an array of shape"):
+        plain_of(np.zeros(VALUES))
+    assert plain_of({"a": "text", "b": b"x", "c": (True, None)}) == {
+        "a": "text",
+        "b": b"x",
+        "c": [True, None],
+    }
+
+
+def test_suggestions_are_the_nearest_whatever_the_case():
+    assert suggested("COLOUR", ["size", "colour"]) == "colour"
+    assert suggested("Colur", ["COLOUR", "size"]) == "COLOUR"
+    assert suggested("rate", ["rates", "Rate", "rate1"]) == "Rate"
+    assert suggested("weight", ["colour"]) is None
+    assert suggested("abcx", ["abcd"], similar=0.9) is None
+    many = [f"k{place:02d}xyz" for place in range(40)]
+    assert meant("quite other", many) == f"there are {', '.join(many[:30])}"
+
+
+def test_values_are_shown_up_to_sixty_letters():
+    assert shown("x" * 58) == repr("x" * 58)
+    assert shown("x" * 59) == repr("x" * 59)[:60] + " ..."
+    assert shown("a\nb  c") == "'a\\nb c'"
+    assert listed("it", ["a"], "nothing is read") == "it: 1 fault, nothing is read\n- a"
+    assert path_of(("a", 1, 2, "b")) == "a[1][2].b"
+    assert [is_number(each) for each in ("1e5", "1,5", "")] == [True, False, False]

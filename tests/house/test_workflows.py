@@ -101,6 +101,7 @@ def test_every_target_that_checks_something_is_called():
         "pages",
         "bench-calibration",
         "coverage",
+        "mutation",
     }
 
 

@@ -6,8 +6,14 @@ a sample. Another seed draws another sample: tests that were written for the sur
 fresh one. A survivor is a fault that no test notices, or a change that makes no difference; the page lists
 all of them.
 
-Run: python -m tests.mutation MODULE [MODULE ...] [--most 60] [--seed 0] [--out FILE]
-Writes FILE (docs/results/endurance/mutation.md), from a clean commit; exit code 1 below `LEAST`.
+Run: python -m tests.mutation MODULE [MODULE ...] [--most 60] [--seed 0] [--least 0.9] [--out FILE]
+Writes FILE (docs/results/endurance/mutation.md), in which the other modules stay, from a clean commit; exit
+code 1 if a module scores less than `--least`.
+
+     python -m tests.mutation --rotate 6 [--most 20] [--day DAY] [--least 0.8] [--out FILE]
+judges six of the modules that decide and check (`deciding`), other ones every day, with a seed of the day,
+and writes runs/mutation/page.md; exit code 1 if all six together score less than `--least`. A single module
+may score low by chance: of twenty mutants of one that scores .9, five or more survive in 4 % of the samples.
 """
 
 import argparse
@@ -15,34 +21,22 @@ import random
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.mutation.mutants import Mutant, mutants
+from tests.mutation.deciding import deciding, modules_of, rotated
+from tests.mutation.mutants import mutants
+from tests.mutation.page import Judged, Pooled, Survivor, keep
 from tests.mutation.trial import LATE, SURVIVED, imported, outcome, preload
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "rehearsal_torch"
+PAGE = ROOT / "docs/results/endurance/mutation.md"
 LEAST = 0.9
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A module and what came of its mutants."""
-
-    module: str
-    every: int
-    tried: int
-    survivors: tuple[Mutant, ...]
-    late: int
-    seconds: float
-
-    @property
-    def score(self) -> float:
-        """The share of tried mutants that were noticed."""
-        return 1 - len(self.survivors) / max(1, self.tried)
-
-
-def judged(name: str, most: int, seed: int, work: Path) -> Judged:
+def judged(name: str, most: int, seed: int, work: Path, commit: str = "") -> Judged:
     """Tries the mutants of a module.
 
     Args:
@@ -50,8 +44,9 @@ def judged(name: str, most: int, seed: int, work: Path) -> Judged:
         most: How many mutants are tried.
         seed: Draws them.
         work: A folder for logs.
+        commit: Of the package and its tests.
     """
-    path = ROOT / "rehearsal_torch" / name
+    path = PACKAGE / name
     tests = ROOT / "tests" / Path(name).with_name(f"test_{Path(name).name}")
     module = ".".join(("rehearsal_torch", *Path(name).with_suffix("").parts))
     every = mutants(path.read_text(encoding="utf-8"))
@@ -59,82 +54,69 @@ def judged(name: str, most: int, seed: int, work: Path) -> Judged:
     names, _ = imported(tests, work / "log")
     preload(names)
     _, alone = imported(tests, work / "log")
-    began, survivors, late = time.monotonic(), list[Mutant](), 0
+    began, survivors, late = time.monotonic(), list[Survivor](), 0
     for mutant in tried:
         code = compile(mutant.tree, str(path), "exec")
         found = outcome(module, code, tests, work / "log", 20 + 10 * alone)
         late += found == LATE
         if found == SURVIVED:
-            survivors.append(mutant)
+            survivors.append(Survivor(mutant.line, mutant.before, mutant.after))
             print(f"{name}:{mutant.line}: {mutant.before} -> {mutant.after}", flush=True)
     seconds = time.monotonic() - began
-    made = Judged(name, len(every), len(tried), tuple(survivors), late, seconds)
+    made = Judged(name, len(every), len(tried), tuple(survivors), late, most, seed, commit)
     print(f"{name}: {made.score:.3f} of {made.tried} of {made.every}, {seconds:.0f} s", flush=True)
     return made
 
 
-def page(found: list[Judged], commit: str, most: int, seed: int) -> str:
-    """The page of some judged modules."""
-    lines = [
-        "# Mutation scores",
-        "",
-        "The share of small faults in a module (a comparison or a sign turned round, a number off by one, a "
-        "missing return or raise, ...) that its own mirrored tests notice, the fast ones alone. A module "
-        f"with more than {most} such mutants is judged by a sample of {most}, drawn with seed {seed}.",
-        "",
-        "| module | mutants | tried | noticed | of these by the clock | score |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-        *(
-            f"| `{each.module}` | {each.every} | {each.tried} | {each.tried - len(each.survivors)} | "
-            f"{each.late} | {each.score:.3f} |"
-            for each in found
-        ),
-        "",
-        "## Survivors",
-        "",
-        "Changes that no test notices: some make no difference to any result.",
-        "",
-        "| module | line | before | after |",
-        "| --- | ---: | --- | --- |",
-        *(
-            f"| `{each.module}` | {one.line} | {_cell(one.before)} | {_cell(one.after)} |"
-            for each in found
-            for one in each.survivors
-        ),
-        "",
-        f"Made by `make mutation MODULES='{' '.join(each.module for each in found)}' "
-        f"ARGS='--most {most} --seed {seed}'`; "
-        f"commit {commit[:12]}.",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    short = text if len(text) <= 90 else f"{text[:87]}..."
-    return f"`{short}`".replace("|", "\\|")
+def enough(found: Sequence[Judged], least: float, together: bool) -> bool:
+    """Whether the score of each module, or of all of them together, is at least a number."""
+    return Pooled.of(found).score >= least if together else all(each.score >= least for each in found)
 
 
 def main() -> int:
-    """Judges the modules that are named, and writes the page."""
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("modules", nargs="+", help="paths below rehearsal_torch")
-    parser.add_argument("--most", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=0, help="another seed draws another sample")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/results/endurance/mutation.md")
-    parser.add_argument("--work", type=Path, default=ROOT / "runs/mutation")
-    chosen = parser.parse_args()
+    """Judges the modules that are named, or those of the day, and writes the page."""
+    chosen = _chosen()
     chosen.work.mkdir(parents=True, exist_ok=True)
     commit = _clean_commit(chosen.out)
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    print(f"{' '.join(chosen.modules)} --most {chosen.most} --seed {chosen.seed}", flush=True)
+    found, every = list[Judged](), modules_of(PACKAGE)
+    for name in chosen.modules:
+        found.append(judged(name, chosen.most, chosen.seed, chosen.work, commit))
+        # After each module, so that an interruption loses one.
+        keep(chosen.out, found, every)
+    print(f"together: {Pooled.of(found)}")
+    return 0 if enough(found, chosen.least, chosen.rotate is not None) else 1
+
+
+def _chosen(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options of the command line, completed."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("modules", nargs="*", help="paths below rehearsal_torch")
+    parser.add_argument("--most", type=int, default=60, help="mutants tried of a module")
+    parser.add_argument("--seed", type=int, help="another seed draws another sample; 0, or the day's number")
+    parser.add_argument("--least", type=float, default=LEAST, help="the score below which the exit code is 1")
+    parser.add_argument("--rotate", type=int, metavar="N", help="N modules of the day, judged together")
+    parser.add_argument("--day", type=int, help="the day's number, instead of today's (UTC)")
+    parser.add_argument("--out", type=Path, help="the page")
+    parser.add_argument("--work", type=Path, default=ROOT / "runs/mutation")
+    chosen = parser.parse_args(words)
+    if bool(chosen.modules) == (chosen.rotate is not None):
+        parser.error("expected modules, or --rotate N")
+    if chosen.rotate is not None:
+        day = datetime.now(UTC).toordinal() if chosen.day is None else chosen.day
+        chosen.modules = rotated(deciding(PACKAGE), chosen.rotate, day)
+        chosen.seed = day if chosen.seed is None else chosen.seed
     repeated = [name for name, count in Counter(chosen.modules).items() if count > 1]
     if repeated:
         parser.error(f"named twice: {', '.join(repeated)}")
-    chosen.out.parent.mkdir(parents=True, exist_ok=True)
-    found = list[Judged]()
-    for name in chosen.modules:
-        found.append(judged(name, chosen.most, chosen.seed, chosen.work))
-        # After each module, so that an interruption loses one.
-        chosen.out.write_text(page(found, commit, chosen.most, chosen.seed), encoding="utf-8")
-    return 0 if all(each.score >= LEAST for each in found) else 1
+    unknown = sorted({*chosen.modules} - {*modules_of(PACKAGE)})
+    if unknown:
+        parser.error(f"no such module: {', '.join(unknown)}")
+    chosen.seed = 0 if chosen.seed is None else chosen.seed
+    if chosen.out is None:
+        chosen.out = PAGE if chosen.rotate is None else chosen.work / "page.md"
+    return chosen
 
 
 def _clean_commit(out: Path) -> str:

@@ -1,10 +1,9 @@
-"""The mutants of a piece of code, and what becomes of them."""
+"""The mutants of a piece of code."""
 
 import ast
 
 import pytest
 
-from tests.mutation.__main__ import Judged, page
 from tests.mutation.mutants import mutants
 
 SOURCE = '''
@@ -65,13 +64,3 @@ def test_keywords_that_guard_against_mistakes_are_left_alone():
     assert mutants("zip(a, b, strict=True)") == []
     assert mutants("@dataclass(frozen=True)\nclass A:\n    pass") == []
     assert [each.after for each in mutants("f(a, lazy=True)")] == ["False"]
-
-
-def test_the_page_lists_scores_and_survivors():
-    made = mutants("a < b")
-    found = Judged("x/y.py", 12, 4, tuple(made), 1, 2.0)
-    text = page([found], "0" * 40, 4, 3)
-    assert found.score == 0.75
-    assert "| `x/y.py` | 12 | 4 | 3 | 1 | 0.750 |" in text
-    assert "| `x/y.py` | 1 | `a < b` | `a <= b` |" in text
-    assert "make mutation MODULES='x/y.py' ARGS='--most 4 --seed 3'" in text

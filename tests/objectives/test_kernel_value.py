@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.kernel_value import KernelValue, _near
+from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
+from tests.defaults import off_defaults
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,
@@ -49,6 +51,28 @@ def test_more_caution_never_judges_higher(model):
         assert (careful < bold).all()
 
 
+def test_caution_takes_off_that_many_standard_deviations(model):
+    objective = KernelValue.for_cases(model, some_cases(model.task, 4), caution=3.0).sets[0]
+    actions = points(objective)
+    value, std = objective.estimator.value_and_std(objective.prepared, objective.standardised(actions))
+    assert torch.equal(objective.comparison_value(actions), value - 3.0 * std)
+    inside = objective.project(actions)
+    table = objective.tabulated()
+    assert table.table is not None
+    torch.testing.assert_close(
+        table.comparison_value(inside), objective.comparison_value(inside), rtol=0, atol=1e-8
+    )
+    assert objective.table is None, "only the copy has a table"
+
+
+def test_the_defaults_are_those_of_the_configuration():
+    assert off_defaults("objective/kernel_value", KernelValue.for_sets) == {}
+
+
+def test_its_probabilities_can_be_weighed_against_costs():
+    assert check_worth(KernelValue, ProjectedAscent()) is None
+
+
 def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
     appraisals = [
         KernelValue.for_cases(model, some_cases(model.task, 6), level=level)
@@ -76,6 +100,12 @@ def test_starts_are_historical_actions_inside_the_box(model):
         assert starts.shape == (8, 6, len(objective.names))
         assert ((starts >= objective.lower - 1e-12) & (starts <= objective.upper + 1e-12)).all()
         assert torch.equal(objective.project(starts), starts)
+        weights = objective.estimator.weights(objective.prepared)
+        first = objective.estimator.actions[weights.argmax(1)]
+        assert torch.equal(
+            starts[0], objective.project(objective.surrogate.scaler.units(objective.names, first))
+        )
+        assert len(objective.starts(10_000)) == weights.shape[1]
 
 
 def test_a_decision_that_no_row_comes_near_is_refused(model):
@@ -141,6 +171,32 @@ def test_what_may_not_be_set_is_refused(model):
 def test_wrong_settings_are_refused(model, settings):
     with pytest.raises(ValueError, match="expected caution >= 0"):
         KernelValue.for_cases(model, some_cases(model.task, 1), **settings)
+
+
+def test_the_least_settings_are_allowed(model):
+    settings = {"caution": 0, "min_support": 0, "low_support": 0}
+    (objective, _) = KernelValue.for_cases(model, some_cases(model.task, 2), **settings).sets
+    far = torch.full((2, 1), 40.0, dtype=torch.float64)
+    assert objective.acceptable(far).all()
+    assert not any(one.refused or one.warnings for one in objective.appraise(far))
+
+
+def test_as_much_as_is_asked_for_is_enough(model):
+    cases, at = some_cases(model.task, 1), torch.zeros(1, 1, dtype=torch.float64)
+    (known,) = KernelValue.for_cases(model, cases).sets[0].appraise(at)
+    near = known.trace["support"]
+    objective = KernelValue.for_cases(model, cases, min_support=near, low_support=near).sets[0]
+    objective.before = (torch.tensor([known.estimate.upper]).double(), torch.zeros(1).double())
+    (one,) = objective.appraise(at)
+    assert one.baseline.point == one.estimate.upper
+    assert (one.refused, one.declined, one.warnings) == ("", "", ())
+
+
+def test_every_action_of_several_is_looked_at_for_support(model):
+    objective = KernelValue.for_cases(model, some_cases(model.task, 2)).sets[0]
+    actions = torch.tensor([[[0.0], [40.0]], [[40.0], [0.0]], [[0.0], [0.0]]], dtype=torch.float64)
+    assert objective.acceptable(actions).tolist() == [[True, False], [False, True], [True, True]]
+    assert objective.acceptable(actions[None]).shape == (1, 3, 2)
 
 
 def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_nothing(model):

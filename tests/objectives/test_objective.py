@@ -1,6 +1,7 @@
 """What every objective of alterations has: bounds, coordinates, gradients, and what is said of an action."""
 
 import math
+from functools import partial
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -18,12 +19,18 @@ from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Objective,
     chance,
+    class_of,
     difference,
     gradient,
     no_improvement,
+    normal_quantile,
+    objective_for,
+    settings_of,
 )
 from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.search.alterations.net_value import check_worth
+from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.box import Alteration
 
 DOUBLE = torch.float64
@@ -49,8 +56,21 @@ class Blind(Cubic):
         return torch.ones(actions.shape[:-1], dtype=actions.dtype)
 
 
-def case(identity="0", **feasible):
-    return RehearsalCase(identity, {}, feasible)
+class Single(Objective):
+    """An objective of one case, which keeps what it is built from."""
+
+    def __init__(self, surrogate, case, power=1):
+        self.surrogate, self.case, self.power = surrogate, case, power
+
+    def __call__(self, actions):
+        return actions.sum(-1) ** self.power
+
+    def starts(self, count):
+        return torch.zeros(count, 1)
+
+
+def case(identity="0", levels=None, **feasible):
+    return RehearsalCase(identity, {}, feasible, levels={} if levels is None else levels)
 
 
 BOXES = [case("0", a=(-1.0, 3.0), b=(0.0, 10.0)), case("1", b=(5.0, 6.0), a=(2.0, 2.0))]
@@ -181,6 +201,97 @@ def test_differences_lie_within_minus_one_and_one_around_their_point():
     found = difference(0.4, -2.0, 1.5, 0.9)
     assert (found.point, found.lower, found.upper, found.level) == (0.4, -1.0, 1.0, 0.9)
     assert found.of == "difference of the probabilities of a desired outcome"
+    assert difference(0.12345678, -1.0, 1.0, 0.9).point == 0.123457
     outside = difference(-0.25, -0.2, -0.1, 0.95)
     assert (outside.lower, outside.point, outside.upper) == (-0.25, -0.25, -0.1)
     assert difference(0.1, float("nan"), 0.2, 0.95) is None
+
+
+def test_an_objective_of_one_case_is_built_for_one_case():
+    made = Single.for_cases("model", ["case"], power=3)
+    assert (made.surrogate, made.case, made.power) == ("model", "case", 3)
+    for cases in ([], ["one", "other"]):
+        with pytest.raises(ValueError, match=f"Single is the objective of one case; got {len(cases)}"):
+            Single.for_cases("model", cases)
+
+
+def test_factories_are_classes_partials_with_settings_or_functions():
+    squared = partial(Single, power=2)
+    assert [class_of(each) for each in (Single, squared)] == [Single, Single]
+    assert [class_of(each) for each in (dict, partial(dict), lambda *_: None)] == [None] * 3
+    assert [settings_of(each) for each in (squared, Single)] == [{"power": 2}, {}]
+    found = objective_for(squared, "model", ["case"])
+    assert (type(found), found.case, found.power) == (Single, "case", 2)
+
+    def made(surrogate, cases):
+        return surrogate, cases
+
+    assert objective_for(made, "model", ["case"]) == ("model", ["case"])
+    assert objective_for(made, "model", ["case"], batch=False) == ("model", "case")
+
+
+def test_the_objective_of_a_batch_has_one_part_for_each_candidate_set():
+    class Model:
+        class task:  # noqa: N801  what is read of a surrogate
+            candidates = (("a",), ("a", "b"))
+
+    class Scaled(Cubic):
+        def __init__(self, surrogate, cases, names, factor):
+            super().__init__(cases, names)
+            self.factor = factor
+
+    found = Scaled.for_cases(Model, BOXES, factor=4)
+    assert [one.names for one in found.sets] == [("a",), ("a", "b")]
+    assert [one.factor for one in found.sets] == [4, 4]
+    assert found.cases == tuple(BOXES)
+
+
+@pytest.mark.parametrize(("level", "wanted"), [(0.95, 1.959964), (0.5, 0.6744898), (0.99, 2.5758293)])
+def test_half_the_width_of_an_interval_is_a_quantile_of_the_normal_distribution(level, wanted):
+    assert normal_quantile(level) == pytest.approx(wanted, abs=1e-7)
+
+
+@pytest.mark.parametrize("level", [-0.1, 0, 1, 1.5, math.nan])
+def test_an_interval_has_a_level_between_zero_and_one(level):
+    with pytest.raises(ValueError, match=r"expected a level in \(0, 1\)"):
+        normal_quantile(level)
+
+
+def test_levels_are_those_of_the_variables_of_the_set_and_the_same_in_all_cases():
+    few, more = {"a": (0.0, 1.0), "c": (0.0,)}, {"a": (0.0, 0.5, 1.0), "c": (0.0,)}
+    box = {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 0.0)}
+    same = [case(str(place), few, **box) for place in range(3)]
+    assert Cubic(same, ("a", "b")).levels == {"a": (0.0, 1.0)}
+    other = [*same, case("3", more, **box)]
+    assert Cubic(other, ("b", "c")).levels == {"c": (0.0,)}
+    with pytest.raises(ValueError, match=r"^3: the levels .*0\.5.* differ from those of 0, .* one by one$"):
+        Cubic(other, ("a",))
+
+
+def test_given_alterations_stand_in_their_cases():
+    found = BOTH.with_alterations({1: Alteration(("a", "b"), torch.tensor([7.0, 8.0]))})
+    assert found.tolist() == [[-1.0, 0.0], [7.0, 8.0]]
+    assert found.dtype == DOUBLE
+
+
+def test_narrower_bounds_leave_the_objective_itself_as_it_is():
+    lower, upper = torch.zeros(2, 2), torch.ones(2, 2)
+    held = BOTH.within(lower, upper, {"b": 0.25})
+    assert (held.lower.tolist(), held.upper.tolist()) == (lower.tolist(), upper.tolist())
+    assert held.project(torch.full((2, 2), 50.0, dtype=DOUBLE)).tolist() == [[1.0, 1.0]] * 2
+    assert (held.label(), BOTH.label()) == ("a+b=0.25", "a+b")
+    assert held.levels == {}
+    assert BOTH.upper.tolist() == [[3.0, 10.0], [2.0, 6.0]]
+
+
+def test_by_default_nothing_is_estimated_beside_the_value():
+    actions = torch.randn(2, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(1))
+    for asked in (BOTH.level_value, BOTH.probability, BOTH.compared_probability):
+        assert torch.equal(asked(actions), BOTH(actions))
+    assert BOTH.enumerable
+    assert BOTH.tabulated() is BOTH
+    assert (BOTH.at_level(0.5), BOTH.contrast(actions, actions)) == (None, None)
+    decisions = [Decision(None, 0.0, status="no_action")]
+    assert BOTH.guarded(decisions) is decisions
+    with pytest.raises(ValueError, match=r"Cubic with ProjectedAscent\) looks for something else"):
+        check_worth(Cubic, ProjectedAscent())

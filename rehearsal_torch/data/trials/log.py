@@ -210,7 +210,7 @@ class TrialLog:
         """
         faults: list[str] = []
         trial, done = self._found(reference, ran, faults)
-        known = nodes if isinstance(nodes, Mapping) else {}
+        known = nodes if isinstance(nodes, Mapping | pd.Series) else ()
         measured = (
             {}
             if nodes is None

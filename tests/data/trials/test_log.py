@@ -1,3 +1,4 @@
+import pandas as pd
 import pytest
 import torch
 
@@ -143,3 +144,163 @@ def test_rows_that_wait_are_pending_once():
     assert log.await_rows(rows, done) is log
     further = log.await_rows(torch.cat([rows, action(0.75, 1.0)[None]]), done)
     assert [each.settings for each in further.in_states("pending")][1:] == [{"a": 0.75, "b": 1.0}]
+
+
+NODES = {"X": 1.0, "Y": 2.0}
+
+
+def test_a_failure_of_settings_that_nobody_asked_for_is_a_trial_of_its_own():
+    log, _ = asked((0.5, 2.0))
+    log, trial = log.fail({"a": 0.25, "b": 1.0}, "too hot")
+    assert (trial.id, trial.state, trial.asked, trial.ran) == (2, "failed", None, {"a": 0.25, "b": 1.0})
+    assert trial.nodes == {}
+    with pytest.raises(ValueError, match="the failure is not recorded") as told:
+        log.fail({"a": 1.5, "b": 1.0})
+    assert "a may be set within [0, 1]; got 1.5" in str(told.value)
+    # What was really set may lie anywhere.
+    log, trial = log.fail(None, "too hot", ran={"a": 1.5, "b": 1.0})
+    assert (trial.id, trial.ran) == (3, {"a": 1.5, "b": 1.0})
+    log, trial = log.fail(1, ran={"a": 0.5, "b": 2.5})
+    assert (trial.asked, trial.ran) == ({"a": 0.5, "b": 2.0}, {"a": 0.5, "b": 2.5})
+    assert log.contains(torch.stack([action(0.5, 2.0), action(0.5, 2.5)]), "failed").all()
+
+
+@pytest.mark.parametrize("made", [dict, pd.Series])
+def test_measurements_of_a_failure_are_kept(made):
+    log, _ = asked((0.5, 2.0))
+    failed, trial = log.fail(1, nodes=made({"X": 1.5, "else": 7.0}))
+    assert trial.nodes == {"X": 1.5}
+    done, _, _ = log.complete(1, made(NODES))
+    assert done.fail(1, "wrong unit")[1].nodes == NODES
+    assert done.fail(1, "wrong unit", nodes=made({"Y": 3.0}))[1].nodes == {"Y": 3.0}
+    assert len(failed.table) == 0
+
+
+@pytest.mark.parametrize(
+    ("reference", "more", "said"),
+    [
+        (9, {}, "no trial has the number 9"),
+        (1, {"nodes": {"X": float("inf")}}, "X: expected a finite number; got inf"),
+        (1, {"nodes": 3.0}, "nodes: expected name to value"),
+        (1, {"reason": 3}, "reason: expected a string; got 3"),
+        (True, {}, "got bool True"),
+    ],
+)
+def test_failures_that_cannot_be_recorded_are_refused(reference, more, said):
+    log, _ = asked((0.5, 2.0))
+    with pytest.raises(ValueError, match="the failure is not recorded") as told:
+        log.fail(reference, **more)
+    assert str(told.value).count(said) == 1
+    assert "no value for" not in str(told.value)
+
+
+def test_a_trial_is_its_own_reference_in_its_own_log():
+    log, _ = asked((0.5, 2.0), (0.25, 8.0))
+    log, trial, _ = log.complete(log.trials[1], NODES)
+    assert (trial.id, trial.ran) == (2, None)
+    other, _ = asked((0.75, 2.0))
+    with pytest.raises(ValueError, match="report it to the log that suggested it") as told:
+        log.complete(other.trials[0], NODES)
+    assert "trial 1 has the settings {'a': 0.75, 'b': 2.0} in its own log, and {'a': 0.5" in str(told.value)
+    alone, _ = asked((0.5, 2.0))
+    with pytest.raises(ValueError, match="no trial has the number 2; there are trials 1 to 1"):
+        alone.complete(log.trials[1], NODES)
+    with pytest.raises(ValueError, match="there are none yet"):
+        TrialLog(TASK).complete(1, NODES)
+
+
+def test_a_suggestion_counts_for_a_trial_that_is_not_completed():
+    log, (suggestion,) = asked((0.5, 2.0))
+    log, _ = log.fail(suggestion, "broke")
+    log, trial, _ = log.complete(suggestion, NODES)
+    assert (trial.id, trial.ran) == (1, None)
+    # Of what is completed, it is a repetition.
+    log, trial, _ = log.complete(suggestion, NODES)
+    assert (trial.id, trial.asked, trial.ran) == (2, None, {"a": 0.5, "b": 2.0})
+    suggestion["a"] = 0.75
+    again, (fresh,) = asked((0.5, 2.0))
+    _, trial, _ = again.complete(fresh, NODES, ran={"a": 0.5, "b": 2.0})
+    assert trial.ran is None, "what was asked for is what ran"
+
+
+def test_settings_are_matched_up_to_a_millionth_of_the_range():
+    for sign in (-1, 1):
+        for part, found in ((9e-7, 1), (1.2e-6, 2)):
+            log, _ = asked((0.5, 2.0))
+            _, trial, _ = log.complete({"a": 0.5, "b": 2.0 + sign * 10 * part}, NODES)
+            assert trial.id == found
+            _, trial, _ = log.complete({"a": 0.5 + sign * part, "b": 2.0}, NODES)
+            assert trial.id == found
+
+
+def test_settings_are_the_same_experiment_up_to_a_ten_thousandth_of_the_range():
+    log, _ = asked((0.5, 2.0))
+    points = [(0.5 + 0.9e-4, 2 - 0.9e-3), (0.5 - 0.9e-4, 2 + 0.9e-3), (0.5 + 1.1e-4, 2), (0.5, 2 - 1.1e-3)]
+    wide = torch.stack([action(*each) for each in points]).reshape(2, 2, 2)
+    assert log.contains(wide, "pending").tolist() == [[True, True], [False, False]]
+    assert log.contains(wide, "completed").shape == (2, 2)
+
+
+def test_a_report_beside_a_pending_trial_is_told_of_the_nearest():
+    log, _ = asked((0.2, 2.0), (0.5, 5.0))
+    for settings, near in (
+        ({"a": 0.24, "b": 1.6}, 1),
+        ({"a": 0.46, "b": 5.4}, 2),
+        ({"a": 0.44, "b": 5.0}, None),
+        ({"a": 0.5, "b": 4.4}, None),
+    ):
+        _, trial, notes = log.complete(settings, NODES)
+        assert trial.id == 3
+        assert [f"trial {near} (" in note for note in notes] == ([] if near is None else [True])
+        assert all(note.startswith("trial 3: recorded as") for note in notes)
+
+
+def test_what_ran_outside_is_noted_and_kept():
+    log, _ = asked((0.5, 2.0))
+    done, trial, notes = log.complete(1, NODES, ran={"a": 1.5, "b": 2.0})
+    assert (trial.id, trial.ran) == (1, {"a": 1.5, "b": 2.0})
+    (note,) = notes
+    assert note.startswith("trial 1: action: a may be set within [0, 1]; got 1.5")
+    assert note.endswith("kept as an observation, but no action will be suggested there")
+    assert done.table.values[0, 0] == 1.5
+    _, trial, notes = log.complete(1, NODES, ran={"a": 0.75, "b": 2.0})
+    assert (trial.ran, notes) == ({"a": 0.75, "b": 2.0}, [])
+
+
+def test_rows_are_left_out_as_often_as_they_are_known():
+    values = torch.tensor([[0.5, 2.0, 1.0, 2.0], [0.5, 2.0, 1.0, 2.0], [1.5, 2.0, 1.0, 2.0]])
+    marks = torch.tensor([[True, True, False, True]] * 3)
+    table = Table(("a", "b", "X", "Y"), values.double(), marks)
+    log, left_out = TrialLog(TASK).complete_rows(table)
+    assert (left_out, len(log.table)) == (0, 3)
+    assert log.trials[0].altered == ("Y",)
+    assert log.table.altered[0].tolist() == [True, True, False, True]
+    log, left_out = log.complete_rows(Table(table.names, table.values[:1].repeat(3, 1), marks))
+    assert (left_out, len(log.table)) == (2, 4)
+
+
+def test_what_cannot_be_abandoned_is_told_with_what_is_pending():
+    log, _ = asked((0.5, 2.0), (0.25, 8.0))
+    log, _ = log.abandon(2)
+    for reference, said in (
+        ({"a": 0.1, "b": 1.0}, "no pending trial has these settings; the pending trials are [1]"),
+        (7, "no trial has the number 7"),
+        ({"a": 0.1}, "b: no value for this action"),
+    ):
+        with pytest.raises(ValueError, match="nothing is abandoned") as told:
+            log.abandon(reference)
+        assert str(told.value).startswith(f"nothing is abandoned: {said}")
+        assert "\n" not in str(told.value)
+    with pytest.raises(ValueError, match="reason: expected a string"):
+        log.abandon(1, reason=None)
+    assert [each.state for each in log.trials] == ["pending", "abandoned"]
+
+
+def test_trials_that_lack_a_value_are_faults_once():
+    whole, _, _ = asked((0.5, 2.0))[0].complete(1, NODES)
+    lacking = TrialLog(TASK, (whole.trials[0].with_changes(nodes={"X": 1.0}, ran={"a": 0.5}),))
+    assert whole.faults() == []
+    assert len(lacking.faults()) == 2
+    assert all(each.startswith("trial 1: ") for each in lacking.faults())
+    # What failed need not have been measured.
+    assert TrialLog(TASK, (whole.trials[0].with_changes(state="failed", nodes={}),)).faults() == []

@@ -1,13 +1,20 @@
 """Outcome success: estimates from draws of their own, intervals that hold the counting error, refusals."""
 
+import math
+
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess, interval, paired_interval
+from rehearsal_torch.search.alterations.net_value import check_worth
+from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.fit import fit
+from tests.defaults import off_defaults
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,
@@ -61,12 +68,77 @@ def test_the_estimate_comes_from_other_draws_and_is_near_the_truth(model):
         assert 0 <= one.baseline.point < one.estimate.point
 
 
+def test_as_many_draws_that_judge_are_other_ones_than_those_that_search(model):
+    objective = first(model, judging_draws=24, judging_points=64)
+    found = [one.estimate.point for one in objective.appraise(at(0.7))]
+    assert all(abs(one - float(value)) > 1e-4 for one, value in zip(found, objective(at(0.7)), strict=True))
+
+
 def test_starts_are_observed_actions_inside_the_box(model):
     for objective in OutcomeSuccess.for_cases(model, some_cases(model.task, 2)).sets:
         starts = objective.starts(8)
         assert starts.shape == (8, 2, len(objective.names))
         assert torch.equal(objective.project(starts), starts)
     assert len(objective.starts(10_000)) == 300
+
+
+def test_starts_are_spread_evenly_over_the_rows(model):
+    objective = first(model, 1)
+    column = confounded_table(300).columns(["a"]).clamp(-1.5, 1.5)
+    torch.testing.assert_close(objective.starts(300)[:, 0], column)
+    torch.testing.assert_close(objective.starts(4)[:, 0], column[[0, 100, 199, 299]])
+
+
+def test_actions_are_searched_in_standard_deviations_of_the_rows(model):
+    location, scale = first(model).frame()
+    column = confounded_table(300).columns(["a"])[:, 0]
+    assert float(location) == pytest.approx(float(column.mean()))
+    assert float(scale) == pytest.approx(float(column.std()), rel=5e-3)
+
+
+def test_tables_are_used_where_one_action_has_some(model):
+    whole, (alone, both) = at(0.7), OutcomeSuccess.for_cases(model, some_cases(model.task, 3)).sets
+    table = alone.tabulated()
+    assert table is not alone
+    torch.testing.assert_close(table(whole), alone(whole), rtol=0, atol=1e-9)
+    assert both.tabulated() is both
+
+
+def test_its_probabilities_can_be_weighed_against_costs():
+    assert check_worth(OutcomeSuccess, SampledRefinement()) is None
+
+
+def test_the_defaults_are_those_of_the_configuration():
+    assert off_defaults("objective/outcome_success", OutcomeSuccess.for_sets) == {}
+
+
+def test_as_much_as_is_asked_for_is_enough(model):
+    plain = first(model, 1)
+    exact = model.support(plain.which, plain.contexts, plain.standardised(at(0.5, 1)))
+    assert first(model, 1, min_support=float(exact), low_support=1e9).acceptable(at(0.5, 1)).all()
+    near = round(float(exact), 6)
+    objective = first(model, 1, min_support=near, low_support=near)
+    objective.before = torch.full_like(plain.before, plain.appraise(at(0.5, 1))[0].estimate.upper)
+    (one,) = objective.appraise(at(0.5, 1))
+    assert one.baseline.point == one.estimate.upper
+    assert (one.refused, one.declined, one.warnings) == ("", "", ())
+    assert one.trace == {"support": round(near, 2)}
+
+
+def test_the_least_settings_are_allowed(model):
+    least = dict.fromkeys(("draws", "points", "judging_draws", "judging_points"), 2)
+    objective = first(model, 2, **least, min_support=0, low_support=0)
+    assert objective.acceptable(at(60.0, 2)).all()
+    assert set(objective(at(0.5, 2)).tolist()) <= {0.0, 0.25, 0.5, 0.75, 1.0}
+    assert not any(one.refused or one.warnings for one in objective.appraise(at(60.0, 2)))
+
+
+def test_another_level_changes_the_interval_alone(model):
+    narrow = first(model).at_level(0.5)
+    assert narrow.appraise(at(0.7)) == first(model, level=0.5).appraise(at(0.7))
+    for one, other in zip(narrow.appraise(at(0.7)), first(model).appraise(at(0.7)), strict=True):
+        assert one.estimate.point == other.estimate.point
+        assert other.estimate.lower < one.estimate.lower < one.estimate.upper < other.estimate.upper
 
 
 def test_a_decision_that_the_model_knows_nothing_about_is_refused(model):
@@ -133,6 +205,42 @@ def test_an_interval_grows_with_disagreement_and_with_fewer_rows():
     assert width(agree, 2, 20) > width(agree, 2, 1000)
 
 
+def by_hand(draws, members, rows, level, variance):
+    """Mean and ends by the equations of the module, with NumPy."""
+    mean, (low, high) = np.mean(draws), np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    between = np.var(np.reshape(draws, (members, -1)).mean(1), ddof=1) if members > 1 else 0.0
+    rest = norm.ppf((1 + level) / 2) ** 2 * (variance / rows + 2 * between / members)
+    return mean, mean - math.sqrt((mean - low) ** 2 + rest), mean + math.sqrt((high - mean) ** 2 + rest)
+
+
+@pytest.mark.parametrize(("members", "rows", "level"), [(1, 400, 0.95), (2, 60, 0.8), (3, 2000, 0.5)])
+def test_an_interval_is_that_of_its_equations(members, rows, level):
+    shares = torch.tensor([[0.4, 0.55, 0.6, 0.35, 0.5, 0.7], [0.2, 0.1, 0.3, 0.2, 0.25, 0.15]]).double()
+    found = torch.stack(interval(shares, members, rows, level), -1)
+    for one, own in zip(found.tolist(), shares.tolist(), strict=True):
+        mean = np.mean(own)
+        assert one == pytest.approx(by_hand(own, members, rows, level, mean * (1 - mean)), abs=1e-9)
+
+
+@pytest.mark.parametrize(("members", "rows", "level"), [(1, 400, 0.95), (2, 60, 0.8), (3, 2000, 0.5)])
+def test_a_paired_interval_is_that_of_its_equations(members, rows, level):
+    one, other = (
+        torch.rand(3, 6, 40, generator=torch.Generator().manual_seed(seed)) < share
+        for seed, share in ((0, 0.7), (1, 0.4))
+    )
+    found = torch.stack(paired_interval(one, other, members, rows, level), -1)
+    for own, first_, second in zip(found.tolist(), one.numpy(), other.numpy(), strict=True):
+        apart = first_.astype(float) - second
+        assert own == pytest.approx(by_hand(apart.mean(1), members, rows, level, apart.var()), abs=1e-9)
+
+
+def test_draws_far_apart_leave_nothing_outside_what_is_possible():
+    shares = torch.tensor([[0.0, 0.1, 0.9, 1.0]], dtype=torch.float64)
+    assert [float(each) for each in interval(shares, 2, 10, 0.95)] == [0.5, 0.0, 1.0]
+    one = torch.tensor([[[True] * 4, [False] * 4]])
+    assert [float(each) for each in paired_interval(one, ~one, 2, 10, 0.95)] == [0.0, -1.0, 1.0]
+
+
 def test_where_every_draw_succeeds_the_rows_still_bound_the_claim():
     ones = torch.ones(1, 6, dtype=torch.float64)
     mean, lower, upper = interval(ones, 2, 100, 0.95)
@@ -154,6 +262,12 @@ def test_differences_are_counted_with_the_same_draws(model):
         assert apart.lower < apart.point < apart.upper
     for none in objective.contrast(at(0.2), at(0.2)):
         assert (none.point, none.lower, none.upper) == (0.0, 0.0, 0.0)
+    # Each case is the same or not by itself.
+    mixed = objective.contrast(at(0.2), torch.tensor([[0.2], [1.2], [0.2]], dtype=torch.float64))
+    assert [one.lower == one.upper for one in mixed] == [True, False, True]
+    pair = OutcomeSuccess.for_cases(model, some_cases(model.task, 1)).sets[1]
+    (partly,) = pair.contrast(torch.tensor([[0.2, 0.3]]).double(), torch.tensor([[0.2, 0.8]]).double())
+    assert partly.lower < partly.upper
 
 
 def test_differences_of_near_actions_are_known_better_than_either(model):
@@ -199,3 +313,17 @@ def test_what_no_row_tells_apart_may_still_differ_by_the_rule_of_three():
     mean, lower, upper = paired_interval(ones, ~ones, 2, 100, 0.95)
     assert (float(mean), float(upper)) == (1.0, 1.0)
     assert float(lower) == pytest.approx(0.025 ** (1 / 100), abs=1e-9)
+
+
+def test_residuals_that_were_seen_each_way_are_not_counted_as_missing():
+    # Of 500 residuals of a draw, one succeeds by the first action alone, and one by the second.
+    one, other = (torch.zeros(1, 4, 500, dtype=torch.bool) for _ in range(2))
+    one[..., 0], other[..., 1] = True, True
+    mean, lower, upper = paired_interval(one, other, 2, 100, 0.95)
+    half = norm.ppf(0.975) * math.sqrt(2 / 500 / 100)
+    assert (float(mean), float(lower), float(upper)) == pytest.approx((0.0, -half, half), abs=1e-9)
+    assert half < 1 - 0.025 ** (1 / 100)
+    # Without the first kind, it may be missing among the rows.
+    _, _, upper = paired_interval(~one, ~one & ~other, 2, 100, 0.95)
+    _, lower, _ = paired_interval(~one & ~other, ~one, 2, 100, 0.95)
+    assert -float(lower) == pytest.approx(float(upper))

@@ -6,8 +6,10 @@ from functools import partial
 import pytest
 import torch
 
+from rehearsal_torch.data.decision import Estimate
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.outcome.stacked_success import StackedSuccess
+from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
@@ -93,6 +95,25 @@ def test_two_that_disagree_have_an_interval_over_both(model):
     assert found.upper - found.point == pytest.approx(1.959964 * math.sqrt(0.25) * 0.4, abs=1e-5)
 
 
+def test_each_side_of_the_interval_is_that_of_both_on_this_side(model):
+    made = objective(model, 0.3)
+    one = Appraisal(chance(0.5, 0.4, 0.7, 0.95), chance(0.1))
+    other = Appraisal(chance(0.45, 0.42, 0.57, 0.95), chance(0.2222222))
+    found, between = made._both(one, other), 1.959964**2 * 0.3 * 0.7 * 0.05**2
+    below, above = (
+        math.sqrt(0.3 * first**2 + 0.7 * second**2 + between) for first, second in ((0.1, 0.03), (0.2, 0.12))
+    )
+    assert found.estimate.point == 0.465
+    assert found.estimate.lower == round(0.465 - below, 6)
+    assert found.estimate.upper == round(0.465 + above, 6)
+    assert found.baseline.point == round(0.3 * 0.1 + 0.7 * 0.2222222, 6)
+    assert "of whether the outcome is desired (30%), and of its value (70%)" in found.trace["note"]
+    far = made._both(
+        *(Appraisal(chance(point, point, point, 0.95), chance(0.1)) for point in (0.0, 1.0))
+    ).estimate
+    assert (far.lower, far.upper) == (0.0, 1.0)
+
+
 def test_a_stack_without_the_indicator_says_what_the_outcomes_say(model):
     made = objective(model, 0.0)
     for found, alone in zip(made.appraise(at(0.7)), made.outcome.appraise(at(0.7)), strict=True):
@@ -101,6 +122,27 @@ def test_a_stack_without_the_indicator_says_what_the_outcomes_say(model):
         assert "outcome's value alone" in found.trace["note"]
     assert len(made.starts(9)) == 9
     assert torch.equal(made.starts(9), made.outcome.starts(9))
+
+
+def test_half_of_the_starts_are_those_of_each(model):
+    made = objective(model, 0.5)
+    assert torch.equal(made.starts(9), torch.cat([made.outcome.starts(5), made.indicator.starts(4)]))
+    assert torch.equal(made.starts(1), made.outcome.starts(1))
+    assert made.frame() == made.outcome.frame()
+
+
+def test_narrower_bounds_are_those_of_both(model):
+    made = objective(model, 0.5)
+    narrow = made.within(made.lower + 1, made.upper - 1, {"a": 0.25})
+    for one in (narrow, narrow.indicator, narrow.outcome):
+        assert one.project(at(9.0)).tolist() == [[0.5]] * 3
+        assert one.starts(8).abs().max() <= 0.5
+    assert narrow.label() == "a=0.25"
+    assert made.indicator.project(at(9.0)).tolist() == made.project(at(9.0)).tolist() == [[1.5]] * 3
+
+
+def test_its_probabilities_can_be_weighed_against_costs():
+    assert check_worth(StackedSuccess, SampledRefinement()) is None
 
 
 def test_what_the_outcome_regression_refuses_is_refused(model):
@@ -122,6 +164,42 @@ def test_an_alteration_that_is_surely_worse_than_nothing_is_declined(model):
     made = objective(model, 0.5)
     one, other = (Appraisal(chance(point, 0.1, 0.3), chance(0.9)) for point in (0.2, 0.25))
     assert "worse than doing nothing (22 % against 90 %)" in made._both(one, other).declined
+
+
+def test_an_interval_that_reaches_the_baseline_is_not_worse_than_nothing(model):
+    made = objective(model, 0.5)
+    one, other = (Appraisal(chance(point, 0.1, 0.3), chance(0.9)) for point in (0.2, 0.25))
+    upper = made._both(one, other).estimate.upper
+    same = [Appraisal(each.estimate, chance(upper)) for each in (one, other)]
+    assert made._both(*same).declined == ""
+
+
+def test_what_one_of_the_two_does_not_know_the_stack_does_not_know(model):
+    made = objective(model, 0.123456)
+    whole, bare, none = (
+        Appraisal(chance(0.2, 0.1, 0.3), chance(0.9)),
+        Appraisal(chance(0.2), chance(0.9)),
+        Appraisal(None, None),
+    )
+    assert made._both(whole, whole).trace["indicator_weight"] == 0.1235
+    for pair in ((whole, none), (none, whole), (whole, bare), (bare, whole)):
+        found = made._both(*pair)
+        assert found.estimate is None
+        assert found.declined == ""
+        assert (found.baseline is None) == (none in pair)
+    assert made._both(none, whole).trace["estimates"] == {"outcome": 0.2}
+    assert made._both(whole, none).trace["estimates"] == {"indicator": 0.2}
+
+
+@pytest.mark.parametrize("part", ["indicator", "outcome"])
+def test_a_difference_needs_those_of_both_with_their_intervals(model, monkeypatch, part):
+    made = objective(model, 0.5)
+    known = getattr(made, part).contrast(at(0.7), at(0.1))
+    bare = Estimate(known[1].point, known[1].of)
+    monkeypatch.setattr(type(getattr(made, part)), "contrast", lambda *_: [None, bare, known[2]])
+    found = made.contrast(at(0.7), at(0.1))
+    assert found[:2] == [None, None]
+    assert found[2] == objective(model, 0.5).contrast(at(0.7), at(0.1))[2]
 
 
 def test_a_decision_says_which_of_the_two_spoke(model):

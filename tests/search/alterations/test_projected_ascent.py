@@ -7,6 +7,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from tests.defaults import off_defaults
 
 WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}
 
@@ -15,9 +16,9 @@ class Function(AlterationObjective):
     """f(actions, shift), the shift being the situation's; starts are a grid, and every action that is looked
     at must be feasible."""
 
-    def __init__(self, some_cases, names, function, doubt=None):
+    def __init__(self, some_cases, names, function, doubt=None, allowed=None):
         super().__init__(some_cases, names)
-        self.function, self.doubt = function, doubt
+        self.function, self.doubt, self.allowed = function, doubt, allowed
         self.shift = torch.stack([one_case.given["x"] for one_case in some_cases])
 
     def __call__(self, actions):
@@ -26,6 +27,11 @@ class Function(AlterationObjective):
 
     def comparison_value(self, actions):
         return self(actions) if self.doubt is None else self(actions) - self.doubt(actions)
+
+    def acceptable(self, actions):
+        if self.allowed is None:
+            return super().acceptable(actions)
+        return self.allowed(actions[..., 0], self.shift.to(actions))
 
     def starts(self, count):
         part = torch.linspace(0.05, 0.95, count, dtype=torch.float64)[:, None, None]
@@ -190,3 +196,87 @@ def test_a_flat_function_and_a_box_of_one_point_are_no_trouble():
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ValueError, match="expected positive numbers"):
         ProjectedAscent(**settings)
+
+
+def test_the_defaults_are_those_of_the_configuration():
+    assert off_defaults("search/projected_ascent", ProjectedAscent) == {}
+
+
+def test_the_smallest_settings_are_allowed():
+    found = ProjectedAscent(starts=1, steps=1, min_starts=1, batch_size=1)(candidate_sets(cases(0.0), a=bowl))
+    assert found.trace["starts"] == found.trace["steps"] == 1
+    assert ProjectedAscent(rate=1e-9).rate == 1e-9
+
+
+def test_starts_are_halved_every_ten_steps_down_to_the_fewest():
+    (objective,) = candidate_sets(cases(0.0, 0.3), a=hills).sets
+    for steps, left in ((9, 15), (10, 7), (19, 7), (20, 3), (30, 3)):
+        ends, _ = ProjectedAscent(starts=15, steps=steps, min_starts=3, single=False).ascend(objective)
+        assert len(ends) == left
+    few, _ = ProjectedAscent(starts=15, steps=10, min_starts=15, single=False).ascend(objective)
+    assert len(few) == 15
+
+
+def test_an_ascent_ends_where_no_step_is_left():
+    flat = candidate_sets(cases(0.0, 1.0), ab=lambda actions, shift: 0 * actions[..., 0] + shift)
+    decisions = ProjectedAscent(starts=3).batch_search(flat)
+    # 0.1 times 0.4^8 is below 1e-4, and 0.1 times 0.4^7 is not.
+    assert [each.trace["steps"] for each in decisions] == [8, 8]
+    assert [each.value for each in decisions] == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("rate", [None, 0.1])
+def test_without_time_the_best_start_is_the_answer(rate):
+    some_cases = cases(0.0, 0.3)
+    objective = candidate_sets(some_cases, a=hills)
+    decisions = ProjectedAscent(starts=7, rate=rate, single=False, budget_s=1e-9).batch_search(objective)
+    starts = objective.sets[0].starts(7)
+    best = objective.sets[0](starts).max(0)
+    torch.testing.assert_close(values(decisions)[:, 0], starts[best.indices, [0, 1], 0])
+    assert [each.value for each in decisions] == pytest.approx(best.values.tolist())
+    assert [each.trace["steps"] for each in decisions] == [0, 0]
+    assert all("budget_s=1e-09" in each.trace["stopped"] for each in decisions)
+
+
+def test_where_no_end_is_accepted_the_best_accepted_start_is_the_answer():
+    some_cases = cases(0.0, 0.0, 0.0)
+    bounds = torch.tensor([-1.5, 9.0, -9.0], dtype=torch.float64)
+    search = ProjectedAscent(starts=20, single=False)
+
+    def below(actions, _):
+        return actions < bounds.to(actions)
+
+    objective = Function(some_cases, ("a",), bowl, allowed=below)
+    low, top, none = search.batch_search(Functions(some_cases, [objective]))
+    starts = objective.starts(20)[:, 0, 0]
+    assert float(low.alteration.values) == pytest.approx(float(starts[starts < -1.5].max()))
+    # The others climb to the top: it is accepted, or nothing is.
+    for other in (top, none):
+        assert float(other.alteration.values) == pytest.approx(0.0, abs=1e-3)
+
+
+def test_bounds_are_met_exactly_in_single_precision_too():
+    box = {"a": (-0.7, 0.1), "b": (0.3, 1.7)}
+    for sign, wanted in ((1.0, [0.1, 1.7]), (-1.0, [-0.7, 0.3])):
+        sets = candidate_sets(
+            cases(0.0, box=box), ab=lambda actions, shift, sign=sign: sign * actions.sum(-1) + shift
+        )
+        assert values(ProjectedAscent(starts=3).batch_search(sets)).tolist() == [wanted]
+
+
+def test_a_fixed_step_to_an_undefined_value_is_not_made():
+    def cut(actions, shift):
+        """Rises with both actions; undefined where a is above the shift."""
+        total = actions.sum(-1)
+        return torch.where(actions[..., 0] > shift, torch.nan, total)
+
+    some_cases = cases(-1.5, 1.95)
+    (objective,) = candidate_sets(some_cases, ab=cut).sets
+    search = ProjectedAscent(starts=2, steps=50, rate=0.05, single=False)
+    starts, (ends, steps) = objective.starts(2), search.ascend(objective)
+    assert steps == 50
+    assert objective(ends)[0].isfinite().all()
+    # The first start of each case rises by 0.2 until its step would be undefined; the second of one is so.
+    for end, shift in zip(ends[0, :, 0].tolist(), (-1.5, 1.95), strict=True):
+        assert shift - 0.2 < end <= shift
+    torch.testing.assert_close(ends[1, 0], starts[1, 0])

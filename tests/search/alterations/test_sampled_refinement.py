@@ -7,6 +7,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
+from tests.defaults import off_defaults
 
 WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}
 
@@ -96,3 +97,66 @@ class Smooth(Steps):
 def test_numbers_must_be_positive(name):
     with pytest.raises(ValueError, match="expected positive numbers"):
         SampledRefinement(**{name: 0})
+
+
+def test_the_defaults_are_those_of_the_configuration():
+    assert off_defaults("search/sampled_refinement", SampledRefinement) == {}
+
+
+def test_the_smallest_settings_are_allowed():
+    smallest = dict.fromkeys(("starts", "samples", "rounds", "kept", "perturbations", "batch_size"), 1)
+    some = cases(0.5)
+    (decision,) = SampledRefinement(**smallest).batch_search(Candidates(some, [Steps(some, ("a",))]))
+    assert decision.trace["evaluations"] == 3
+
+
+def test_without_time_the_best_of_the_first_candidates_is_the_answer():
+    some = cases(0.5, -0.5)
+    search = SampledRefinement(starts=4, samples=8, budget_s=1e-9)
+    decisions = search.batch_search(Candidates(some, [Steps(some, ("a",))]))
+    for decision in decisions:
+        assert decision.trace["evaluations"] == 12
+        assert "budget_s=1e-09" in decision.trace["stopped"]
+
+
+def test_where_nothing_is_accepted_the_best_is_the_answer_and_each_case_is_looked_at_by_itself():
+    some = cases(0.5, 0.5)
+    objective = Steps(some, ("a",), allowed=torch.tensor([0.45, -9.0], dtype=torch.float64))
+    one, other = SampledRefinement(kept=20, rounds=1).batch_search(Candidates(some, [objective]))
+    assert 0.3 < float(one.alteration.values) < 0.45
+    assert abs(float(other.alteration.values) - 0.5) < 0.06
+
+
+class Recorded(Steps):
+    """The same value everywhere but at a point that is kept: what is evaluated is recorded."""
+
+    def __init__(self, cases, names, scale):
+        super().__init__(cases, names)
+        self.scale, self.asked = torch.full((len(names),), scale, dtype=torch.float64), []
+
+    def __call__(self, actions):
+        self.asked.append(actions)
+        return -(actions != 0.0).any(-1).to(actions)
+
+    def starts(self, count):
+        return torch.zeros(count, len(self.cases), len(self.names), dtype=torch.float64)
+
+    def frame(self):
+        return torch.zeros_like(self.scale), self.scale
+
+
+@pytest.mark.parametrize(("scale", "first"), [(0.5, 0.5), (1e3, 100.0)])
+def test_neighbourhoods_shrink_by_half_and_are_no_wider_than_half_the_box(scale, first):
+    some = cases(0.0, box={"a": (-100.0, 100.0), "b": (-100.0, 100.0)})
+    objective = Recorded(some, ("a", "b"), scale)
+    SampledRefinement(starts=1, samples=64, rounds=3, kept=1, perturbations=4000).refined(objective)
+    whole, *rounds = objective.asked
+    assert whole[1:].amin() < -95
+    assert whole[1:].amax() > 95
+    assert whole[1:].mean().abs() < 10
+    for place, asked in enumerate(rounds):
+        spread = first * 0.5**place
+        # The shares within a standard deviation, and within half of one, of what is kept.
+        for part, share in ((1.0, 0.6827), (0.5, 0.3829)):
+            inside = (asked.abs() < part * min(spread, 99.99)).to(asked).mean()
+            assert float(inside) == pytest.approx(share, abs=0.02)

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.search.budget import UNLIMITED, Budget
+from rehearsal_torch.search.sequences import branch_tree
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
+from rehearsal_torch.search.sequences.change_events import change_events
 from rehearsal_torch.search.sequences.decision_process import Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from tests.toys.curved_episodes import curved_episode
@@ -133,3 +135,62 @@ def test_nothing_open_leaves_what_was_done():
         assert tree.best == 0.0
         assert torch.equal(tree.sequence, objective.observed)
         assert tree.effort == Effort()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("size", [(6, 3, 3, 3), (6, 3, 2, 3), (7, 4, 2, 2)])
+def test_where_little_is_enumerated_the_optimum_is_found_by_branching(monkeypatch, seed, size):
+    monkeypatch.setattr(branch_tree, "BEAM", 1)
+    horizon, changes, width, actions = size
+    objective = transition_episode(seed, horizon, changes, width, actions, hidden=8, spread=10.0)
+    tree = tree_of(objective, leaves=1)
+    assert tree.run() == ""
+    assert tree.recentred > 5
+    assert tree.best == pytest.approx(gain_of(objective), abs=1e-9)
+    assert 0 < int((tree.sequence != objective.observed).sum()) <= changes
+    assert float(objective(tree.sequence)) - objective.outcome() == pytest.approx(tree.best, abs=1e-9)
+    assert tree.gap() == 0.0
+
+
+def test_a_pool_that_is_just_large_enough_gives_nothing_up():
+    objective = transition_episode(1, 5, 3, 2, 3, hidden=8, spread=10.0)
+    whole = tree_of(objective, leaves=1)
+    whole.run()
+    for pool in range(1, 200):
+        tree = tree_of(objective, leaves=1, pool=pool)
+        said = tree.run()
+        if not said:
+            break
+        assert said == f"gave up nodes beyond pool={pool}"
+        assert tree.gap() > 0
+    assert 1 < pool < 199
+    assert (tree.best, tree.effort) == (whole.best, whole.effort)
+
+
+def test_a_bound_is_loose_above_its_multiple_of_the_largest_gain_or_loss():
+    objective = wide_episode(3)
+    said = tree_of(objective, looseness=1.0)
+    said.run()
+    size = float(said.loose.split()[-1])
+    ratio = said.root / size
+    for factor, loose in ((0.99, True), (1.01, False)):
+        tree = tree_of(objective, looseness=factor * ratio)
+        tree.run()
+        assert bool(tree.loose) == loose
+    events = change_events(
+        objective.trajectory,
+        objective.gradient(),
+        objective.trajectory.states,
+        objective.observed,
+        objective.open.tolist(),
+        Effort(),
+    )
+    assert size == pytest.approx(max(float(events.gains.abs().max()), said.best), rel=1e-5)
+
+
+def test_actions_without_effect_are_not_taken():
+    objective = transition_episode(0, 5, 2, spread=0.0)
+    tree = tree_of(objective)
+    assert tree.run() == ""
+    assert torch.equal(tree.sequence, objective.observed)
+    assert (tree.best, tree.gap()) == (0.0, 0.0)

@@ -1,0 +1,56 @@
+"""The modules that decide and check, and which of them are judged on a day.
+
+What decides are the searches, the objectives and the regions; what checks are the others of `CHECKS`: what is
+read of tasks, tables and trials, graphs, intervals, and claims.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+FOLDERS = ("objectives", "search", "spaces")
+CHECKS = (
+    "certificate.py",
+    "claims.py",
+    "data/causal_task.py",
+    "data/estimates/percent.py",
+    "data/problem_file/case_columns.py",
+    "data/problem_file/cases.py",
+    "data/trials/log.py",
+    "data/written_region.py",
+    "data/written_task.py",
+    "evaluation/bootstrap.py",
+    "files/schema.py",
+    "graphs/latent_projection.py",
+    "graphs/separation.py",
+    "optimiser.py",
+    "problems/causal/waiting_rows.py",
+    "surrogates/network/exogenous_model.py",
+)
+
+
+def modules_of(package: Path) -> list[str]:
+    """All modules of a package, as paths below it, in the order of their names."""
+    found = [path.relative_to(package).as_posix() for path in package.rglob("*.py")]
+    return sorted(name for name in found if Path(name).name != "__init__.py")
+
+
+def deciding(package: Path) -> list[str]:
+    """The modules that decide and check."""
+    return [name for name in modules_of(package) if Path(name).parts[0] in FOLDERS or name in CHECKS]
+
+
+def rotated(modules: Sequence[str], count: int, day: int) -> list[str]:
+    """The modules of a day: those of consecutive days follow each other, and begin anew after the last.
+
+    Args:
+        modules: All modules.
+        count: How many are judged on a day.
+        day: The day's number.
+
+    Raises:
+        ValueError: if count is below 1.
+    """
+    if count < 1:
+        raise ValueError(f"expected at least 1 module a day; got {count}")
+    first = day * count
+    return [modules[(first + place) % len(modules)] for place in range(min(count, len(modules)))]
