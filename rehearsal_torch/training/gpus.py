@@ -9,6 +9,7 @@ accelerator=auto                   GPUs if there are some, else the CPU
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import torch
 
@@ -37,8 +38,8 @@ def turn(number: int, accelerator: str) -> int | list[int]:
     return [number % there] if there > 1 else 1
 
 
-def settled(accelerator: str) -> str:
-    """What an accelerator is in this process: "cpu" or "gpu"; for "auto", a GPU if there is one."""
+def settled(accelerator: Literal["cpu", "gpu", "auto"]) -> Literal["cpu", "gpu"]:
+    """What an accelerator is in this process; for "auto", a GPU if there is one."""
     if accelerator == "auto":
         return "gpu" if torch.cuda.is_available() else "cpu"
     return accelerator
