@@ -15,7 +15,7 @@ settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
 # Every test below the folder has the marker; elsewhere a test or a file says for itself that it is slow.
-LANES = {"fuzz": "fuzz", "papers": "papers", "scripts": "slow", "slurm": "slurm"}
+LANES = {"fuzz": "fuzz", "gpu": "gpu", "papers": "papers", "scripts": "slow", "slurm": "slurm"}
 
 IMPROVEMENTS = (0.02, 0.10, 0.04, 0.06, 0.03)
 TRUTH = (
@@ -34,7 +34,7 @@ def pytest_addoption(parser):
         choices=("second", "cuda"),
         default=None,
         help="where contracts move fitted models to: a stand-in in memory, or a GPU; test_devices.py and "
-        "test_device_training.py move them to the stand-in unless it is a GPU, the others only if it is given",
+        "test_device_training.py move them to the stand-in unless it is a GPU, the others only if given",
     )
 
 
