@@ -8,7 +8,10 @@ import pytest
 
 from tests.places import ROOT
 
-TINY = "--batches 16 --rows 40 --cases 1 3 --sequences 20 --fitted 60 --repeat 1".split()
+TINY = (
+    *("--batches", "16"), *("--rows", "40"), *("--cases", "1", "3"), *("--sequences", "20"),
+    *("--fitted", "60"), *("--repeat", "1"),
+)  # fmt: skip
 NAMES = [
     "step, batches of 16", "kernel fit, 40 rows", "decide, 1 case", "decide, 3 cases", "replay, 20 sequences",
     "GP round",

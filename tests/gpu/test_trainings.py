@@ -19,7 +19,7 @@ from rehearsal_torch.training.gpus import turn
 from tests.scripts.typing_in import command, surroundings
 
 SMALL = (
-    "+experiment=sepsis", "dataset.patients=60", "surrogate.members=1", "surrogate.member.mechanism.hidden=8",
+    "+experiment=sepsis", "dataset.patients=60", "surrogate=transition", "surrogate.mechanism.hidden=8",
     "trainer.patience=null", "limit=1", "workers=1",
 )  # fmt: skip
 PATIENCE = 900
@@ -28,10 +28,10 @@ NEAR = {"cpu": 1e-6, "cuda": 2e-2}
 """How far losses may lie from those of one process on the CPU, relatively."""
 
 
-def typed(folder, *arguments):
-    """What `train` answers: its exit code and what it says."""
+def typed(folder, *arguments, script="train"):
+    """What a script answers: its exit code and what it says."""
     done = subprocess.run(
-        command("train", *arguments), cwd=folder, env=surroundings(), capture_output=True, text=True,
+        command(script, *arguments), cwd=folder, env=surroundings(), capture_output=True, text=True,
         timeout=PATIENCE,
     )  # fmt: skip
     return done.returncode, done.stderr
@@ -97,7 +97,7 @@ class Begun:
     def peers(self):
         """The processes that share the training."""
         table = subprocess.run(
-            ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+            ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
         )
         rows = [line.split(None, 2) for line in table.stdout.splitlines()]
         return [int(row[0]) for row in rows if int(row[1]) == self.process.pid and "spawn_main" in row[2]]
@@ -111,7 +111,8 @@ def test_losses_are_those_of_the_cpu(place, tmp_path):
     for state in states(tmp_path / "there"):
         assert {each.device.type for each in state["state_dict"].values()} == {"cpu"}
         assert state["hyper_parameters"]["settings"].get("accelerator", "cpu") == trainer(place)
-    code, said = typed(tmp_path, *SMALL, "out=decided", "checkpoint=there/checkpoint")
+    asked = ("+experiment=sepsis", "dataset.patients=60", "limit=1", "workers=1", "out=decided")
+    code, said = typed(tmp_path, *asked, "checkpoint=there/checkpoint", script="decide")
     assert code == 0, said[-4000:]
 
 
