@@ -149,9 +149,10 @@ def _connected(started: Sequence[tuple[BaseProcess, Connection]]) -> Iterator[Ca
         yield _nothing
     except RuntimeError as error:
         # A lost connection is noticed before the end of the process that has lost it.
-        wait([process.sentinel for process, _ in started], timeout=NOTICE)
+        # One that is ending has closed what it had open, and counts as alive until it is taken down.
+        ended = wait([process.sentinel for process, _ in started], timeout=NOTICE)
         said = [message for _, here in started for message in messages(here)]
-        if not said and all(process.is_alive() for process, _ in started):
+        if not said and not ended:
             raise
         raise EndedError(len(started) + 1, said[0] if said else "") from error
     finally:

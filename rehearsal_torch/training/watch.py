@@ -39,6 +39,8 @@ POLL = 0.5
 """Seconds between two looks at the end of the watch."""
 NOTICE = 2.0
 """How long an error waits for the end of another process, which may have caused it."""
+LEAVING = 30.0
+"""How long a process may take to end when it has closed what it had open: a GPU is left in seconds."""
 LIMIT = 600.0
 """Seconds after an abort in which rank 0 must have come back from what it waits for."""
 
@@ -144,7 +146,7 @@ class Watch:
             for sentinel in wait(list(left), timeout=POLL):
                 assert isinstance(sentinel, int)
                 process, here = left.pop(sentinel)
-                process.join(NOTICE)
+                process.join(LEAVING)
                 if process.exitcode != 0 and not self._over.is_set():
                     self._end(next((each for each in messages(here) if each != MET), ""))
                     return

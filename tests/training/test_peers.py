@@ -4,6 +4,8 @@ import math
 import os
 import time
 from functools import partial
+from multiprocessing import Pipe
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -236,6 +238,26 @@ def test_an_error_beside_a_process_with_a_gpu_kills_it_at_once(gpus_on_the_cpu):
         training()
     assert gpus_on_the_cpu == ["abort"]
     assert time.monotonic() - began[0] < 5, "its end is not waited for"
+
+
+def test_a_process_that_is_ending_has_ended(monkeypatch):
+    """On a busy machine its connection is lost before the system has taken it down."""
+    here, there = Pipe()
+    ending_one = SimpleNamespace(sentinel=here, is_alive=lambda: True)
+    monkeypatch.setattr(distributed, "destroy_process_group", lambda: None)
+    open_end, kept = Pipe()
+    with open_end, kept:
+        lively = SimpleNamespace(sentinel=open_end, is_alive=lambda: True)
+        monkeypatch.setattr(peers_module, "NOTICE", 0.01)
+        monkeypatch.setattr(peers_module, "messages", lambda pipe: iter(()))
+        with pytest.raises(RuntimeError, match="lost"), peers_module._connected([(ending_one, here)]):
+            raise RuntimeError("lost")
+        there.close()
+        with (
+            pytest.raises(RuntimeError, match=r"one of the 3 processes .* \(it was killed\)"),
+            peers_module._connected([(ending_one, here), (lively, open_end)]),
+        ):
+            raise RuntimeError("lost")
 
 
 def test_an_error_of_the_first_process_ends_the_others():
