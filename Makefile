@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test test-slow test-nightly test-slurm coverage mutation fuzz pages test-all lint docs bench bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
+.PHONY: help train test test-slow test-nightly test-slurm test-gpu coverage mutation fuzz pages test-all lint docs bench bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -24,6 +24,7 @@ help:
 	@echo "make mutation            puts small faults into MODULES and counts those that their own tests notice"
 	@echo "make test-nightly        runs the small benchmarks, endurance, and trainings of two processes, in some three minutes"
 	@echo "make test-slurm          runs sweeps on SLURM itself, where it is installed, in some ten minutes"
+	@echo "make test-gpu            runs trainings and decisions on a CUDA GPU, where torch sees one, and the contracts of all models"
 	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in some six minutes"
 	@echo "make pages               runs the command lines of README and docs, shortened, in some five minutes"
 	@echo "make test-all            runs all five: test, test-slow, test-nightly, fuzz and pages"
@@ -89,6 +90,11 @@ pages: $(READY)
 # On a machine with SLURM; .github/slurm.sh starts a cluster of one node on one that is thrown away.
 test-slurm: $(READY)
 	$(PYTEST) -m slurm -n 1 tests/slurm $(ARGS)
+
+# Without a CUDA device all of it is skipped, or stays on the CPU.
+test-gpu: $(READY)
+	$(PYTEST) -m gpu -n 1 tests/gpu $(ARGS)
+	$(PYTEST) --device cuda -m "not nightly" tests/contracts $(ARGS)
 
 test-all: test test-slow test-nightly fuzz pages
 

@@ -30,7 +30,8 @@ def cross_fitted_claims(
     Args:
         run: The run.
         told: Is told of the progress, one line per fold; None for silence.
-        workers: The number of processes that share the folds.
+        workers: The number of processes that share the folds, unless these train on GPUs, or with several
+            processes each.
 
     Raises:
         UserError: if the run decides for other problems than cases of a table, or a fold cannot be fitted to.
@@ -38,6 +39,7 @@ def cross_fitted_claims(
     from rehearsal_torch.claims import cross_fitted
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.training.fit import fit
+    from rehearsal_torch.training.shared_members import shareable
 
     problem, task = run.problem, run.problem.question()
     if not isinstance(task, RehearsalTask):
@@ -49,10 +51,13 @@ def cross_fitted_claims(
         )
     held_out = problem.held_out()
 
-    def fitted(table: "Table") -> "Surrogate":
-        return fit(run.surrogate(), table, run.trainer(None), held_out)
-
     with as_user_error("claims"):
+        trainer = run.trainer(None)
+        how = None if trainer is None else trainer.settled()
+
+        def fitted(table: "Table") -> "Surrogate":
+            return fit(run.surrogate(), table, None if how is None else how.settled(), held_out)
+
         return cross_fitted(
             problem.observations(),
             problem.units(),
@@ -62,7 +67,7 @@ def cross_fitted_claims(
             run.search,
             seed=run.seed,
             told=told,
-            workers=workers,
+            workers=workers if shareable(how) else 1,
         )
 
 

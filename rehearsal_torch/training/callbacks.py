@@ -5,6 +5,7 @@ to the history. Lightning's loggers are imported when one is created, not when a
 """
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,16 +103,18 @@ class LastState(Checkpoint):
 
     Args:
         folder: The target folder; created if missing.
+        whole: Raises an error if the state is not that of a training by all of its processes.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, whole: Callable[[], None] = lambda: None) -> None:
+        self.folder, self.whole = folder, whole
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Writes a temporary file, then renames it: a killed process leaves the previous state intact."""
         self.folder.mkdir(parents=True, exist_ok=True)
         # All processes of a training take part, and the first one writes.
         trainer.save_checkpoint(self.folder / "last.tmp")
+        self.whole()
         if trainer.is_global_zero:
             (self.folder / "last.tmp").replace(self.folder / "last.ckpt")
 

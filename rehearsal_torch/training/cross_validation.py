@@ -19,6 +19,7 @@ Fig. 6.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -35,6 +36,7 @@ from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.folds import Fold, row_folds, unit_folds
+from rehearsal_torch.training.gpus import settled
 from rehearsal_torch.training.shared_members import trained_elsewhere
 
 
@@ -153,7 +155,8 @@ def cross_validate_rows(
     line = Progress("cross-validation", count, steps="fold", quiet=not how.progress)
     scores = []
     with line:
-        for each in results(_score, _Work(table, surrogate, trainer, seed), folds, workers, ahead=1):
+        work = _Work(table, surrogate, trainer, seed, settled(how.accelerator))
+        for each in results(_score, work, folds, workers, ahead=1):
             scores.append(each)
             line.at(len(scores))
     return CrossValidation(by, tuple(scores))
@@ -214,6 +217,7 @@ class _Work:
     surrogate: Callable[[], Surrogate]
     trainer: Callable[[], Descent]
     seed: int
+    accelerator: Literal["cpu", "gpu"]
 
 
 def _score(work: _Work, fold: Fold) -> FoldScore:
@@ -228,7 +232,10 @@ def _score(work: _Work, fold: Fold) -> FoldScore:
             f"cross-validation evaluates models of transitions; got a {type(model).__name__}: choose "
             "surrogate=transition_ensemble, surrogate=transition or surrogate=unconstrained"
         )
-    fit(model, inside, work.trainer())
+    how = work.trainer()
+    # A worker with a GPU does as this process would.
+    how.accelerator = work.accelerator
+    fit(model, inside, how)
     # The ranges of the whole table serve as units, the same for every fold and model; no model uses them.
     one = _one(model)
     names, logarithms = one.rescale.names, one.rescale.logged.tolist()

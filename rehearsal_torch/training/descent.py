@@ -13,12 +13,13 @@ Source: Kingma and Ba (2015), Alg. 1; defaults as in Tsirtsis and Gomez-Rodrigue
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.part import Examples, Trained
 from rehearsal_torch.data.tables.blocks import Blocks
-from rehearsal_torch.training.gpus import possible
+from rehearsal_torch.training.gpus import possible, settled
 
 if TYPE_CHECKING:
     from lightning.pytorch.callbacks import Callback
@@ -119,6 +120,12 @@ class Descent:
         self.folder = None if folder is None else Path(folder)
         self.seed, self.clip, self.threads = seed, clip, threads
         self.history: list[tuple[int, str, float]] = []
+
+    def settled(self) -> "Descent":
+        """A copy without a history, for other processes: the accelerator "auto" is what it is in this one."""
+        made = copy(self)
+        made.history, made.accelerator = [], settled(self.accelerator)
+        return made
 
     def train(
         self,

@@ -6,7 +6,10 @@ devices=[1, 3], accelerator=gpu    the GPUs 1 and 3
 accelerator=auto                   GPUs if there are some, else the CPU
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
 
 import torch
 
@@ -33,6 +36,40 @@ def turn(number: int, accelerator: str) -> int | list[int]:
     """
     there = 0 if accelerator == "cpu" or not torch.cuda.is_available() else torch.cuda.device_count()
     return [number % there] if there > 1 else 1
+
+
+def settled(accelerator: Literal["cpu", "gpu", "auto"]) -> Literal["cpu", "gpu"]:
+    """What an accelerator is in this process; for "auto", a GPU if there is one."""
+    if accelerator == "auto":
+        return "gpu" if torch.cuda.is_available() else "cpu"
+    return accelerator
+
+
+def alone() -> None:
+    """Checks that no launcher has started several processes, each of which would train the whole.
+
+    Raises:
+        RuntimeError: if `torchrun` has.
+    """
+    count = os.environ.get("WORLD_SIZE", "1")
+    if "TORCHELASTIC_RUN_ID" in os.environ and count != "1":
+        raise RuntimeError(
+            f"expected one process; torchrun has started {count}, each of which would train the whole: start "
+            "the command without torchrun, and choose trainer.devices for several processes or GPUs"
+        )
+
+
+@contextmanager
+def current_kept(used: Sequence[int]) -> Iterator[None]:
+    """Makes torch's current GPU after a training on the GPUs `used` that before it."""
+    if not used:
+        yield
+        return
+    before = torch.cuda.current_device()
+    try:
+        yield
+    finally:
+        torch.cuda.set_device(before)
 
 
 def gpus(devices: int | Sequence[int], accelerator: str) -> list[int]:

@@ -9,7 +9,7 @@ import copy
 import hashlib
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.callbacks import BestWeights, Ended, EpochCount, Finite, LastState
 from rehearsal_torch.training.example_batches import BLOCK, buffers_of
-from rehearsal_torch.training.gpus import gpus
+from rehearsal_torch.training.gpus import alone, current_kept, gpus
 from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
 from rehearsal_torch.training.peers import peers, strategy
 
@@ -40,11 +40,12 @@ def run(
     name: str,
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
+    alone()
     used = gpus(how.devices, how.accelerator)
     world = _processes(how, part, examples, used)
     used = used[:world]
     homes = {key: (value.device, value.dtype) for key, value in _tensors(part)}
-    settings = _settings(how, examples, held_out, world)
+    settings = _settings(how, examples, held_out, world, used)
     folder = None if how.folder is None else how.folder / name
     last = None if folder is None else folder / "last.ckpt"
     resumed = last if last is not None and last.exists() else None
@@ -63,8 +64,9 @@ def run(
         at_most=held_out is not None and how.patience is not None,
         quiet=not how.progress,
     )
-    found = _callbacks(how, best, folder, held_out is not None, line)
-    with peers(_peer, others, used) if others else nullcontext(), _threads(how.threads), line:
+    sharing = peers(_peer, others, used) if others else nullcontext(lambda: None)
+    with current_kept(used), sharing as whole, _threads(how.threads), line:
+        found = _callbacks(how, best, folder, held_out is not None, line, whole)
         _fit(how, module, examples, held_out, found, folder, resumed, used, 0, world)
     best.restore(module)
     part.zero_grad(set_to_none=True)
@@ -169,7 +171,12 @@ def _processes(
 
 
 def _callbacks(
-    how: "Descent", best: BestWeights, folder: Path | None, checked: bool, line: Progress
+    how: "Descent",
+    best: BestWeights,
+    folder: Path | None,
+    checked: bool,
+    line: Progress,
+    whole: Callable[[], None] = lambda: None,
 ) -> list[Callback]:
     found: list[Callback] = [best, Ended(), Finite()] if checked else [Finite()]
     if checked and how.patience is not None:
@@ -179,7 +186,7 @@ def _callbacks(
             )
         )
     if folder is not None:
-        found.append(LastState(folder))
+        found.append(LastState(folder, whole))
     found.append(EpochCount(line))
     return found + [make() for make in how.callbacks.values()]
 
@@ -189,6 +196,7 @@ def _settings(
     examples: Examples | Blocks[Examples],
     held_out: Examples | Blocks[Examples] | None,
     world: int,
+    used: Sequence[int],
 ) -> dict[str, Any]:
     """The settings that determine the result, as plain values: Lightning's checkpoints must be readable
     without unpickling.
@@ -209,6 +217,8 @@ def _settings(
         "held_out": _digest(() if held_out is None else held_out),
         **({"buffers": len(buffers)} if len(buffers) > 1 else {}),
         **({"devices": world} if world > 1 else {}),
+        # A GPU sums in another order. Its number does not matter.
+        **({"accelerator": "gpu"} if used else {}),
     }
 
 
@@ -217,12 +227,19 @@ def _agree(path: Path, settings: dict[str, Any]) -> None:
     odd = [key for key in {**before, **settings} if before.get(key) != settings.get(key)]
     if odd:
         differences = ", ".join(
-            f"{key}: {before.get(key)!r} there, {settings.get(key)!r} here" for key in odd
+            f"{key}: {_shown(key, before)} there, {_shown(key, settings)} here" for key in odd
         )
         raise ValueError(
             f"{path} belongs to another training ({differences}): choose another folder, or delete the file "
             "to start again"
         )
+
+
+def _shown(key: str, settings: dict[str, Any]) -> str:
+    """A setting in words; the CPU, one process and one buffer are not among the settings."""
+    if key == "accelerator":
+        return "a GPU" if settings.get(key) == "gpu" else "the CPU"
+    return repr(settings.get(key))
 
 
 def _digest(examples: Examples | Blocks[Examples]) -> str:

@@ -4,6 +4,7 @@ with a GPU each.
 The calling process is rank 0: it reports, writes and keeps the weights. Its peers, ranks 1 ... world - 1, are
 started for one training and end with it. They are spawned, not forked, since a forked process may deadlock in
 the threads of its parent; and they get their arguments instead of the command line. All meet through a file.
+If one of them ends before the others, gloo says so; over NCCL a watch does (`training.watch`).
 
 Source: Li et al. (2020), PyTorch Distributed: experiences on accelerating data parallel training.
 """
@@ -12,10 +13,10 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.process import BaseProcess, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,20 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from torch import distributed, multiprocessing
 
+from rehearsal_torch.training.watch import (
+    MET,
+    NOTICE,
+    EndedError,
+    first_sum,
+    first_word,
+    messages,
+    unhandled,
+    watched,
+)
+from rehearsal_torch.workers import end_with
+
 PATIENCE = timedelta(minutes=10)
 """How long a process waits for the others before it gives up."""
-NOTICE = 2.0
-"""How long an error waits for the end of another process, which may have caused it."""
 SECONDS = 5.0
 """How long a process has to end by itself."""
 STARTED = "started"
@@ -76,7 +87,7 @@ def strategy(rank: int, used: Sequence[int] = ()) -> DDPStrategy:
 @contextmanager
 def peers(
     work: Callable[..., None], arguments: Sequence[tuple[Any, ...]], used: Sequence[int] = ()
-) -> Iterator[None]:
+) -> Iterator[Callable[[], None]]:
     """Meets processes that work on the same training, until the block ends.
 
     Args:
@@ -85,6 +96,10 @@ def peers(
         arguments: The arguments of each peer. Tensors among them are shared and not copied: no other process
             may write to them.
         used: The GPU of each process, this one's first; empty on the CPU.
+
+    Yields:
+        Raises an error if a process has ended before the others, so that what is known of their sums means
+        nothing. Over gloo the sum itself raises it.
 
     Raises:
         RuntimeError: if a process cannot be started, or ends before the others.
@@ -112,27 +127,40 @@ def peers(
             for each, here in started:
                 _await(each, here, world)
             _meet(meeting, 0, world, used)
-            try:
-                yield
-            except RuntimeError as error:
-                # A lost connection is noticed before the end of the process that has lost it.
-                wait([process.sentinel for process, _ in started], timeout=NOTICE)
-                said = [message for _, here in started for message in _messages(here)]
-                if not said and all(process.is_alive() for process, _ in started):
-                    raise
-                raise RuntimeError(
-                    f"one of the {world} processes of this training has ended "
-                    f"({said[0] if said else 'it was killed'}): choose trainer.devices=1, or start again"
-                ) from error
-            finally:
-                distributed.destroy_process_group()
+            with watched(started, used[0]) if used else _connected(started) as whole:
+                yield whole
         finally:
             for each, here in started:
                 each.join(SECONDS)
                 if each.is_alive():
                     each.terminate()
+                    each.join(SECONDS)
+                if each.is_alive():
+                    # Lightning handles the signal in Python, which a wait for a GPU does not come back to.
+                    each.kill()
                     each.join()
                 here.close()
+
+
+@contextmanager
+def _connected(started: Sequence[tuple[BaseProcess, Connection]]) -> Iterator[Callable[[], None]]:
+    """What `training.watch.watched` is for NCCL, over gloo."""
+    try:
+        yield _nothing
+    except RuntimeError as error:
+        # A lost connection is noticed before the end of the process that has lost it.
+        # One that is ending has closed what it had open, and counts as alive until it is taken down.
+        ended = wait([process.sentinel for process, _ in started], timeout=NOTICE)
+        said = [message for _, here in started for message in messages(here)]
+        if not said and not ended:
+            raise
+        raise EndedError(len(started) + 1, said[0] if said else "") from error
+    finally:
+        distributed.destroy_process_group()
+
+
+def _nothing() -> None:
+    """What there is to check where an error is raised by itself."""
 
 
 def _await(process: BaseProcess, here: Connection, world: int) -> None:
@@ -141,13 +169,7 @@ def _await(process: BaseProcess, here: Connection, world: int) -> None:
     Raises:
         RuntimeError: if it has not.
     """
-    message = ""
-    try:
-        while not here.poll(0.2) and process.is_alive():
-            pass
-        message = str(here.recv()) if here.poll() else ""
-    except (EOFError, OSError):
-        pass
+    message = first_word(process, here)
     if message != STARTED:
         raise RuntimeError(
             f"one of {world} processes could not start for this training ({message or 'it ended at once'}): "
@@ -156,21 +178,13 @@ def _await(process: BaseProcess, here: Connection, world: int) -> None:
         )
 
 
-def _messages(here: Connection) -> Iterator[str]:
-    """What a peer has said since it started."""
-    try:
-        while here.poll(1.0):
-            yield str(here.recv())
-    except (EOFError, OSError):
-        return
-
-
 def _meet(meeting: str, rank: int, world: int, used: Sequence[int]) -> None:
     if used:
         torch.cuda.set_device(used[rank])
-    distributed.init_process_group(
-        backend(used), init_method=meeting, rank=rank, world_size=world, timeout=PATIENCE
-    )
+    with unhandled() if used and rank == 0 else nullcontext():
+        distributed.init_process_group(
+            backend(used), init_method=meeting, rank=rank, world_size=world, timeout=PATIENCE
+        )
 
 
 def _peer(
@@ -186,9 +200,17 @@ def _peer(
     # An interruption reaches rank 0 as well, which ends its peers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
+    parent = parent_process()
+    if used and parent is not None and parent.pid is not None:
+        # A process that waits for a GPU does not notice that the first one was killed.
+        end_with(parent.pid)
     there.send(STARTED)
     try:
         _meet(meeting, rank, world, used)
+        if used:
+            add = first_sum(used[rank])
+            there.send(MET)
+            add()
         work(rank, world, *given)
     except BaseException as error:
         there.send(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")

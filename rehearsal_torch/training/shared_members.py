@@ -20,7 +20,8 @@ processes.
   not sent to the others' processes.
 
 Not shared are rows in blocks, trainings on a GPU, with several threads or processes each, with callbacks, or
-with loggers that write to one place for all (other than csv and tensorboard).
+with loggers that write to one place for all (other than csv and tensorboard). Whether `accelerator=auto` is a
+GPU is decided here: a worker with a GPU trains on its CPU if this process has none.
 
 Workers of a cluster on other machines must see the trainer's folder, or the training ends with an error.
 
@@ -46,6 +47,7 @@ from rehearsal_torch.progress import Progress
 from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import SeparateMembers
 from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.gpus import settled
 from rehearsal_torch.training.part_fits import fit_parts
 
 # Rows times epochs times members from which trainings are shared.
@@ -68,6 +70,15 @@ class _Fits:
     seen: Path | None = None
 
 
+def shareable(trainer: Descent | None) -> bool:
+    """Whether processes may share fits: not those on GPUs, or by several processes each.
+
+    Args:
+        trainer: The settings of their trainings; None if every part has a solver.
+    """
+    return trainer is None or (settled(trainer.accelerator) == "cpu" and trainer.devices in (1, [1]))
+
+
 def trained_elsewhere(trainer: Descent, rows: float) -> bool:
     """Whether trainings of one process each pay to be shared, and can be.
 
@@ -75,10 +86,8 @@ def trained_elsewhere(trainer: Descent, rows: float) -> bool:
         trainer: Their settings.
         rows: The number of rows of all of them.
     """
-    here = trainer.accelerator == "cpu" or (trainer.accelerator == "auto" and not torch.cuda.is_available())
-    one = trainer.devices in (1, [1]) and trainer.threads == 1
     apart = not trainer.callbacks and set(trainer.loggers) <= _APART
-    if not (here and one and apart):
+    if not (shareable(trainer) and trainer.threads == 1 and apart):
         return False
     return rows * trainer.max_epochs >= MANY or named_cluster() is not None
 
@@ -201,6 +210,6 @@ def _silent(trainer: Descent | None, folder: Path | None) -> Descent | None:
     """A trainer with the same settings that shows nothing."""
     if trainer is None:
         return None
-    made = copy.copy(trainer)
-    made.history, made.progress, made.folder = [], False, folder
+    made = trainer.settled()
+    made.progress, made.folder = False, folder
     return made

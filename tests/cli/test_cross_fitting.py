@@ -61,6 +61,37 @@ def test_methods_without_an_interval_get_one():
     assert each.decision.baseline is not None
 
 
+@pytest.mark.parametrize(
+    ("typed", "there", "workers", "accelerator"),
+    [
+        (("trainer=cpu",), True, 3, "cpu"),
+        (("trainer=gpu",), True, 1, "gpu"),
+        (("trainer=gpu", "trainer.accelerator=auto"), True, 1, "gpu"),
+        (("trainer=gpu", "trainer.accelerator=auto"), False, 3, "cpu"),
+        (("trainer=cpu", "trainer.devices=2"), False, 1, "cpu"),
+    ],
+)
+def test_folds_that_train_on_gpus_are_fitted_in_one_process(monkeypatch, typed, there, workers, accelerator):
+    asked, fits = [], []
+
+    def noted(table, units, task, fitted, *rest, workers, **more):
+        asked.append(workers)
+        # A worker may have a GPU that this process has not.
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        fitted(table)
+        fitted(table)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    monkeypatch.setattr("rehearsal_torch.claims.cross_fitted", noted)
+    monkeypatch.setattr(
+        "rehearsal_torch.training.fit.fit", lambda made, table, how, held_out: fits.append(how)
+    )
+    cross_fitted_claims(run_of("+experiment=auf", "decision=grad_rh", *typed), workers=3)
+    assert asked == [workers]
+    assert [each.accelerator for each in fits] == [accelerator] * 2
+    assert fits[0].history is not fits[1].history
+
+
 def test_other_problems_have_no_such_claims():
     with pytest.raises(UserError, match="claims=cross_fitted: these claims are those of alterations"):
         cross_fitted_claims(run_of("+experiment=sepsis", "dataset.patients=20"))

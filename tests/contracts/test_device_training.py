@@ -109,6 +109,8 @@ def gpu(place, monkeypatch):
     # The random state of a GPU that is not there, and the devices that torch knows for a fused step.
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda *_: torch.zeros(1))
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda *_: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda *_: None)
     adam = importlib.import_module("torch.optim.adam")
     monkeypatch.setattr(adam, "_device_dtype_check_for_fused", lambda *_, **__: None)
     return place
@@ -164,6 +166,8 @@ def test_a_stopped_training_goes_on_elsewhere(gpu, tmp_path):
         other = trained("transitions", rest)
     assert [each[2] for each in rest.history] == pytest.approx([each[2] for each in whole.history], rel=1e-6)
     alike(one, other, gpu)
+    with pytest.raises(ValueError, match="accelerator: a GPU there, the CPU here"):
+        trained("transitions", Descent(**settings | {"accelerator": "cpu"}, folder=tmp_path))
     # What a GPU has written is read where there is none.
     state = torch.load(tmp_path / "mechanism" / "last.ckpt", map_location="cpu", weights_only=True)
     assert {each.device.type for each in state["state_dict"].values()} == {"cpu"}

@@ -96,6 +96,7 @@ def test_every_target_that_checks_something_is_called():
         "test-slow",
         "test-nightly",
         "test-slurm",
+        "test-gpu",
         "docs",
         "fuzz",
         "pages",

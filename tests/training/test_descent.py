@@ -288,3 +288,12 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(RuntimeError, match="choose trainer=cpu"):
         Descent(accelerator="gpu").train(mechanism(), rows(10, 1))
+
+
+def test_a_copy_for_other_processes_has_the_accelerator_of_this_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    here = Descent(accelerator="auto", max_epochs=3, seed=7)
+    here.history.append((0, "part/train_loss", 1.0))
+    there = here.settled()
+    assert (there.accelerator, there.history, there.max_epochs, there.seed) == ("cpu", [], 3, 7)
+    assert (here.accelerator, len(here.history)) == ("auto", 1)

@@ -1,9 +1,11 @@
 """The devices of a training, on machines with any number of GPUs."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
-from rehearsal_torch.training.gpus import gpus, possible, turn
+from rehearsal_torch.training.gpus import alone, current_kept, gpus, possible, settled, turn
 
 
 @pytest.fixture
@@ -70,3 +72,46 @@ def test_without_a_gpu_auto_trains_on_the_cpu(monkeypatch):
 )  # fmt: skip
 def test_what_are_no_devices_is_refused(devices, accelerator):
     assert not possible(devices, accelerator)
+
+
+def test_auto_is_settled_where_it_is_asked(monkeypatch):
+    for there, found in ((True, "gpu"), (False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert settled("auto") == found
+        assert (settled("cpu"), settled("gpu")) == ("cpu", "gpu")
+
+
+def test_the_current_gpu_comes_back_whatever_happened(monkeypatch):
+    current = [3]
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[-1])
+    monkeypatch.setattr(torch.cuda, "set_device", current.append)
+
+    def training(used):
+        with current_kept(used):
+            current.append(1)
+            raise ValueError("on the way")
+
+    with pytest.raises(ValueError, match="on the way"):
+        training([1])
+    assert current == [3, 1, 3]
+    with pytest.raises(ValueError, match="on the way"):
+        training([])
+    assert current == [3, 1, 3, 1], "the CPU asks for no GPU"
+
+
+@pytest.mark.parametrize(
+    ("environment", "refused"),
+    [
+        ({}, False),
+        ({"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "1"}, False),
+        ({"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "3"}, True),
+        ({"WORLD_SIZE": "3"}, False),
+    ],
+)
+def test_a_launcher_of_several_processes_is_refused(monkeypatch, environment, refused):
+    for name in ("TORCHELASTIC_RUN_ID", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(RuntimeError, match="torchrun has started 3") if refused else nullcontext():
+        alone()

@@ -117,6 +117,49 @@ def test_other_held_out_rows_are_another_training(tmp_path):
         run(descent, Line(), rows(), None, "line")
 
 
+def test_a_training_of_the_cpu_does_not_go_on_on_a_gpu_unasked(tmp_path, monkeypatch):
+    settings = {"max_epochs": 1, "progress": False, "folder": tmp_path}
+    run(Descent(**settings), Line(), rows(), None, "line")
+    monkeypatch.setattr(harness, "gpus", lambda devices, accelerator: [1] if accelerator == "auto" else [])
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    with pytest.raises(
+        ValueError, match=r"another training .accelerator: the CPU there, a GPU here.: choose"
+    ):
+        run(Descent(**settings, accelerator="auto"), Line(), rows(), None, "line")
+    run(Descent(**settings), Line(), rows(), None, "line")
+    kept = torch.load(tmp_path / "line/last.ckpt", weights_only=True)["hyper_parameters"]["settings"]
+    assert "accelerator" not in kept, "as in folders that were written before GPUs were told apart"
+
+
+@pytest.mark.parametrize(("count", "refused"), [("1", False), ("2", True)])
+def test_several_processes_of_torchrun_are_refused(monkeypatch, count, refused):
+    for name, value in (("TORCHELASTIC_RUN_ID", "none"), ("WORLD_SIZE", count), ("RANK", "0")):
+        monkeypatch.setenv(name, value)
+    said = r"torchrun has started 2, each of which .* without torchrun, and choose trainer\.devices"
+    with pytest.raises(RuntimeError, match=said) if refused else nullcontext():
+        run(Descent(max_epochs=1, progress=False), Line(), rows(), None, "line")
+
+
+def test_nothing_is_kept_of_processes_of_which_one_has_ended(tmp_path, monkeypatch):
+    """What the sums of an aborted group mean is known after the state has been written aside."""
+    whole = []
+
+    @contextmanager
+    def met(work, arguments, used):
+        yield lambda: whole.pop()
+
+    settings = {"max_epochs": 3, "progress": False, "folder": tmp_path}
+    monkeypatch.setattr(harness, "peers", met)
+    monkeypatch.setattr(harness, "strategy", lambda rank, used: "auto")
+    monkeypatch.setattr(harness, "_processes", lambda *_: 2)
+    trainer = harness.Trainer
+    monkeypatch.setattr(harness, "Trainer", lambda **rest: trainer(**rest | {"devices": 1}))
+    whole += [None, None]
+    with pytest.raises(IndexError):
+        run(Descent(**settings), Line(), rows(), None, "line")
+    assert torch.load(tmp_path / "line/last.ckpt", weights_only=True)["epoch"] == 1
+
+
 def test_data_are_the_same_by_value_shape_and_kind():
     values = torch.arange(6.0)
     same = _digest((values,))
@@ -163,12 +206,14 @@ class StoppedError(Exception):
 def test_every_gpu_has_a_process_that_talks_over_nccl(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda number: asked.update(left=number))
     asked = {}
 
     @contextmanager
     def met(work, arguments, used):
         asked.update(peers=[each[-1] for each in arguments], used=used)
-        yield
+        yield lambda: None
 
     def trainer(**settings):
         asked.update(settings)
@@ -188,6 +233,7 @@ def test_every_gpu_has_a_process_that_talks_over_nccl(monkeypatch):
         assert (asked["accelerator"], asked["devices"], asked["forked"]) == ("cuda", used, used[:1])
         assert asked["strategy"].process_group_backend == "nccl"
         assert asked["strategy"].cluster_environment.local_rank() == 0
+        assert asked.pop("left") == 2, "the current GPU is that of before"
     with pytest.raises(StoppedError):
         run(Descent(accelerator="gpu", devices=[3], progress=False), Line(), rows(), None, "line")
     assert (asked["devices"], asked["strategy"]) == ([3], "auto")

@@ -3,17 +3,24 @@
 import math
 import os
 import time
+from functools import partial
+from multiprocessing import Pipe
+from types import SimpleNamespace
 
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 from torch import Tensor, distributed, nn
+from torch.distributed import distributed_c10d
 
 from rehearsal_torch.data.part import Trained
 from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.location_scale import LocationScale
+from rehearsal_torch.training import peers as peers_module
+from rehearsal_torch.training import watch
 from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.peers import peers
+from rehearsal_torch.training.peers import _peer as peer_of_a_gpu
+from rehearsal_torch.training.peers import backend, peers
 
 pytestmark = pytest.mark.nightly
 
@@ -155,6 +162,102 @@ def test_the_end_of_a_process_is_told_at_once(work, said):
         distributed.all_reduce(torch.ones(1))
     assert time.monotonic() - began < 60
     assert not distributed.is_initialized()
+
+
+def moved_to_the_cpu():
+    """GPUs and NCCL are stood in for by the CPU and gloo, in this process."""
+    watch.first_sum = lambda device: partial(distributed.all_reduce, torch.ones(1))
+    peers_module.first_sum = watch.first_sum
+    peers_module.backend = lambda used: "gloo"
+    torch.cuda.set_device = lambda device: None
+
+
+def peer_on_the_cpu(*given):
+    moved_to_the_cpu()
+    peer_of_a_gpu(*given)
+
+
+@pytest.fixture
+def gpus_on_the_cpu(monkeypatch):
+    """What is called while the peers of GPUs are watched."""
+    called = []
+    monkeypatch.setattr(watch, "first_sum", watch.first_sum)
+    monkeypatch.setattr(peers_module, "first_sum", peers_module.first_sum)
+    monkeypatch.setattr(peers_module, "backend", backend)
+    monkeypatch.setattr(torch.cuda, "set_device", torch.cuda.set_device)
+    moved_to_the_cpu()
+    monkeypatch.setattr(peers_module, "_peer", peer_on_the_cpu)
+    whole = distributed.destroy_process_group
+
+    def ended(name):
+        called.append(name)
+        whole()
+
+    # gloo knows no abort.
+    monkeypatch.setattr(distributed_c10d, "_abort_process_group", partial(ended, "abort"))
+    monkeypatch.setattr(distributed, "destroy_process_group", partial(ended, "destroy"))
+    return called
+
+
+@pytest.mark.parametrize(
+    ("work", "said"), [(failing, "ValueError: expected something else"), (ending, "killed")]
+)
+def test_the_end_of_a_process_with_a_gpu_aborts_what_waits_for_it(gpus_on_the_cpu, work, said):
+    def training():
+        with peers(work, [()], [0, 1]) as whole:
+            # Nothing of gloo that would notice it.
+            ends = time.monotonic() + 60
+            while time.monotonic() < ends:
+                whole()
+                time.sleep(0.05)
+
+    with pytest.raises(RuntimeError, match=f"one of the 2 processes .* has ended .*{said}"):
+        training()
+    assert gpus_on_the_cpu == ["abort"]
+    assert not distributed.is_initialized()
+
+
+def test_processes_with_gpus_share_and_part(gpus_on_the_cpu):
+    first = torch.ones(3)
+    with peers(summed, [(first,)], [0, 1]) as whole:
+        distributed.all_reduce(torch.ones(1))
+        whole()
+    assert first.tolist() == [5.0] * 3
+    assert gpus_on_the_cpu == ["destroy"]
+
+
+def test_an_error_beside_a_process_with_a_gpu_kills_it_at_once(gpus_on_the_cpu):
+    began = []
+
+    def training():
+        with peers(waiting, [()], [0, 1]):
+            began.append(time.monotonic())
+            raise ValueError("of my own")
+
+    with pytest.raises(ValueError, match="of my own"):
+        training()
+    assert gpus_on_the_cpu == ["abort"]
+    assert time.monotonic() - began[0] < 5, "its end is not waited for"
+
+
+def test_a_process_that_is_ending_has_ended(monkeypatch):
+    """On a busy machine its connection is lost before the system has taken it down."""
+    here, there = Pipe()
+    ending_one = SimpleNamespace(sentinel=here, is_alive=lambda: True)
+    monkeypatch.setattr(distributed, "destroy_process_group", lambda: None)
+    open_end, kept = Pipe()
+    with open_end, kept:
+        lively = SimpleNamespace(sentinel=open_end, is_alive=lambda: True)
+        monkeypatch.setattr(peers_module, "NOTICE", 0.01)
+        monkeypatch.setattr(peers_module, "messages", lambda pipe: iter(()))
+        with pytest.raises(RuntimeError, match="lost"), peers_module._connected([(ending_one, here)]):
+            raise RuntimeError("lost")
+        there.close()
+        with (
+            pytest.raises(RuntimeError, match=r"one of the 3 processes .* \(it was killed\)"),
+            peers_module._connected([(ending_one, here), (lively, open_end)]),
+        ):
+            raise RuntimeError("lost")
 
 
 def test_an_error_of_the_first_process_ends_the_others():

@@ -21,11 +21,11 @@ from rehearsal_torch.data.tables.blocks import blocks_of
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
-from rehearsal_torch.training import shared_members
+from rehearsal_torch.training import harness, shared_members
 from rehearsal_torch.training.callbacks import csv
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from rehearsal_torch.training.shared_members import _tensor, separable
+from rehearsal_torch.training.shared_members import _tensor, separable, shareable, trained_elsewhere
 from tests.toys.linear_truth import chain
 from tests.toys.transitions import model, observations
 
@@ -172,6 +172,37 @@ def test_a_worker_of_a_cluster_that_is_killed_while_it_trains_changes_no_bit(tmp
     assert 1 <= killed[0] < 3, "it was killed before the last member had begun"
     assert agree(alone, shared)
     assert there == losses
+
+
+def test_a_worker_with_a_gpu_trains_on_its_cpu_if_this_process_has_none(shared_always, monkeypatch):
+    asked, inner = [], shared_members.results
+
+    def here(work, common, tasks, workers, **how):
+        return inner(work, common, tasks, 1, **how)
+
+    monkeypatch.setattr(harness, "gpus", lambda devices, accelerator: asked.append(accelerator) or [])
+    monkeypatch.setattr(shared_members, "results", here)
+    trained(2, epochs=1, accelerator="auto")
+    assert asked == ["cpu"] * 3, "settled before the members are shared"
+
+
+@pytest.mark.parametrize(
+    ("how", "gpus", "shared"),
+    [
+        ({}, 2, True),
+        ({"accelerator": "auto"}, 0, True),
+        ({"accelerator": "auto"}, 1, False),
+        ({"accelerator": "gpu"}, 1, False),
+        ({"accelerator": "gpu", "devices": [1]}, 2, False),
+        ({"devices": 2}, 0, False),
+    ],
+)
+def test_fits_on_gpus_or_by_several_processes_are_those_of_one_process(monkeypatch, how, gpus, shared):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    assert shareable(Descent(**how)) == shared
+    assert trained_elsewhere(Descent(**how), 10**9) == shared
+    assert shareable(None)
 
 
 @pytest.mark.slow
