@@ -857,14 +857,15 @@ def test_a_table_read_again_adds_nothing_and_says_so(tmp_path):
 
 def test_what_is_warned_of_points_to_the_line_that_asked_and_names_three_rows(fresh):
     frame = pd.DataFrame({"a": [0.5, 1.5, 1.6, 1.7, 1.8], "b": 0.5, "X": 0.0, "Y": 1.0})
-    with pytest.warns(TrialWarning) as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         fresh.read(frame.iloc[:4])
         fresh.read(frame)
         fresh.ask()
         near = {name: value + 1e-3 for name, value in fresh.pending[0].items()}
         fresh.tell(near, {"X": 0.0, "Y": 1.0})
     three, again, four, beside = caught
-    assert {each.filename for each in caught} == {__file__}
+    assert {(each.category, each.filename) for each in caught} == {(TrialWarning, __file__)}
     assert "row 3: a may be set within [0, 1]; got 1.7: " in str(three.message)
     assert "more)" not in str(three.message)
     assert "4 of 5 rows equal trials that are completed already" in str(again.message)

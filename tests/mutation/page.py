@@ -178,7 +178,7 @@ def page(found: Sequence[Judged], modules: Sequence[str]) -> str:
             for part, count in sorted(Counter(map(_part, modules)).items())
         ),
         "",
-        *_commands(found),
+        "\n\n".join(_commands(found)),
     ]
     return "\n".join(lines) + "\n"
 

@@ -374,3 +374,20 @@ def test_the_published_scale_takes_the_noise_for_known():
     assert ExogenousModel(CHAIN, scale="predictive").epistemic == "fitted"
     with pytest.raises(ValueError, match="averaged"):
         ExogenousModel(CHAIN, epistemic="both")
+
+
+def test_the_modes_of_the_noise_are_told_in_its_standard_deviations():
+    made = one_node("additive", 83, 2)
+    law = fit(ExogenousModel(made.task), made.table).network().mechanisms[0]
+    weights, means, variances = law.modes.weights, law.modes.means, law.modes.variances
+    centre = (weights * means).sum()
+    assert float(weights.sum()) == pytest.approx(1.0)
+    assert float(centre) == pytest.approx(float(law.shift), rel=1e-6)
+    assert abs(float(law.shift)) > 1e-3
+    assert float((weights * (variances + means**2)).sum() - centre**2) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("independence", [float("inf"), float("nan"), -1e-9])
+def test_the_weight_of_the_penalty_is_finite(independence):
+    with pytest.raises(ValueError, match="expected independence >= 0; got"):
+        ExogenousModel(CHAIN, independence=independence)
