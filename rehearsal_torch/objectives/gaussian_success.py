@@ -110,9 +110,7 @@ class GaussianSuccess(AlterationObjective):
         origin = contexts.new_zeros(len(task.outcomes)) if centre is None else centre.to(contexts)
         nothing: Tensor | None = None
         sets = ((), *task.candidates)
-        for names, linear_models in zip(sets, surrogate.linear_models_of(sets), strict=True):
-            likely = None if linear_models is None else linear_models.response(task.context, task.outcomes)
-            response = surrogate.response(names)
+        for names, (response, likely) in zip(sets, surrogate.responses_of(sets), strict=True):
             made = cls(cases, names, contexts, task.region, origin, response, likely, nothing, level)
             if names:
                 found.append(made)

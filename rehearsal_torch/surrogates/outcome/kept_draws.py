@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
+import torch
 from torch import Tensor
 
 Drawn = TypeVar("Drawn")
@@ -37,8 +38,8 @@ class KeptDraws(Generic[Drawn]):
             cells: The size of the draws.
             make: Makes them.
         """
-        if any(each.is_inference() for each in source):
-            # Tensors of inference mode do not tell whether they have changed.
+        if torch.is_inference_mode_enabled() or any(each.is_inference() for each in source):
+            # Tensors of inference mode do not tell whether they have changed, and have no gradient outside.
             return make()
         found = self._kept.pop(key, None)
         if found is None or not _unchanged(found[0], source):

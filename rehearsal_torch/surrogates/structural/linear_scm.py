@@ -13,6 +13,7 @@ Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4 and Sec. 4.1; Qin 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,7 @@ from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.outcome.kept_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
 
@@ -154,6 +156,18 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
             found.append(self._assembled(altered, known) if len(known) == len(holding) else None)
         return found
 
+    def responses_of(
+        self, sets: Sequence[Sequence[str]]
+    ) -> list[tuple[AffineResponse, AffineResponse | None]]:
+        """The outcomes' response to context, action and noise for several sets of altered variables: the
+        estimated one, and those of posterior samples, in a leading dimension, or None.
+        """
+        asked, models = (self.task.context, self.task.outcomes), self.linear_models_of(sets)
+        return [
+            (self.response(names), None if each is None else each.response(*asked))
+            for names, each in zip(sets, models, strict=True)
+        ]
+
     def under(self, altered: Sequence[str]) -> list[Equation]:
         """The equations that hold when `altered` is set by intervention.
 
@@ -213,6 +227,8 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
 
 MAX_DRAWS = 100_000
+# 16 MB: the responses of posterior samples that are kept between cases.
+KEPT_CELLS = 2_000_000
 
 
 class LinearStructural(LinearSurrogate):
@@ -235,6 +251,7 @@ class LinearStructural(LinearSurrogate):
             raise ValueError(f"expected draws >= 0; got {draws}")
         bounded("draws", draws, MAX_DRAWS, 0)
         self.draws, self.seed = draws, seed
+        self._kept: KeptDraws[list[tuple[AffineResponse, AffineResponse | None]]] = KeptDraws(KEPT_CELLS)
         self.mechanisms = nn.ModuleList(
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
@@ -269,6 +286,16 @@ class LinearStructural(LinearSurrogate):
             return None
         stream = spaced_generator(self.seed, self.equations.index(equation))
         return self.mechanism(equation).posterior(self.draws, stream)
+
+    def responses_of(
+        self, sets: Sequence[Sequence[str]]
+    ) -> list[tuple[AffineResponse, AffineResponse | None]]:
+        """See `LinearSurrogate`; kept until the model changes, since they are the same for every case."""
+        task, make = self.task, partial(super().responses_of, sets)
+        # An upper bound: at most 3 d numbers of an outcome.
+        cells = 3 * len(task.graph.names) * len(task.outcomes) * (self.draws + 1) * len(sets)
+        key = (tuple(sets), task.context, task.outcomes, self.draws, self.seed)
+        return self._kept.get(key, list(self.mechanisms.buffers()), cells, make)
 
     def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
         """See `RehearsalSurrogate.responses`; independent of `draws`."""

@@ -64,3 +64,14 @@ def test_tensors_of_inference_mode_keep_nothing():
         source = [torch.zeros(2)]
     assert ask("a", source) is not ask("a", source)
     assert made == ["a", "a"]
+
+
+def test_what_is_made_in_inference_mode_is_not_kept():
+    ask, made = counting(KeptDraws(10))
+    with torch.inference_mode():
+        ask("a", [])
+    kept = ask("a", [])
+    with torch.inference_mode():
+        assert ask("a", []) is not kept
+    assert ask("a", []) is kept
+    assert made == ["a"] * 3

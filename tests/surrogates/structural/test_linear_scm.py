@@ -154,6 +154,24 @@ def test_models_of_several_sets_are_those_of_each_and_share_what_is_drawn(monkey
     assert fit(LinearStructural(world.task, draws=0), world.table(100)).linear_models_of(sets) == [None] * 3
 
 
+def test_responses_are_kept_until_the_model_changes():
+    world = managing()
+    made, sets = fit(LinearStructural(world.task), world.table(100)), ((), ("raw_cost",))
+    kept = made.responses_of(sets)
+    assert made.responses_of(sets) is kept
+    for names, (response, likely) in zip(sets, kept, strict=True):
+        asked = world.task.context, world.task.outcomes
+        assert torch.equal(response.covariance, made.response(names).covariance)
+        assert torch.equal(likely.constant, made.linear_models(names).response(*asked).constant)
+    made.mechanisms[0].intercept += 1.0
+    shifted = made.responses_of(sets)
+    assert not torch.equal(shifted[0][1].constant, kept[0][1].constant)
+    fit(made, world.table(200))
+    assert not torch.equal(made.responses_of(sets)[0][0].covariance, shifted[0][0].covariance)
+    made.draws = 0
+    assert made.responses_of(sets)[1][1] is None
+
+
 def test_saving_and_loading_changes_nothing():
     world = managing()
     one, other = (
