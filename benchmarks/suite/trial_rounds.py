@@ -2,10 +2,10 @@
 
 Dropwave from its start design of six experiments on: a round fits, finds the next action and runs it. The
 reference is BoTorch's `SingleTaskGP` of the rewards with qLogNEI and `optimize_acqf` (512 raw samples, 10
-restarts) on actions and rewards alone; in the rows called `nodes`, one `SingleTaskGP` for each node, composed
-by sampling (`suite.plain.node_processes`). A repetition is one seed; both sides have the same start design
-and the same noise. Time is that of a round; quality is the best expected reward tried so far, below the
-optimum.
+restarts) on actions and rewards alone; in the rows called `nodes`, qLogNEI of one `SingleTaskGP` for each
+node, composed by sampling (`suite.plain.node_processes`). A repetition is one seed; both sides have the same
+start design and the same noise. Time is that of a round; quality is the best expected reward tried so far,
+below the optimum.
 
 The package learns intermediate variables, fits one process per node and its noise distribution, and so does
 more in a round than a process of the rewards; whether that pays is the regret's to say, and few seeds say it
@@ -38,7 +38,7 @@ from rehearsal_torch.training.fit import fit
 ROUNDS, SEEDS = 6, 3
 PEER = "BoTorch SingleTaskGP, qLogNEI"
 NOTE = "ours learns from the intermediate variable too; theirs sees actions and rewards alone"
-NODES = "BoTorch SingleTaskGP per node, log EI"
+NODES = "BoTorch SingleTaskGP per node, qLogNEI"
 OF_NODES = "both learn from the intermediate variable; theirs takes the noise of each node to be normal"
 
 

@@ -5,19 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks.suite import measuring
 from benchmarks.suite.measuring import Contest, Quality, Timed, factor, measured, ratio_of_medians, slope
 from benchmarks.suite.page import factors, page
 from benchmarks.suite.plain.linear import nearest
-from benchmarks.suite.plain.node_processes import DRAWS, LogImprovement, NodeProcesses
 from benchmarks.suite.runner import OUT, PARTS, main, record
-from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.box import Box
 from tests.places import ROOT
 
 ROWS = {job.key: job for part in PARTS.values() for job in part.jobs(small=True)}
@@ -120,26 +113,6 @@ def test_the_cheapest_action_of_the_reference_is_the_projection():
     box = np.full(2, -9.0), np.full(2, 9.0)
     found = nearest(np.zeros(1), np.ones(2), np.array([1.0, 4.0]), np.array([0.0, 1.0]), *box, 3.0, 9.0)
     assert found == pytest.approx(np.array([[1.6, 1.4]]))
-
-
-def test_processes_of_nodes_are_composed_from_the_roots_on():
-    """With next to no noise and many rows, a composition of smooth functions is recovered."""
-    graph = RehearsalGraph.of({"X": ["a"], "Y": ["X", "a"]})
-    task = CausalTask(graph, Box.of({"a": (0.0, 1.0)}), WeightedSum({"Y": 2.0}))
-    a = torch.linspace(0, 1, 25, dtype=torch.float64)
-    x = (3 * a).sin()
-    table = Table.observed(("a", "X", "Y"), torch.stack([a, x, x.square() - a], -1))
-    torch.manual_seed(0)
-    processes = NodeProcesses(task, table)
-    asked = torch.tensor([[0.12], [0.55], [0.9]], dtype=torch.float64)
-    wanted = 2 * ((3 * asked).sin().square() - asked)[:, 0]
-    found = processes.rewards(asked)
-    assert found.shape == (DRAWS, 3)
-    torch.testing.assert_close(found.mean(0), wanted, atol=0.03, rtol=0)
-    # The best action of all is near 0.47; the tried ones are far from it.
-    improvement = LogImprovement(processes, asked[[0, 2]])
-    better, worse = improvement(torch.tensor([[[0.47]], [[0.95]]], dtype=torch.float64))
-    assert better > worse + 5
 
 
 @pytest.mark.parametrize(
