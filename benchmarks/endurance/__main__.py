@@ -1,17 +1,20 @@
 """Endurance: what is measured again and again, until it would show.
 
-    decisions   one process decides for a few cases in turn, thousands of times: memory, equal decisions
+    decisions   one process decides by two methods for a few cases in turn, thousands of times: memory, equal
+                decisions
     sessions    optimisers of a few trials each, one after the other in one process: memory
     rounds      one optimiser asks and is told, hundreds of times, with a file: memory, file, seconds
     kills       train, decide, trials, report and an optimiser are killed at random times and resumed: the
-                same files as without a kill, nothing lost, nothing left behind
-    obstacles   the same commands meet a full disk, a read-only folder, and another process on the folder
+                same files as without a kill, nothing lost, nothing left behind; half of the kills of decide
+                are those of one with two workers
+    obstacles   the same commands meet a limit of files, a full disk, a read-only folder, and another process
+                on the folder
 
 Each part runs in a process of its own, and so does each command. A part that was finished with the same
 numbers at the same commit is not run again, so that the command goes on where it was interrupted. It ends
 with exit code 1 if a fault was found.
 
-Run: python -m benchmarks.endurance [--decisions 2000] [--rounds 300] [--kills 12] [--met 2]
+Run: python -m benchmarks.endurance [--decisions 2000] [--rounds 300] [--kills 50] [--met 4]
 Writes endurance.json and README.md (--out DIR), and keeps its work (--work DIR); results in docs/results come
 from a clean commit.
 """
@@ -32,14 +35,17 @@ from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.studies.committed import check_clean
 
-KILLED = ("train", "decide", "trials", "report", "optimiser")
+COMMANDS = ("train", "decide", "trials", "report", "optimiser")
+SHARED = "decide, 2 workers"
 
 
 def parts(decisions: int, rounds: int, kills: int, met: int) -> dict[str, int]:
     """The parts, and the number of repetitions of each."""
-    repeated = {"kills": kills, "obstacles": met}
-    each = {f"{what} {name}": count for what, count in repeated.items() for name in KILLED}
-    return {"decisions": decisions, "sessions": rounds, "rounds": rounds, **each}
+    killed = {f"kills {name}": kills for name in COMMANDS}
+    killed |= {"kills decide": kills - kills // 2, f"kills {SHARED}": kills // 2}
+    met_by = {f"obstacles {name}": met for name in COMMANDS}
+    every = {"decisions": decisions, "sessions": rounds, "rounds": rounds, **killed, **met_by}
+    return {part: count for part, count in every.items() if count}
 
 
 def measured(part: str, count: int, work: Path) -> dict[str, Any]:
@@ -115,8 +121,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--decisions", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--kills", type=int, default=12, help="of each command")
-    parser.add_argument("--met", type=int, default=2, help="how often each command meets each obstacle")
+    parser.add_argument("--kills", type=int, default=50, help="of each command")
+    parser.add_argument("--met", type=int, default=4, help="how often each command meets each obstacle")
     parser.add_argument("--out", type=Path, default=Path("docs/results/endurance"))
     parser.add_argument("--work", type=Path, default=Path("runs/endurance"))
     parser.add_argument("--part", help="runs this part alone, and prints what it found")

@@ -56,6 +56,9 @@ def commands(shared: Path) -> dict[str, Command]:
     return {
         "train": Command(partial(_typed, "train", TOY), lines),
         "decide": Command(partial(_typed, "decide", (*TOY, f"checkpoint={known}", "workers=1")), lines),
+        "decide, 2 workers": Command(
+            partial(_typed, "decide", (*TOY, f"checkpoint={known}", "workers=2")), lines
+        ),
         "trials": Command(partial(_typed, "decide", CBO), lines),
         "report": Command(_reported, "", ("run/report.html",), partial(_copied, shared / "decided")),
         "optimiser": Command(_asked_and_told, "", ("run/trials.json",)),

@@ -1,6 +1,8 @@
-"""Commands that meet a full disk, a read-only folder, or another process on the same folder.
+"""Commands that meet a limit of files, a full disk, a read-only folder, or another process on the folder.
 
-    full disk        no file can grow beyond a random size, up to that of the largest file of the command
+    file limit       no file can grow beyond a random size, up to that of the largest file of the command
+    full disk        a disk in memory, with less room than the files of the command take; where the system
+                     mounts none, it is not met
     read-only        nobody may write into the folder, where nothing lies yet, or an ended command
     at once          the same command is typed a second time while the first runs, at a random time
 
@@ -17,22 +19,23 @@ import os
 import random
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.endurance.commands import TRIALS, Command, in_child
 from benchmarks.endurance.kills import after_disturbance, differences, files, undisturbed
-from tests.scripts.refusals import little_space, read_only
+from tests.scripts.refusals import Disk, little_space, own_mounts, read_only
 
 OBSTACLES = {
-    "full disk": "File too large",
+    "file limit": "File too large",
+    "full disk": "No space left on device",
     "read-only": "Permission denied",
     "at once": "in use by process",
 }
-SMALLEST = 200
+SMALLEST, PAGE, ROOM = 200, 4096, 2**26
 Whole = tuple[dict[str, bytes], dict[str, bytes]]
 
 
@@ -47,7 +50,7 @@ def met(name: str, command: Command, folder: Path, count: int, seed: int = 0) ->
         seed: Of sizes and times.
 
     Returns:
-        How often each was met and refused, and every fault.
+        How often each was met and refused (None: not met), and every fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
     whole = undisturbed(command, folder / "first"), undisturbed(command, folder / "second")
@@ -56,35 +59,83 @@ def met(name: str, command: Command, folder: Path, count: int, seed: int = 0) ->
     seconds = time.monotonic() - began
     largest = max(len(content) for content in whole[0].values())
     stream, place, faults = random.Random(f"{seed}/{name}"), folder / "round", list[str]()
-    refused = dict.fromkeys(OBSTACLES, 0)
+    refused: dict[str, int | None] = dict.fromkeys(OBSTACLES, 0)
+    if not own_mounts():
+        refused["full disk"] = None
     for turn in range(count):
         for obstacle in OBSTACLES:
-            shutil.rmtree(place, ignore_errors=True)
-            place.mkdir(parents=True)
-            command.prepare(place)
-            if obstacle == "read-only" and turn % 2 and command.lines:
-                shutil.copytree(folder / "first/run", place / "run")
-            before, shared = files(place), False
-            if obstacle == "at once":
-                codes, said = _at_once(command, place, stream.uniform(0, seconds))
-                shared = name == "optimiser"
-            else:
-                size = round(SMALLEST * (largest / SMALLEST) ** stream.random())
-                around = partial(little_space, size) if obstacle == "full disk" else partial(read_only, place)
-                codes, said = _behind(command, place, around)
-            told = _unsaid(obstacle, codes, said)
-            refused[obstacle] += any(codes)
-            told += [] if shared else after_disturbance(command, place, before, whole[0], b"")[0]
-            if obstacle == "read-only" and files(place) != before:
-                told.append("files of a read-only folder have changed")
-            told += [f"{path} was left behind" for path in _hidden(place)]
-            code = os.waitstatus_to_exitcode(os.waitpid(in_child(command.run, place), 0)[1])
-            if code:
-                told.append(f"typed again, it ended with code {code}")
-            else:
-                told += _unfinished(place) if shared else differences(whole, files(place))
+            if (before := refused[obstacle]) is None:
+                continue
+            with _ground(place, obstacle) as disk:
+                command.prepare(place)
+                if obstacle == "read-only" and turn % 2 and command.lines:
+                    shutil.copytree(folder / "first/run", place / "run")
+                if disk is not None:
+                    room = _room(whole[0], files(place), stream.random())
+                    meet = partial(_on_full_disk, command, place, disk, room)
+                elif obstacle == "at once":
+                    meet = partial(_at_once, command, place, stream.uniform(0, seconds))
+                else:
+                    size = round(SMALLEST * (largest / SMALLEST) ** stream.random())
+                    limits = {
+                        "file limit": partial(little_space, size),
+                        "read-only": partial(read_only, place),
+                    }
+                    meet = partial(_behind, command, place, limits[obstacle])
+                codes, told = _one(command, place, whole, obstacle, meet, name == "optimiser")
+            refused[obstacle] = before + any(codes)
             faults += [f"{obstacle}, number {turn + 1}: {each}" for each in told]
     return {"command": name, "met": count, "refused": refused, "faults": faults}
+
+
+def _one(
+    command: Command,
+    place: Path,
+    whole: Whole,
+    obstacle: str,
+    meet: Callable[[], tuple[list[int], str]],
+    sharing: bool,
+) -> tuple[list[int], list[str]]:
+    """Lets a command meet an obstacle, then end without it; its exit codes at the obstacle, faults."""
+    before, shared = files(place), sharing and obstacle == "at once"
+    codes, said = meet()
+    told = _unsaid(obstacle, codes, said)
+    told += [] if shared else after_disturbance(command, place, before, whole[0], b"")[0]
+    if obstacle == "read-only" and files(place) != before:
+        told.append("files of a read-only folder have changed")
+    told += [f"{path} was left behind" for path in _hidden(place)]
+    code = os.waitstatus_to_exitcode(os.waitpid(in_child(command.run, place), 0)[1])
+    if code:
+        told.append(f"typed again, it ended with code {code}")
+    else:
+        told += _unfinished(place) if shared else differences(whole, files(place))
+    return codes, told
+
+
+@contextmanager
+def _ground(place: Path, obstacle: str) -> Iterator[Disk | None]:
+    """An empty folder; for a full disk, one on a disk of its own."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    disk = Disk(place, ROOM) if obstacle == "full disk" else None
+    try:
+        yield disk
+    finally:
+        if disk is not None:
+            disk.remove()
+
+
+def _room(whole: dict[str, bytes], before: dict[str, bytes], share: float) -> int:
+    """The bytes that a disk has left: one page at least, and fewer than the files of a command take beyond
+    those that were there.
+
+    Args:
+        whole: The files of an undisturbed command.
+        before: Those that were there.
+        share: In [0, 1], from one page to one fewer than needed, evenly on a logarithmic scale.
+    """
+    pages = sum(-(-len(content) // PAGE) for path, content in whole.items() if path not in before)
+    return PAGE * int(max(pages - 1, 1) ** share)
 
 
 def _behind(
@@ -100,6 +151,15 @@ def _behind(
     with os.fdopen(reading, "rb") as stream:
         said = stream.read().decode(errors="replace")
     return [os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])], said
+
+
+def _on_full_disk(command: Command, folder: Path, disk: Disk, room: int) -> tuple[list[int], str]:
+    """Runs a command on a disk with some bytes left; its exit code, and what it said."""
+    disk.resize(disk.used + room)
+    try:
+        return _behind(command, folder, nullcontext)
+    finally:
+        disk.resize(ROOM)
 
 
 def _at_once(command: Command, folder: Path, wait: float) -> tuple[list[int], str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-OBSTACLES = ("full disk", "read-only", "at once")
+OBSTACLES = ("file limit", "full disk", "read-only", "at once")
 
 
 def faults(found: Mapping[str, Any]) -> list[str]:
@@ -49,17 +49,19 @@ def page(whole: Mapping[str, Any]) -> str:
         "",
         "| what | times | first, MiB | last, MiB | most, MiB | flat | time of each |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-        f"| decisions of one fitted model, {decisions['cases']} cases in turn | {decisions['decisions']:,} | "
+        f"| decisions of two fitted models by turns ({', '.join(decisions['models'])}), {decisions['cases']} "
+        f"cases in turn | {decisions['decisions']:,} | "
         f"{_memory(decisions)} | {decisions['milliseconds']:g} ms |",
         f"| ask and tell, a new optimiser after {sessions['trials']} trials | {sessions['rounds']:,} | "
         f"{_memory(sessions)} | {sessions['seconds']:g} s |",
         f"| ask and tell of one optimiser, with a file | {rounds['rounds']:,} | {_memory(rounds)} | "
         f"{rounds['seconds_first']:g} s at first, {rounds['seconds_last']:g} s at last |",
         "",
-        f"Of {decisions['compared']:,} decisions that repeat a case, {changed} differ from the first one for "
-        f"that case in any bit. The file of trials grew by {rounds['bytes_per_round']:g} bytes a round to "
-        f"{rounds['bytes']:,} bytes; another optimiser reads {same} trials from it. The true reward of the "
-        f"recommended action is {rounds['true_reward']:g} (best possible: 1).",
+        f"Of {decisions['compared']:,} decisions that repeat a case, {changed} differ from the first one of "
+        "their model for that case in any bit. The file of trials grew by "
+        f"{rounds['bytes_per_round']:g} bytes a round to {rounds['bytes']:,} bytes; another optimiser reads "
+        f"{same} trials from it. The true reward of the recommended action is {rounds['true_reward']:g} "
+        "(best possible: 1).",
         "",
         "## Kills",
         "",
@@ -72,7 +74,8 @@ def page(whole: Mapping[str, Any]) -> str:
         "that do so in numbers of seconds alone (`run.json`, `status.json`, `metrics.csv`) the rest is "
         "compared; of the others (the table of times, a picture of them, the page that shows both), and of "
         "`training/`, where the trainer counts its starts, only that they are there. Kills begin after the "
-        "packages have been imported.",
+        "packages have been imported. Workers of a killed command end by themselves within a second, while "
+        "it is typed again.",
         "",
         "| command | kills | rounds | seconds undisturbed | files | equal bytes asked of | faults |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -84,17 +87,18 @@ def page(whole: Mapping[str, Any]) -> str:
         "",
         "## Full disks, read-only folders, two processes",
         "",
-        "Each command meets each obstacle: no file can grow beyond a random size, nobody may write into the "
-        "folder, or the same command is typed a second time while the first runs. It must end as ever or be "
-        "refused with a sentence that says why; nothing that was there may be lost or half-written; and, "
-        "typed again without the obstacle, it must give the files of an undisturbed command. Two optimisers "
-        "share one file of trials by turns, and neither is refused for it.",
+        "Each command meets each obstacle: no file can grow beyond a random size, a disk in memory has less "
+        "room than its files take, nobody may write into the folder, or the same command is typed a second "
+        "time while the first runs. It must end as ever or be refused with a sentence that says why; nothing "
+        "that was there may be lost or half-written; and, typed again without the obstacle, it must give the "
+        "files of an undisturbed command. Two optimisers share one file of trials by turns, and neither is "
+        "refused for it. Where the system lets nobody mount a disk, none is met.",
         "",
         f"| command | each met | refused, {' | refused, '.join(OBSTACLES)} | faults |",
         f"| --- | {'---: | ' * (len(OBSTACLES) + 1)}---: |",
         *(
             f"| {part['command']} | {part['met']} | "
-            f"{' | '.join(str(part['refused'][name]) for name in OBSTACLES)} | {len(part['faults'])} |"
+            f"{' | '.join(_times(part['refused'][name]) for name in OBSTACLES)} | {len(part['faults'])} |"
             for part in _parts(found, "obstacles")
         ),
         "",
@@ -107,6 +111,10 @@ def page(whole: Mapping[str, Any]) -> str:
 
 def _parts(found: Mapping[str, Any], what: str) -> list[Mapping[str, Any]]:
     return [found[name] for name in found if name.startswith(f"{what} ")]
+
+
+def _times(count: int | None) -> str:
+    return "not met" if count is None else str(count)
 
 
 def _memory(part: Mapping[str, Any]) -> str:

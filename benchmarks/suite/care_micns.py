@@ -5,8 +5,8 @@ sets ({a}, {m}, {a, m}), 1,000 observations. With `draws=0` the package compares
 probability, as the papers do, and chooses as the reference does; by default it draws 48 models from the
 posterior, compares the sets by the predictive probability, and gives an interval and a baseline besides.
 
-For growth in d the chain has d variables between x and y; the leading term is the solution of one triangular
-system of d equations for the outcome.
+For growth in d the chain has d variables; the leading term is the inversion of a triangular d x d matrix for
+each candidate set, in the reference the solution of a system of d equations.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,11 +30,17 @@ from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 
-CASES, VARIABLES = (1, 20, 1000), (4, 16, 64)
+CASES, VARIABLES = (1, 20, 1000), (4, 64, 256, 1000)
 CHECKED = (
-    "ours also checks each decision against graph, ranges and support, writes a trace, and keeps what follows "
-    "from the model alone between calls"
+    "ours also checks each decision against graph, ranges and support, writes a trace, and keeps what "
+    "follows from the model alone between calls"
 )
+SAME = "the same closed form: rounding"
+DRAWN = (
+    "ours maximises the mean over 48 drawn models, theirs the chance under the fitted one: near the optimum "
+    "the difference is of second order"
+)
+SOLVER = "the same projection, which ours ends within 1e-8 of the cost"
 MORE = (
     "as below; ours also gives the predictive probability, its interval and the baseline, and keeps the "
     "models that it draws between calls"
@@ -80,13 +86,11 @@ def micns(count: int, draws: int) -> Contest:
     observed = surrogate.contexts.values.numpy()
     ours = partial(_cheapest, surrogate, cases)
     # Where nothing is feasible, the value is a log-probability, with draws the predictive one.
-    tolerance = 1e-3 if draws else 1e-6
+    tolerance, because = (2e-4, DRAWN) if draws else (1e-7, SOLVER)
 
     def quality(found: list[Decision], expected: PlainDecisions) -> Quality:
-        ours_value = float(np.mean([decision.value for decision in found]))
-        return Quality(
-            "mean of -cost, log P if infeasible", ours_value, float(expected.values.mean()), tolerance
-        )
+        values = float(np.mean([decision.value for decision in found])), float(expected.values.mean())
+        return Quality("mean of -cost, log P if infeasible", *values, tolerance, because)
 
     def facts(found: list[Decision], expected: PlainDecisions) -> dict[str, float]:
         judged = _Judge(model, truth, contexts, False)(found, expected)
@@ -172,7 +176,8 @@ class _Judge:
             for index, which in enumerate(expected.which)
         ]
         name = "mean P of the fitted model" if self.plug_in else "mean true P"
-        return Quality(name, float(np.mean(ours)), float(np.mean(theirs)), 1e-9 if self.plug_in else 5e-3)
+        tolerance, because = (1e-9, SAME) if self.plug_in else (5e-4, DRAWN)
+        return Quality(name, float(np.mean(ours)), float(np.mean(theirs)), tolerance, because)
 
     def reached(self, index: int, names: Sequence[str], values: np.ndarray) -> float:
         """The probability after one alteration."""

@@ -146,4 +146,6 @@ def _contest(ours: Callable[[], list[Any]], theirs: Callable[[], list[Any]]) -> 
 
 def _agreement(one: Sequence[Any], other: Sequence[Any]) -> Quality:
     equal = sum(mine == its for mine, its in zip(one, other, strict=True))
-    return Quality("equal answers", float(equal), float(len(other)), 0.0)
+    return Quality(
+        "equal answers", float(equal), float(len(other)), 0.0, "answers are yes, no, or sets of names"
+    )

@@ -3,7 +3,7 @@
     product        C = A B of size n           2 n^3 operations
     factorisation  A = L L' of size n          n^3 / 3 operations
 
-Both in float64 by torch, on the threads that the suite uses; the best of several calls.
+In float64, products in float32 too, by torch on the threads that the suite uses; the best of several calls.
 """
 
 import time
@@ -12,9 +12,9 @@ from collections.abc import Callable
 import torch
 
 
-def product_rate(size: int = 1000, repeat: int = 5) -> float:
+def product_rate(size: int = 1000, repeat: int = 5, dtype: torch.dtype = torch.float64) -> float:
     """GFLOP/s of a product of two square matrices."""
-    left, right = torch.randn(2, size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    left, right = torch.randn(2, size, size, dtype=dtype, generator=torch.Generator().manual_seed(0))
     return 2 * size**3 / best(lambda: left @ right, repeat) / 1e9
 
 

@@ -81,6 +81,8 @@ def decided(weeks: int, machines: int, count: int, epochs: int) -> Contest:
             f"mean true return, {both} seeds ({operated:.1f} as operated)",
             float(np.mean(reached[0][:both])),
             float(np.mean(reached[1][:both])),
+            None,
+            "they answer different questions",
         )
 
     return Contest(
@@ -88,7 +90,12 @@ def decided(weeks: int, machines: int, count: int, epochs: int) -> Contest:
         lambda: side(1, partial(by_policy, world, cases, weeks)),
         quality,
         repeat=SEEDS,
-        facts=lambda *_: {"operated": operated, "ours_returns": reached[0], "theirs_returns": reached[1]},
+        facts=lambda *_: {
+            "operated": operated,
+            "ours_returns": list(reached[0]),
+            "theirs_returns": list(reached[1]),
+        },
+        units=0,
     )
 
 

@@ -2,13 +2,15 @@
 
 A repetition runs the package, then the reference, each as often as fills `FLOOR` seconds. Measured are
 process seconds of all threads, so that other programs on the machine count little; garbage is collected
-before, not within. Reported are medians, and the ratio of medians (above one: the package is faster) with a
-percentile bootstrap over repetitions, both sides of a repetition resampled together, since they ran side by
-side.
+before, not within, and what was there before the row is left out of that. Reported are medians, and the ratio
+of medians (above one: the package is faster) with a percentile bootstrap over repetitions, both sides of a
+repetition resampled together, since they ran side by side.
 
 Memory is the largest resident set during one call, less the resident set before it, after freed pages
 have been returned to the system. Linux counts it (``/proc/self/clear_refs``); elsewhere it is not measured.
 It is accurate to some 0.1 MB.
+
+After the times, matrix arithmetic of one more call of the package is counted (`suite.operations`).
 
 Source: Efron and Tibshirani (1993), Ch. 13 (percentile intervals).
 """
@@ -23,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from benchmarks.suite.operations import operations
 
 FLOOR, MOST_CALLS = 0.02, 500
 # A first call of more seconds counts as a repetition.
@@ -52,13 +56,15 @@ class Quality:
         ours: Of the package.
         theirs: Of the reference.
         tolerance: Largest difference that counts as equal; None where the two are not meant to be equal.
+        because: Why they may differ by so much, or why they are not meant to be equal.
         higher: Whether larger is better.
     """
 
     name: str
     ours: float
     theirs: float
-    tolerance: float | None = None
+    tolerance: float | None
+    because: str
     higher: bool = True
 
     @property
@@ -80,6 +86,8 @@ class Contest:
         quality: Judges both results.
         repeat: Number of repetitions; None takes that of the command.
         facts: Further numbers of both results, such as expanded nodes.
+        units: How many of what is timed one call of the package does, such as epochs, where it times itself;
+            0 where its arithmetic is not counted.
     """
 
     ours: Callable[[], Any]
@@ -87,6 +95,7 @@ class Contest:
     quality: Callable[[Any, Any], Quality]
     repeat: int | None = None
     facts: Callable[[Any, Any], dict[str, Any]] = field(default=lambda ours, theirs: {})  # noqa: ARG005
+    units: int = 1
 
 
 def measured(contest: Contest, repeat: int) -> dict[str, Any]:
@@ -98,8 +107,18 @@ def measured(contest: Contest, repeat: int) -> dict[str, Any]:
 
     Returns:
         ``ours_ms`` and ``theirs_ms`` (medians), ``ratio`` with ``low`` and ``high``, ``ours_mb`` and
-        ``theirs_mb`` (None where memory cannot be measured), ``quality``, ``repetitions`` and all times.
+        ``theirs_mb`` (None where memory cannot be measured), ``quality``, ``operations`` of the package by
+        precision (None if not counted), ``repetitions`` and all times.
     """
+    gc.collect()
+    gc.freeze()
+    try:
+        return _measured(contest, repeat)
+    finally:
+        gc.unfreeze()
+
+
+def _measured(contest: Contest, repeat: int) -> dict[str, Any]:
     (first_ours, ours), ours_mb = with_memory(contest.ours)
     (first_theirs, theirs), theirs_mb = with_memory(contest.theirs)
     wanted = repeat if contest.repeat is None else contest.repeat
@@ -116,7 +135,8 @@ def measured(contest: Contest, repeat: int) -> dict[str, Any]:
         spent.append((one, other))
     times = 1e3 * np.array(spent)
     ratio, low, high = ratio_of_medians(times)
-    quality = contest.quality(ours, theirs)
+    quality, facts = contest.quality(ours, theirs), contest.facts(ours, theirs)
+    units = contest.units
     return {
         "ours_ms": float(np.median(times[:, 0])),
         "theirs_ms": float(np.median(times[:, 1])),
@@ -130,9 +150,13 @@ def measured(contest: Contest, repeat: int) -> dict[str, Any]:
             "ours": quality.ours,
             "theirs": quality.theirs,
             "tolerance": quality.tolerance,
+            "because": quality.because,
             "verdict": quality.verdict,
         },
-        "facts": contest.facts(ours, theirs),
+        "facts": facts,
+        "operations": {name: count / units for name, count in operations(contest.ours).items()}
+        if units
+        else None,
         "repetitions": len(spent),
         "calls": calls,
         "times_ms": times.round(6).tolist(),

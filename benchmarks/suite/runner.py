@@ -161,8 +161,9 @@ def processor() -> str:
     return f"{named}, model {known.get('model', '?')}"
 
 
-def _limits() -> dict[str, float]:
-    return {"product_gflops": product_rate(), "cholesky_gflops": cholesky_rate()}
+def _limits() -> dict[str, Any]:
+    products = {"float64": product_rate(), "float32": product_rate(dtype=torch.float32)}
+    return {"product_gflops": products, "cholesky_gflops": cholesky_rate()}
 
 
 def _versions() -> Iterator[tuple[str, str | None]]:

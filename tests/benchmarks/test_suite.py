@@ -5,22 +5,30 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks.suite import measuring
 from benchmarks.suite.measuring import Contest, Quality, Timed, factor, measured, ratio_of_medians, slope
-from benchmarks.suite.page import factors, page
+from benchmarks.suite.page import arithmetic, factors, growth, page, tolerances
+from benchmarks.suite.page import proofs as shown_proofs
 from benchmarks.suite.plain.linear import nearest
-from benchmarks.suite.plain.node_processes import DRAWS, LogImprovement, NodeProcesses
 from benchmarks.suite.runner import OUT, PARTS, main, record
-from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.box import Box
+from benchmarks.suite.sequences import MINUTE, proofs
 from tests.places import ROOT
 
 ROWS = {job.key: job for part in PARTS.values() for job in part.jobs(small=True)}
+# Groups whose sides are not meant to agree, by the first words of their quality, with what it must be in.
+APART = {
+    "fit and decide, cme": ("mean true P", 0.0, 1.0),
+    "fit and decide, cme_stack (the default)": ("mean true P", 0.0, 1.0),
+    # Returns are minus costs.
+    "machines, k = 3": ("mean true return", -np.inf, 0.0),
+    # The optimum is certified to 1e-5.
+    **dict.fromkeys(
+        (f"causal round, {method}{nodes}" for method in ("excbo", "ucb") for nodes in ("", ", nodes")),
+        ("mean simple regret", -1e-5, np.inf),
+    ),
+    "proofs, k = 8, 20 episodes": ("mean return", -np.inf, np.inf),
+}
 
 
 @pytest.mark.nightly
@@ -33,8 +41,44 @@ def test_both_sides_agree_in_quality(key, monkeypatch):
     quality = found["quality"]
     assert np.isfinite([found["ours_ms"], found["theirs_ms"], quality["ours"], quality["theirs"]]).all()
     assert min(found["ours_ms"], found["theirs_ms"]) > 0
+    assert quality["because"]
+    assert (quality["tolerance"] is None) == (ROWS[key].group in APART)
     if quality["tolerance"] is not None:
         assert quality["verdict"] == "equal", quality
+        return
+    name, low, high = APART[ROWS[key].group]
+    assert quality["name"].startswith(name)
+    assert low <= min(quality["ours"], quality["theirs"]) <= max(quality["ours"], quality["theirs"]) <= high
+    if ROWS[key].group.startswith("proofs"):
+        facts = found["facts"]
+        assert facts["proven"] == facts["within"] == facts["episodes"] == 2
+        assert quality["ours"] >= quality["theirs"] - 1e-6, "what is proven is no worse than greedy changes"
+
+
+def test_every_group_that_is_not_meant_to_agree_is_a_row():
+    assert {job.group for part in PARTS.values() for job in part.jobs()} >= set(APART)
+
+
+@pytest.mark.nightly
+def test_eight_changes_in_thirty_steps_are_proven_within_a_minute():
+    """The row of twenty episodes, with five."""
+    contest = proofs(30, 8, 5)
+    facts = contest.facts(contest.ours(), [])
+    assert (facts["episodes"], facts["k"]) == (5, 8)
+    assert facts["proven"] == 5
+    assert 0 < facts["median_s"] <= facts["largest_s"] <= MINUTE
+    assert facts["within"] == 5
+
+
+@pytest.mark.slow
+def test_a_proof_after_the_minute_does_not_count_as_within_it(monkeypatch):
+    contest = proofs(5, 1, 2)
+    found = contest.ours()
+    monkeypatch.setattr("benchmarks.suite.sequences.MINUTE", 0.0)
+    facts = contest.facts(found, [])
+    assert (facts["proven"], facts["within"]) == (2, 0)
+    unproven = [replace(each, trace={**each.trace, "proven": False}) for each in found]
+    assert contest.facts(unproven, [])["proven"] == 0
 
 
 @pytest.mark.nightly
@@ -51,7 +95,10 @@ def test_what_was_measured_is_kept_and_written(tmp_path):
     assert row["repetitions"] == 3
     assert row["quality"] == {
         "name": "equal answers", "ours": 20.0, "theirs": 20.0, "tolerance": 0.0, "verdict": "equal",
+        "because": "answers are yes, no, or sets of names",
     }  # fmt: skip
+    assert row["operations"] == {}
+    assert "- `ancestors`: exact, since answers are yes, no, or sets of names." in shown
 
 
 def test_the_committed_page_is_that_of_its_record():
@@ -66,6 +113,7 @@ def test_no_two_rows_have_one_name():
     assert len(set(keys)) == len(keys)
 
 
+@pytest.mark.slow
 def test_rows_of_packages_that_are_not_installed_are_left_out_with_a_word(tmp_path, capsys):
     job = replace(ROWS["d-separation, pgmpy | nodes 6"], needs="no_such_package", make=pytest.fail)
     assert record(tmp_path, [job], 3)["rows"] == {}
@@ -90,9 +138,11 @@ def test_sides_run_in_turns_and_may_time_themselves(monkeypatch):
         order.append(name)
         return Timed(name, seconds)
 
-    judged = lambda one, other: Quality(f"{one}{other}", 1.0, 2.0, higher=False)  # noqa: E731
-    found = measured(Contest(lambda: side("a", 0.002), lambda: side("b", 0.003), judged), 3)
+    judged = lambda one, other: Quality(f"{one}{other}", 1.0, 2.0, None, "no", higher=False)  # noqa: E731
+    contest = Contest(lambda: side("a", 0.002), lambda: side("b", 0.003), judged, units=0)
+    found = measured(contest, 3)
     assert "".join(order).endswith("ababab")
+    assert found["operations"] is None
     assert (found["ours_ms"], found["theirs_ms"]) == (pytest.approx(2), pytest.approx(3))
     assert found["ratio"] == pytest.approx(1.5)
     assert (found["quality"]["name"], found["quality"]["verdict"]) == ("ab", "better")
@@ -115,31 +165,50 @@ def test_factors_stand_on_the_page_of_rows_that_grow_exponentially():
     assert list(factors([each | {"exponential": False} for each in rows], groups)) == []
 
 
+def test_the_last_step_of_growth_stands_beside_the_whole():
+    row = {"group": "fit", "peer": "another", "axis": "N", "theory": 3.0}
+    rows = [
+        row | {"size": size, "ours_ms": ours, "theirs_ms": 2.0 * size}
+        for size, ours in ((10, 5.0), (100, 5.0), (1000, 500.0))
+    ]
+    assert list(growth(rows, [("fit", "another", "N")])) == [
+        "| fit, beside another | N 10 to 1,000 | 1.00 | 1.00 | 2.00 | 1.00 | 3 |"
+    ]
+
+
+def test_shares_weigh_each_precision_by_its_own_limit():
+    row = {"group": "fit", "peer": "another", "axis": "N", "size": 10, "ours_ms": 100.0}
+    rows = [row | {"operations": {"float64": 1e9, "float32": 2e9}}, row | {"operations": {}}]
+    rows += [row | {"operations": None}]
+    # 1 / 50 + 2 / 100 = .04 s of .1 s.
+    found = list(arithmetic(rows, [("fit", "another", "N")], {"float64": 50.0, "float32": 100.0}))
+    assert found == ["| fit | N 10 | 3,000 | 30 | 40.0% |"]
+
+
+def test_reasons_are_told_once_for_all_rows_that_share_them():
+    def row(group, tolerance, because):
+        return {"group": group, "quality": {"tolerance": tolerance, "because": because}}
+
+    rows = [row("a", 1e-9, "rounding"), row("b", 1e-9, "rounding"), row("a", 1e-9, "rounding")]
+    rows += [row("c", None, "they differ"), row("d", 0.0, "names")]
+    assert list(tolerances(rows)) == [
+        "- `d`: exact, since names.",
+        "- `a`, `b`: within 1e-09, since rounding.",
+        "- `c`: not meant to be equal, since they differ.",
+    ]
+
+
+def test_proofs_are_shown_with_their_seconds():
+    facts = {"k": 8, "episodes": 20, "proven": 19, "within": 18, "median_s": 0.6125, "largest_s": 61.04}
+    rows = [{"size": 30, "facts": facts}, {"size": 40, "facts": {}}]
+    assert list(shown_proofs(rows)) == ["| 30 | 8 | 20 | 19 | 18 | 0.613 | 61 |"]
+
+
 def test_the_cheapest_action_of_the_reference_is_the_projection():
     # min z1^2 + 4 (z2 - 1)^2 subject to z1 + z2 >= 3: z1 = t / 2, z2 = 1 + t / 8, t = 3.2.
     box = np.full(2, -9.0), np.full(2, 9.0)
     found = nearest(np.zeros(1), np.ones(2), np.array([1.0, 4.0]), np.array([0.0, 1.0]), *box, 3.0, 9.0)
     assert found == pytest.approx(np.array([[1.6, 1.4]]))
-
-
-def test_processes_of_nodes_are_composed_from_the_roots_on():
-    """With next to no noise and many rows, a composition of smooth functions is recovered."""
-    graph = RehearsalGraph.of({"X": ["a"], "Y": ["X", "a"]})
-    task = CausalTask(graph, Box.of({"a": (0.0, 1.0)}), WeightedSum({"Y": 2.0}))
-    a = torch.linspace(0, 1, 25, dtype=torch.float64)
-    x = (3 * a).sin()
-    table = Table.observed(("a", "X", "Y"), torch.stack([a, x, x.square() - a], -1))
-    torch.manual_seed(0)
-    processes = NodeProcesses(task, table)
-    asked = torch.tensor([[0.12], [0.55], [0.9]], dtype=torch.float64)
-    wanted = 2 * ((3 * asked).sin().square() - asked)[:, 0]
-    found = processes.rewards(asked)
-    assert found.shape == (DRAWS, 3)
-    torch.testing.assert_close(found.mean(0), wanted, atol=0.03, rtol=0)
-    # The best action of all is near 0.47; the tried ones are far from it.
-    improvement = LogImprovement(processes, asked[[0, 2]])
-    better, worse = improvement(torch.tensor([[[0.47]], [[0.95]]], dtype=torch.float64))
-    assert better > worse + 5
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from benchmarks.endurance import obstacles
+from benchmarks.endurance.__main__ import parts
 from benchmarks.endurance.kills import differences, unclocked
 from benchmarks.endurance.memory import MIB, growth
 from benchmarks.endurance.page import OBSTACLES, faults, page
@@ -42,20 +44,58 @@ def test_an_optimiser_that_is_killed_ends_with_the_same_file(tmp_path):
     assert part("kills optimiser", 2, tmp_path)["rounds"] == found["rounds"] == len(rounds)
 
 
+def disks_can_be_mounted():
+    """Whether the system mounts a disk in memory for this user."""
+    typed = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    try:
+        return subprocess.run(typed, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
 def test_an_optimiser_that_meets_obstacles_ends_with_the_same_file(tmp_path):
     found = part("obstacles optimiser", 1, tmp_path)
     assert found["faults"] == []
-    assert found["refused"] == {"full disk": 1, "read-only": 1, "at once": 0}
+    full = 1 if disks_can_be_mounted() else None
+    assert found["refused"] == {"file limit": 1, "full disk": full, "read-only": 1, "at once": 0}
     assert tuple(found["refused"]) == OBSTACLES
+    mounted = Path("/proc/mounts").read_text(encoding="utf-8")
+    assert str(tmp_path) not in mounted, "the disk ended with the part"
+
+
+def test_decisions_of_two_workers_that_are_killed_end_with_the_same_files(tmp_path):
+    found = part("kills decide, 2 workers", 2, tmp_path)
+    assert (found["kills"], found["faults"]) == (2, [])
+    # More than decisions.jsonl.
+    assert found["equal"] >= 5
+    ended = tmp_path / "decide, 2 workers/round/run/run.json"
+    assert json.loads(ended.read_text(encoding="utf-8"))["overrides"][-1] == "workers=2"
+
+
+def test_half_of_the_kills_of_decide_are_of_two_workers():
+    found = parts(2000, 300, 50, 4)
+    assert (found["kills decide"], found["kills decide, 2 workers"], found["kills trials"]) == (25, 25, 50)
+    assert sum(count for name, count in found.items() if name.startswith("kills")) == 250
+    assert sum(name.startswith("obstacles") for name in found) == 5
+    assert "kills decide, 2 workers" not in parts(1, 1, 1, 1)
+
+
+def test_a_disk_in_memory_has_less_room_than_is_needed():
+    whole = {"run/a": b"x" * 9000, "run/b": b"y", "run/c": b"z" * 5000}
+    # 3 + 1 pages; c was there.
+    rooms = [obstacles._room(whole, {"run/c": b""}, share) / 4096 for share in (0.0, 0.5, 1.0)]
+    assert rooms == [1, 1, 3]
+    assert obstacles._room({"run/b": b"y"}, {}, 0.9) == 4096
 
 
 @pytest.mark.parametrize(
     ("obstacle", "codes", "said", "faults"),
     [
-        ("full disk", [0], "", []),
-        ("full disk", [2], "run/a: File too large", []),
-        ("full disk", [2], "oh", ["it ended with the codes [2] and did not say 'File too large': oh"]),
-        ("full disk", [70], "Traceback\nFile too large", ["it ended with a traceback"]),
+        ("file limit", [0], "", []),
+        ("file limit", [2], "run/a: File too large", []),
+        ("file limit", [2], "oh", ["it ended with the codes [2] and did not say 'File too large': oh"]),
+        ("file limit", [70], "Traceback\nFile too large", ["it ended with a traceback"]),
+        ("full disk", [2], "run/a: No space left on device", []),
         ("read-only", [0], "", ["it ended as if it had written"]),
         ("at once", [0, 2], "run is in use by process 7", []),
         ("at once", [0, 0], "", []),
@@ -78,8 +118,9 @@ def test_what_obstacles_leave_behind_is_seen(tmp_path):
 
 
 def test_decisions_that_repeat_a_case_are_compared(tmp_path):
-    found = part("decisions", 55, tmp_path)
-    assert (found["compared"], found["different"], found["statuses"]) == (5, [], ["recommended"])
+    found = part("decisions", 110, tmp_path)
+    assert (found["compared"], found["different"], found["statuses"]) == (10, [], ["recommended"])
+    assert (found["models"], found["cases"]) == (["cme_stack", "cme"], 50)
     assert found["memory"]["first"] > 50
 
 
@@ -117,6 +158,7 @@ def test_every_difference_is_a_sentence():
 def test_faults_are_counted_and_shown():
     memory = {"first": 400.0, "last": 410.0, "most": 411.0, "flat": False}
     decisions = {"decisions": 100, "cases": 50, "compared": 50, "different": [63], "milliseconds": 4.0}
+    decisions |= {"models": ["cme_stack", "cme"]}
     rounds = {"rounds": 9, "read_again": False, "left_over": [".a.part"], "bytes": 7, "bytes_per_round": 1}
     rounds |= {"seconds_first": 0.1, "seconds_last": 0.2, "true_reward": 0.9}
     killed = {
@@ -135,7 +177,7 @@ def test_faults_are_counted_and_shown():
         "obstacles train": {
             "command": "train",
             "met": 3,
-            "refused": {"full disk": 2, "read-only": 3, "at once": 1},
+            "refused": {"file limit": 2, "full disk": None, "read-only": 3, "at once": 1},
             "faults": ["read-only, number 2: it ended as if it had written"],
         },
     }
@@ -153,7 +195,7 @@ def test_faults_are_counted_and_shown():
     text = page({"run": run, "parts": found, "faults": told})
     assert "Faults found: 7." in text
     assert "| train | 3 | 1 | 4 | 22 | 15 | 1 |" in text
-    assert (
-        "| command | each met | refused, full disk | refused, read-only | refused, at once | faults |" in text
-    )
-    assert "| train | 3 | 2 | 3 | 1 | 1 |" in text
+    heads = "".join(f"refused, {name} | " for name in OBSTACLES)
+    assert f"| command | each met | {heads}faults |" in text
+    assert "| train | 3 | 2 | not met | 3 | 1 | 1 |" in text
+    assert "by turns (cme_stack, cme), 50 cases in turn | 100 |" in text
