@@ -22,7 +22,7 @@ help:
 	@echo "make test-slow           runs the slow tests: whole commands, notebooks, studies, and the claims of the papers"
 	@echo "make coverage            measures which branches of the package the fast tests take; below BRANCHES per cent fails"
 	@echo "make mutation            puts small faults into MODULES and counts those that their own tests notice"
-	@echo "make test-nightly        runs the small benchmarks, endurance, and trainings of two processes, in some three minutes"
+	@echo "make test-nightly        runs the small benchmarks, endurance, and trainings of two processes, in some seven minutes"
 	@echo "make test-slurm          runs sweeps on SLURM itself, where it is installed, in some ten minutes"
 	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in some six minutes"
 	@echo "make pages               runs the command lines of README and docs, shortened, in some five minutes"
