@@ -13,7 +13,7 @@ INTRO = (
     "**wall s** are those of the clock. Figures are medians, with the smallest and the largest in brackets; "
     "those that follow from measured ones are in *italics*. **The cores were shared with other work**: wall "
     "seconds say which way was faster meanwhile, and no more. CPU seconds, which that disturbs less, say "
-    "what a way costs."
+    "what a way costs; they, too, are more than on cores that are free."
 )
 START = (
     "A job of one case: a shard with a checkpoint and `limit=1`. *Imports* is Python and all modules that "
@@ -30,8 +30,9 @@ DEVICES = (
     "all epochs with those of one process with one thread."
 )
 PATIENT = (
-    "CPU s of each decision in one process, by the four models of `checkpoints/sepsis`. Most patients take "
-    "little, and few take long: the average, and with it what follows from it, hangs on those few."
+    "CPU s of each decision in one process, by the four models of `checkpoints/sepsis`, with all that a run "
+    "does for it: search, appraisal, what a hidden cause would change, its line. Most patients take little, "
+    "and few take long: the average, and with it what follows from it, hangs on those few."
 )
 TABLE = (
     "Whole commands of one process, from typing to the report, that fit the default, `cme_stack`, to the "

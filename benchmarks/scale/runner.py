@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Reads the command line and measures."""
     parser = argparse.ArgumentParser(description="What engines cost on this machine")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--rounds", type=int, default=2, help="how often ways are compared, at least 1")
+    parser.add_argument("--rounds", type=int, default=1, help="how often ways are compared, at least 1")
     parser.add_argument("--small", action="store_true", help="tiny sizes, to see that all rows work")
     parser.add_argument("--page", action="store_true", help="write README.md again from scale.json, alone")
     parser.add_argument("--out", type=Path, default=OUT)

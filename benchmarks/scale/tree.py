@@ -6,8 +6,8 @@ RESULT.json gets ``code`` (of the command), ``wall`` (seconds until it ended), `
 seconds of all processes) and ``memory`` (the largest resident set of one process, in MB). On Linux, processes
 that outlive those that started them are waited for here and counted as well (prctl PR_SET_CHILD_SUBREAPER);
 elsewhere only those count that were waited for by the process that started them. If a process is still there
-a minute after the end of the command, nothing is written (SIGALRM): no figure is better than one that lacks
-something.
+five minutes after the end of the command, nothing is written (SIGALRM): no figure is better than one that
+lacks something.
 
 It imports nothing but the standard library, so that its own memory is not taken for that of the command (a
 child begins with the largest resident set of its parent).
@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 SUBREAPER = 36
-LATE = 60
+LATE = 300
 
 
 def main(result: str, *command: str) -> int:
