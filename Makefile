@@ -4,7 +4,7 @@ VENV     ?= .venv
 EXP      ?= sepsis
 ARGS     ?=
 JOBS     ?= 2
-BRANCHES ?= 90
+BRANCHES ?= 91
 MODULES  ?= spaces/inequalities.py objectives/guard.py data/problem_file/cases.py graphs/separation.py
 PIP_ARGS ?=
 CONSTRAINTS ?= constraints.txt
@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test test-slow test-nightly test-slurm test-gpu coverage mutation fuzz pages test-all lint docs bench bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
+.PHONY: help train test test-slow test-nightly test-slurm test-gpu coverage mutation fuzz pages test-all lint docs bench bench-scale bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -22,7 +22,7 @@ help:
 	@echo "make test-slow           runs the slow tests: whole commands, notebooks, studies, and the claims of the papers"
 	@echo "make coverage            measures which branches of the package the fast tests take; below BRANCHES per cent fails"
 	@echo "make mutation            puts small faults into MODULES and counts those that their own tests notice"
-	@echo "make test-nightly        runs the small benchmarks, endurance, and trainings of two processes, in some three minutes"
+	@echo "make test-nightly        runs the small benchmarks, endurance, and trainings of two processes, in some seven minutes"
 	@echo "make test-slurm          runs sweeps on SLURM itself, where it is installed, in some ten minutes"
 	@echo "make test-gpu            runs trainings and decisions on a CUDA GPU, where torch sees one, and the contracts of all models"
 	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in some six minutes"
@@ -31,6 +31,7 @@ help:
 	@echo "make lint                checks style, formatting and types"
 	@echo "make docs                builds the documentation into site/; a warning or a broken link fails it"
 	@echo "make bench               measures speed beside plain references and peers, under docs/results/bench"
+	@echo "make bench-scale         measures what each engine costs on this machine, under docs/results/scale, in some fifteen minutes"
 	@echo "make bench-all           runs the other benchmarks one after the other, each of which prints its own table"
 	@echo "make bench-calibration   compares the claims of a small study with their thresholds, in some two minutes"
 	@echo "make soak                repeats decisions and rounds for long, and kills commands; results under docs/results/endurance"
@@ -44,7 +45,7 @@ help:
 	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
 	@echo "ARGS='seed=1'            passed on to the command, as in: make train ARGS='seed=1 trainer.max_epochs=5'"
 	@echo "JOBS=4                   how many processes run the tests and the fuzz lane"
-	@echo "BRANCHES=90              the least per cent of branches for make coverage"
+	@echo "BRANCHES=91              the least per cent of branches for make coverage"
 	@echo "MODULES='FILE ...'       modules below rehearsal_torch for make mutation, as in: spaces/inequalities.py"
 	@echo "CONSTRAINTS=FILE         the versions to install, instead of those in constraints.txt"
 	@echo "PIP_ARGS='...'           passed on to pip, such as an index with CPU wheels of torch"
@@ -112,8 +113,12 @@ docs: $(DOCS)
 bench: $(READY)
 	OMP_NUM_THREADS=1 $(PY) benchmarks/beside.py $(ARGS)
 
+# As above; it starts processes of its own.
+bench-scale: $(READY)
+	$(PY) benchmarks/engines.py $(ARGS)
+
 bench-all: $(READY)
-	@for file in $(filter-out benchmarks/calibration.py benchmarks/beside.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
+	@for file in $(filter-out benchmarks/calibration.py benchmarks/beside.py benchmarks/engines.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
 
 # Fails if a claim breaks a threshold of rehearsal_torch/studies/calibration/thresholds.yaml.
 bench-calibration: $(READY)

@@ -18,10 +18,9 @@ nothing is silently computed elsewhere.
 Within a task nothing is shared again: it asks for workers in vain, so that no process starts processes. Nor
 does it show progress, of which the process that shares the tasks has a line.
 
-**When sharing pays.** The first sharing of a process starts workers, each of which imports the packages:
-3.5 CPU s each; two took 11 s on two cores with a load of 4, and a second sharing .3 s.
-They stay for five minutes, and later sharings use
-them. Fits of a tenth of a second are not worth that. Two rules decide, and neither changes a result:
+**When sharing pays.** The first sharing of a process starts workers, each of which imports the packages; that
+takes seconds (docs/results/scale). They stay for five minutes, and later sharings use them. Fits of a tenth
+of a second are not worth that. Two rules decide, and neither changes a result:
 
     timed       the first task is computed here; the others are shared if they will take more than
                 `PAYS` = 10 s together, should each take as long as the first

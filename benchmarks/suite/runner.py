@@ -27,6 +27,7 @@ from benchmarks.suite import (
 )
 from benchmarks.suite.job import Job
 from benchmarks.suite.limits import cholesky_rate, product_rate
+from benchmarks.suite.machine import processor
 from benchmarks.suite.measuring import measured
 from benchmarks.suite.page import page
 from rehearsal_torch.cli.errors import UserError
@@ -148,17 +149,6 @@ def origin() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
     }
-
-
-def processor() -> str:
-    """The processor's name and model, as far as the system tells."""
-    path = Path("/proc/cpuinfo")
-    if not path.exists():
-        return platform.processor() or platform.machine()
-    lines = path.read_text(encoding="utf-8").splitlines()
-    known = dict(reversed([[part.strip() for part in line.split(":", 1)] for line in lines if ":" in line]))
-    named = f"{known.get('model name', platform.machine())}, family {known.get('cpu family', '?')}"
-    return f"{named}, model {known.get('model', '?')}"
 
 
 def _limits() -> dict[str, Any]:
