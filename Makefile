@@ -124,7 +124,7 @@ bench-all: $(READY)
 bench-calibration: $(READY)
 	$(PY) benchmarks/calibration.py workers=$(JOBS) $(ARGS)
 
-# Takes up what an interrupted one has left. Fewer of everything, in some three minutes, elsewhere:
+# Takes up what an interrupted one has left. Fewer of everything, in some six minutes, elsewhere:
 # make soak ARGS='--decisions 200 --rounds 40 --kills 4 --met 1 --out runs/endurance/small'
 soak: $(READY)
 	OMP_NUM_THREADS=1 $(PY) -m benchmarks.endurance $(ARGS)

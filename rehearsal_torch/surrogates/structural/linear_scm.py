@@ -252,6 +252,7 @@ class LinearStructural(LinearSurrogate):
         bounded("draws", draws, MAX_DRAWS, 0)
         self.draws, self.seed = draws, seed
         self._kept: KeptDraws[list[tuple[AffineResponse, AffineResponse | None]]] = KeptDraws(KEPT_CELLS)
+        self._places = {equation: place for place, equation in enumerate(self.equations)}
         self.mechanisms = nn.ModuleList(
             LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
         )
@@ -271,7 +272,7 @@ class LinearStructural(LinearSurrogate):
 
     def mechanism(self, equation: Equation) -> LinearGaussian:
         """The mechanism of an equation."""
-        found = self.mechanisms[self.equations.index(equation)]
+        found = self.mechanisms[self._places[equation]]
         if not isinstance(found, LinearGaussian):
             raise TypeError(f"expected a LinearGaussian; got {type(found).__name__}")
         return found
@@ -284,7 +285,7 @@ class LinearStructural(LinearSurrogate):
         """Posterior samples, (draws, ...); an equation's samples depend on the seed and its index alone."""
         if not self.draws:
             return None
-        stream = spaced_generator(self.seed, self.equations.index(equation))
+        stream = spaced_generator(self.seed, self._places[equation])
         return self.mechanism(equation).posterior(self.draws, stream)
 
     def responses_of(
@@ -301,7 +302,7 @@ class LinearStructural(LinearSurrogate):
         """See `RehearsalSurrogate.responses`; independent of `draws`."""
         self.require_fitted()
         drawn = [
-            self.mechanism(each).posterior(count, spaced_generator(seed, self.equations.index(each)))
+            self.mechanism(each).posterior(count, spaced_generator(seed, self._places[each]))
             for each in self.under(altered)
         ]
         return self._assembled(altered, drawn).response(self.task.context, self.task.outcomes)
