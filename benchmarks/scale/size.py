@@ -51,5 +51,5 @@ SMALL = Size(
     training_epochs=2,
     batches=(64,),
     decided={"greedy": 2, "branch_and_bound": 2},
-    worlds={"bank": (2, 4), "bermuda": (2, 4)},
+    worlds={"bank": (2, 4)},
 )
