@@ -31,8 +31,14 @@ from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 
 CASES, VARIABLES = (1, 20, 1000), (4, 16, 64)
-CHECKED = "ours also checks each decision against graph, ranges and support, and writes a trace"
-MORE = "as below; ours also gives the predictive probability, its interval and the baseline"
+CHECKED = (
+    "ours also checks each decision against graph, ranges and support, writes a trace, and keeps what "
+    "follows from the model alone between calls"
+)
+MORE = (
+    "as below; ours also gives the predictive probability, its interval and the baseline, and keeps the "
+    "models that it draws between calls"
+)
 
 
 def jobs(small: bool = False) -> Iterator[Job]:
