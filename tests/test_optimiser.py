@@ -19,6 +19,7 @@ from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.trials.file import TrialFileError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
+from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
@@ -301,6 +302,18 @@ def test_any_number_can_be_asked_for_on_a_fresh_task(fresh, count):
     assert apart(fresh.trials)
     one_by_one = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn())
     assert [one_by_one.ask()[0] for _ in range(count)] == asked
+
+
+def test_what_is_not_given_is_that_of_the_method(fresh):
+    assert (fresh.surrogate, fresh.objective) == (Written, PosteriorMean)
+    assert isinstance(fresh.search, Stubborn)
+    plain, other = CausalOptimiser(TASK, seed=3), CausalOptimiser(TASK, surrogate=Written, method="ucb")
+    assert isinstance(plain.surrogate(plain.task), ExogenousModel)
+    assert isinstance(plain.search, AcquisitionSearch)
+    assert plain.search.seed == 3
+    assert other.surrogate is Written
+    assert class_of(other.objective) is ConfidenceBound
+    assert class_of(CausalOptimiser(TASK, method="mcbo").objective) is not ConfidenceBound
 
 
 def test_as_many_actions_as_are_allowed_may_be_asked_for_at_once(fresh, monkeypatch):

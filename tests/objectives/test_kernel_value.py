@@ -185,6 +185,7 @@ def test_as_much_as_is_asked_for_is_enough(model):
     cases, at = some_cases(model.task, 1), torch.zeros(1, 1, dtype=torch.float64)
     (known,) = KernelValue.for_cases(model, cases).sets[0].appraise(at)
     near = known.trace["support"]
+    assert near == round(near, 2), "in hundredths of an observation"
     objective = KernelValue.for_cases(model, cases, min_support=near, low_support=near).sets[0]
     objective.before = (torch.tensor([known.estimate.upper]).double(), torch.zeros(1).double())
     (one,) = objective.appraise(at)

@@ -280,6 +280,7 @@ def test_narrower_bounds_leave_the_objective_itself_as_it_is():
     assert (held.lower.tolist(), held.upper.tolist()) == (lower.tolist(), upper.tolist())
     assert held.project(torch.full((2, 2), 50.0, dtype=DOUBLE)).tolist() == [[1.0, 1.0]] * 2
     assert (held.label(), BOTH.label()) == ("a+b=0.25", "a+b")
+    assert Cubic([case(a=(0.0, 1.0))], ("a",)).label() == "a"
     assert held.levels == {}
     assert BOTH.upper.tolist() == [[3.0, 10.0], [2.0, 6.0]]
 

@@ -171,6 +171,7 @@ def test_an_adjustment_that_does_not_hold_bears_a_warning():
     [
         ({"draws": 1}, "at least two draws and points"),
         ({"judging_points": 0}, "at least two draws and points"),
+        ({"level": 0}, "level in"),
         ({"level": 1}, "level in"),
         ({"min_support": -1}, "min_support"),
         ({"min_support": 3, "low_support": 2}, "min_support"),

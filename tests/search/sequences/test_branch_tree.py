@@ -194,3 +194,27 @@ def test_actions_without_effect_are_not_taken():
     assert tree.run() == ""
     assert torch.equal(tree.sequence, objective.observed)
     assert (tree.best, tree.gap()) == (0.0, 0.0)
+
+
+def test_sets_are_enumerated_up_to_the_limit_before_the_tree_branches(monkeypatch):
+    monkeypatch.setattr(branch_tree, "QUICK", 1)
+    monkeypatch.setattr(branch_tree, "BEAM", 1)
+    objective = transition_episode(0, 5, 3, 2, 3, hidden=8, spread=10.0)
+    enumerated, branched = tree_of(objective), tree_of(objective, leaves=1)
+    for tree in (enumerated, branched):
+        assert tree.run() == ""
+        assert tree.best == pytest.approx(gain_of(objective), abs=1e-9)
+    assert enumerated.recentred == 1
+    assert branched.recentred > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_gains_add_up_only_promising_sets_are_rolled_out(seed):
+    objective = curved_episode(seed, 6, 3, 2, 3, bent=0.0)
+    tree = tree_of(objective)
+    assert tree.run() == ""
+    assert tree.best == pytest.approx(gain_of(objective), abs=1e-9)
+    assert tree.root == pytest.approx(tree.best, abs=1e-9)
+    # Of the promising sets, all as large as is allowed, and of the optimum, which may be smaller.
+    assert tree.rolled_out <= branch_tree.BEAM + 1
+    assert (tree.recentred, tree.gap()) == (1, 0.0)
