@@ -6,7 +6,8 @@ probability, as the papers do, and chooses as the reference does; by default it 
 posterior, compares the sets by the predictive probability, and gives an interval and a baseline besides.
 
 For growth in d the chain has d variables; the leading term is the inversion of a triangular d x d matrix for
-each candidate set, in the reference the solution of a system of d equations.
+each candidate set, in the reference the solution of a system of d equations. The package keeps the responses
+between calls, so that its rows do not show that term.
 """
 
 from collections.abc import Callable, Iterator, Sequence
