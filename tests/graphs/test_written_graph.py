@@ -29,7 +29,7 @@ def test_what_a_program_wrote_is_read_back():
         ({"parents": {"y": ["x"]}, "bidirected": [["x"]]}, "a set of two variables or more"),
         ({"cliques": [["x"], ["y"]], "edges": [["x", "x"]]}, "an edge between two different variables"),
         ({"cliques": [[]]}, "one variable or more"),
-        ({"cliques": []}, "cliques"),
+        ({"cliques": []}, "graph.cliques: expected at least 1 entries; got 0"),
         ({"parents": {"y": ["x"]}, "colour": "red"}, "colour"),
         ({"parents": {"y": ["x"], "x": ["y"]}}, "cycle"),
         ([["x", "y"]], "expected"),
