@@ -1,13 +1,15 @@
-"""Every notebook is a slow test (`make test-slow`): it is run from the first cell to the last."""
+"""Every notebook is a test that runs it whole: two of them slow (`make test-slow`), the others nightly."""
 
 from pathlib import Path
 
 import pytest
 
+SLOW = {"auf.ipynb", "sepsis.ipynb"}
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the notebooks as slow."""
+    """Marks each notebook."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker("slow")
+            item.add_marker("slow" if item.path.name in SLOW else "nightly")

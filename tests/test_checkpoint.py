@@ -412,7 +412,7 @@ def test_a_damaged_state_is_not_written(model: TransitionModel, tmp_path: Path) 
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

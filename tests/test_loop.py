@@ -98,6 +98,7 @@ def test_answers_are_kept_to_the_last_bit():
     assert each.success is None, "this world has no word on it"
 
 
+@pytest.mark.slow
 def test_a_world_in_foresight_says_whether_a_round_succeeded():
     world = RideHailing(size=SampleSize(rows=20, contexts=12))
     surrogate = fit(StructuralPosterior(world.task, world.hypotheses), world.observations())

@@ -58,6 +58,7 @@ def told(made, rounds):
     return made
 
 
+@pytest.mark.slow
 def test_asking_and_telling_finds_the_best_action():
     made = told(optimiser(objective=partial(ConfidenceBound, beta=1.0)), 14)
     action, predicted = made.recommend()
@@ -67,6 +68,7 @@ def test_asking_and_telling_finds_the_best_action():
     assert len(made.table) == 14
 
 
+@pytest.mark.slow
 def test_one_fit_serves_all_questions_until_a_trial_is_completed():
     made = told(optimiser(), 7)
     before = made._fit.fits
@@ -96,6 +98,7 @@ def test_a_trainer_trains_what_is_trained_by_gradients():
         told(optimiser(surrogate=trained), 6).recommend()
 
 
+@pytest.mark.slow
 def test_a_file_goes_on_without_a_break(tmp_path):
     one = told(optimiser(), 8)
     one.tell({"a": 0.5, "b": 0.5}, {"X": 3.0, "Y": -1.0}, altered=["X"])
@@ -156,7 +159,7 @@ TOLD = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", TOLD)
 def test_a_batch_is_spread_out_by_pending_points(name, monkeypatch):
     given, kind = [], TOLD[name].func
@@ -180,6 +183,7 @@ def test_a_batch_is_spread_out_by_pending_points(name, monkeypatch):
     assert min(apart) > 1e-3
 
 
+@pytest.mark.slow
 def test_pending_actions_leave_what_is_believed_as_it_is():
     made = told(optimiser(), 8)
     model = made.model()
@@ -205,6 +209,7 @@ def test_limits_are_kept_from_the_first_action_on():
     assert sum(made.ask()[0].values()) <= 1 + 1e-6
 
 
+@pytest.mark.slow
 def test_a_known_reward_is_not_learnt():
     made = told(optimiser({**TASK, "reward": {"targets": {"X": 0.5, "Y": 0.0}}}), 12)
     action, predicted = made.recommend()

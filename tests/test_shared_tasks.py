@@ -124,7 +124,7 @@ def test_a_worker_that_is_killed_is_an_error():
     assert type(caught.value).__name__ == "TerminatedWorkerError", "the commands say what that is"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_process_may_keep_more_memory_than_after_its_first_task():
     pytest.importorskip("psutil")
     # Others than those of earlier tests, whose first task may have taken more.

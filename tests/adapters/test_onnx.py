@@ -70,7 +70,7 @@ def test_a_linear_surface_is_the_claim_of_the_method(tmp_path, care):
 EXPORTED = ("one outcome, no covariate", "two outcomes, a triangle", "yes or no")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "name",
     [pytest.param(each, marks=() if each in EXPORTED else pytest.mark.nightly) for each in REGRESSED],

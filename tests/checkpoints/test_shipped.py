@@ -94,6 +94,7 @@ def test_the_command_of_its_card_composes(name):
     assert config.seed == rt.card(FOLDER / name)["seed"]
 
 
+@pytest.mark.slow
 @every
 def test_the_command_of_its_card_has_the_same_data(name):
     problem, card = run_of(name).problem, rt.card(FOLDER / name)

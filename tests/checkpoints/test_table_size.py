@@ -54,7 +54,13 @@ def test_every_method_of_conf_is_among_them():
     assert {choices(name)[0] for name in DECISIONS} <= set(SURROGATES)
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "stacked_regression" else pytest.mark.nightly)
+        for name in SURROGATES
+    ],
+)
 def test_a_checkpoint_of_300_rows_has_at_most_two_megabytes(name, tmp_path, monkeypatch):
     monkeypatch.setattr(rehearsal_methods, "QUICK", {})
     rows = table()

@@ -194,6 +194,7 @@ def test_overrides_that_cannot_be_read_are_a_sentence(written, override):
     screened(written(SWEEP, override), "")
 
 
+@pytest.mark.slow
 def test_endless_sweeps_are_refused_at_once(written, capsys, monkeypatch):
     many = ",".join(map(str, range(300)))
     run = written(SWEEP, "+experiment=auf", f"seed={many}", f"limit={many}")
@@ -233,6 +234,7 @@ def test_a_class_of_ones_own_is_built_again_where_it_is_trusted(run, lab, capsys
     assert not any("trusted" in text for text in json.loads((run / "run.json").read_text())["overrides"])
 
 
+@pytest.mark.slow
 def test_the_configuration_folder_that_is_typed_names_its_classes(run, lab, capsys):
     poisoned(run, ["++certificate._target_=my_lab.Mine"], certificate=called("my_lab.Mine"))
     (lab / "conf/certificate").mkdir(parents=True)

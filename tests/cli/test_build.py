@@ -37,6 +37,7 @@ def test_graphs_that_may_be_true_are_told(dataset, count):
     assert [each.graph for each in model.hypotheses] == list(problem.hypotheses or [problem.task.graph])
 
 
+@pytest.mark.slow
 def test_a_graph_that_is_chosen_stays():
     config, _ = composed(
         CONF, ["dataset=bermuda", "surrogate=structural_posterior", "surrogate.hypotheses=[]"], multirun=False
@@ -113,6 +114,7 @@ def test_columns_and_a_reward_of_ones_own_are_kept():
     assert method_of(config).objective.keywords["reward"].weights == {"wear": -1.0}
 
 
+@pytest.mark.slow
 def test_the_experiment_takes_weights_in_the_place_of_the_reward_of_the_task():
     config, _ = composed(CONF, ["+experiment=own_episodes", "dataset=machines"], multirun=False)
     tasked(config, Machines(machines=40))
@@ -137,6 +139,7 @@ def test_patients_keep_their_columns_and_their_reward():
     assert method_of(config).objective.keywords["reward"].name == "organ SOFA"
 
 
+@pytest.mark.slow
 def test_a_search_that_needs_a_smooth_reward_says_so_before_the_fit():
     from rehearsal_torch.cli.run import build as built_run
     from rehearsal_torch.cli.run import suits
@@ -176,6 +179,7 @@ def of_problem(path, *more):
     return config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decision", "member", "search"),
     [

@@ -43,6 +43,7 @@ def test_runs_that_do_not_decide_with_one_graph_are_refused():
         judged_by_graphs(run, run.surrogate(), 3)
 
 
+@pytest.mark.slow
 def test_graphs_that_cannot_be_read_are_refused_before_a_fit(tmp_path):
     with pytest.raises(UserError, match=r"graphs: .*gone\.yaml: there is no such file"):
         run_of("+experiment=auf", "decision=care", f"graphs={tmp_path / 'gone.yaml'}")

@@ -118,6 +118,7 @@ def test_a_key_that_one_of_the_swept_groups_lacks_is_said():
         composed(CONF, ["decision=exhaustive,greedy", "search.chunk=4"], multirun=True)
 
 
+@pytest.mark.slow
 def test_keys_that_only_swept_choices_have_are_handed_over_as_sweeps_of_one_value():
     # Without the swept decision, the configuration has a transition model, which has no draws.
     typed = ["dataset=bank", "decision=none,micns", "limit=1", "+surrogate.mine=1", "surrogate.draws=16"]

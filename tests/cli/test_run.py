@@ -39,6 +39,7 @@ def test_a_surrogate_is_the_same_at_every_call():
         assert torch.equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_problem_that_was_built_before_is_taken():
     problem = build(configured(*BANK)).problem
     assert build(configured(*BANK), problem).problem is problem

@@ -42,6 +42,7 @@ def test_without_a_checkout_there_are_no_scripts(monkeypatch):
     assert typed_as("train") == ["rehearsal", "train"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -38,6 +38,7 @@ def test_a_value_may_hold_an_equals_sign():
     assert TOYS.read(["out=a=b", "count=="])["count"] == "="
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     values=st.fixed_dictionaries(

@@ -136,6 +136,7 @@ def test_where_no_folder_holds_a_checkpoint_the_command_that_trains_one_is_that_
     )
 
 
+@pytest.mark.slow
 def test_cross_fitted_claims_need_fits_of_their_own(tmp_path):
     decide = {"script": "decide"}
     words = refused("+experiment=auf", "claims=cross_fited", **decide)
@@ -150,6 +151,7 @@ def test_cross_fitted_claims_need_fits_of_their_own(tmp_path):
     checked("+experiment=auf", "claims=cross_fitted", **decide)
 
 
+@pytest.mark.slow
 def test_auto_compares_methods_with_their_own_settings_and_rows(tmp_path):
     auto = ("dataset=bank", "decision=auto")
     checked(*auto, "choose.cases=5", script="decide")

@@ -123,7 +123,7 @@ def managed(**settings):
         yield client
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_method_reaches_each_worker_once_and_decides_nothing_here(market, surrogate, tmp_path):
     with managed(start=False) as client:
         made = list(rounds(market, surrogate, near_one(1.0), Slow(tmp_path), range(12), workers=2))
@@ -253,7 +253,7 @@ def test_one_worker_is_a_cluster_too_and_is_sent_the_method_again(market, surrog
     assert sorted(marks(tmp_path, "received")) == sorted({worker, next_worker})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cluster_that_ends_is_named(market, surrogate, tmp_path):
     from distributed import Client, LocalCluster
 

@@ -114,7 +114,7 @@ def test_the_start_design_depends_on_the_seed_alone(worlds, name):
     assert not torch.equal(world.held_out().values[: len(table)], table.values)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", [*WORLDS, *CHANGED, *WEIGHTED])
 def test_expectations_agree_with_experiments(worlds, name):
     world, count = worlds(name), 2000
@@ -187,6 +187,7 @@ def test_nothing_beats_the_optimum(worlds, name):
     )
 
 
+@pytest.mark.slow
 @every
 def test_simulation_takes_any_shape(worlds, name):
     world = worlds(name)

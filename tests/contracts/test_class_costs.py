@@ -39,6 +39,7 @@ def decided(method, **changes):
     return model, model.decide(CASES).to_frame()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["outcome_regression", *(pytest.param(each, marks=pytest.mark.slow) for each in ("cme", "cme_stack"))],
@@ -97,7 +98,7 @@ worth: 100
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_problem_file_says_what_each_class_costs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows(800).to_csv("table.csv", index=False)

@@ -66,7 +66,7 @@ def model():
         return rt.learn(rows(800), ONE, method="outcome_regression")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_the_best_class_of_each_context_is_found(method, desired):
         assert decision.estimate.lower < truth(severe, best, desired) < decision.estimate.upper
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_which_class_is_the_reference_hardly_matters(method):
@@ -209,7 +209,7 @@ def test_the_explorer_offers_classes_by_their_places(model, tmp_path):
         session.what_if(None, {"severe": 0.0}, {"treatment": 1.5})
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 @pytest.mark.parametrize("method", ["care", "cme", "outcome_regression", "qwz23", "qwz23_offline"])
 def test_every_method_sets_at_most_one_indicator(method):

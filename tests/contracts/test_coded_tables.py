@@ -111,6 +111,7 @@ def test_a_saved_model_knows_its_texts(rows, tmp_path):
         again.decide({**CASES[0], "smoker": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 def test_an_explanation_says_texts(rows):
     model = rt.learn(rows, TEXTS, method="care")
@@ -125,7 +126,7 @@ def test_an_explanation_says_texts(rows):
     assert set(told.rows.contents["y"]) <= {"ill", "well"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_folder_is_told_in_texts_and_resumed(rows, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows.to_csv("table.csv", index=False)
@@ -240,6 +241,7 @@ def test_the_explorer_sends_codes_and_says_texts(rows, tmp_path):
     assert (curve["at"], curve["texts"]) == ([0.0, 1.0], ["no", "yes"])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 def test_other_graphs_name_the_variable_of_classes(rows):
     graph = {"parents": {"smoker": ["ward", "age", "severity"], "y": ["ward", "severity", "smoker", "age"]}}

@@ -101,6 +101,7 @@ def alike(one: Any, other: Any, place: Place, where: str = "answer") -> None:
         assert one == other, where
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", QUICK)
 def test_a_moved_method_answers_as_on_the_cpu(method: str, place: Place):
     model = learnt(method)
@@ -121,6 +122,7 @@ def test_a_moved_method_answers_as_on_the_cpu(method: str, place: Place):
         alike(here, answers(moved(model, device)), place)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", QUICK)
 def test_a_moved_method_is_explained_as_on_the_cpu(method: str, place: Place):
     model = learnt(method)
@@ -286,6 +288,7 @@ def test_rounds_with_a_moved_model_of_episodes_are_those_of_the_cpu(sepsis, plac
         alike(one.score, other.score, place)
 
 
+@pytest.mark.nightly
 def test_a_moved_model_with_its_task_looks_back_as_on_the_cpu(place: Place, tmp_path):
     model = rt.learn_episodes(pumps.table(), pumps.task(), seed=3, **pumps.SMALL)
     records = model.problem.observations()

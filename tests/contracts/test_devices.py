@@ -106,6 +106,7 @@ def test_every_surrogate_and_every_objective_is_here():
     assert set(NOT_YET) <= set(TRIPLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "search", "surrogate"),
     [pytest.param(*each, marks=[pytest.mark.slow] * (each[1] in LONG)) for each in TRIPLES],
@@ -122,6 +123,7 @@ def test_a_moved_model_decides_as_on_the_cpu(objective: str, search: str, surrog
         same(here, answers(other, pair, ROUND), place)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "surrogate",
     [
@@ -244,6 +246,7 @@ def test_a_moved_transition_model_replays_episodes_as_on_the_cpu(name: str, plac
         assert torch.allclose(there(actions.to(device)).cpu(), here(actions), atol=place.value)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "search"),
     [(name, each) for name in EPISODES for each in SEARCHES if each is not AStar or name in LIPSCHITZ],
@@ -278,6 +281,7 @@ ROUNDS: dict[str, tuple[str, dict[str, Any], Search[Any]]] = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in ROUNDS]
 )

@@ -197,6 +197,7 @@ def test_every_module_of_figures_is_looked_at():
     assert {module.__name__.rpartition(".")[2] for module in MADE} | OTHERS == every
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MADE | BESIDE, ids=lambda module: module.__name__.rpartition(".")[2])
 def test_no_text_is_cut_off_and_no_labels_lie_on_each_other(module):
     with drawing():

@@ -60,6 +60,7 @@ def test_what_is_not_offered_is_not_asked(model, tmp_path):
     assert (curve["at"], curve["texts"]) == ([0.0, 2.0], ["A", "B", "C"])
 
 
+@pytest.mark.slow
 def test_one_class_is_enough():
     task = TASK | {"box": {"treatment": {"values": ["C"]}}}
     with warnings.catch_warnings():

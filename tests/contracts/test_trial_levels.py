@@ -57,6 +57,7 @@ def asked_of_all():
             yield pytest.param(method, task, id=f"{method}-{name}", marks=marks)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("method", "task"), list(asked_of_all()))
 def test_fifteen_rounds_end_near_the_optimum(method, task):
     made = told(method, task)

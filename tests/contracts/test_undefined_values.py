@@ -200,6 +200,7 @@ TRIALS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRIALS)
 def test_trials_never_recommend_an_undefined_action(name):
     search, objective = TRIALS[name]

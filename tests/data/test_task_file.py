@@ -64,6 +64,7 @@ def read_or_faults(read, plain):
         return (str(error),) if read is graph_of else (type(error),)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, derandomize=True, deadline=None)
 @given(st.sampled_from(FORMS).flatmap(mutated))
 def test_a_mutated_rehearsal_task_is_a_task_or_a_paragraph(plain):

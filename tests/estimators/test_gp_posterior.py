@@ -68,6 +68,7 @@ def test_the_maximum_is_no_worse_than_botorchs():
         assert float(own[place]) >= float(told) - 1e-4
 
 
+@pytest.mark.slow
 def test_starts_are_compared_by_few_of_many_rows_and_lead_to_the_same_maximum():
     many = rows_of(data(300, 2), data(300, 1, seed=1), data(260, 2, seed=2))
     assert len(starts(many)) == 2

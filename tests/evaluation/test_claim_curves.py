@@ -174,6 +174,7 @@ def test_levels_have_a_bar_each_around_their_value(case):
     assert (many["low"][0], many["high"][-1]) == pytest.approx((-0.505, 0.505))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 def test_an_action_of_classes_has_one_curve_over_their_places():
     frame = class_world.rows(150)

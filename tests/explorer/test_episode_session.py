@@ -69,6 +69,7 @@ def test_an_episode_is_shown_as_observed(session):
         assert action not in found["choices"][step]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "changes", "fixed"), [(0, 2, []), (1, 1, [6]), (2, 3, [0]), (0, 0, [])])
 def test_the_numbers_are_those_of_look_back(session, place, changes, fixed):
     found = session.look_back(place, changes, fixed, 60.0)

@@ -16,6 +16,7 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text("klm"), PLAIN, max_size=4))
 def test_what_was_sealed_is_opened_alike_after_yaml(plain):
     written = yaml.safe_dump(sealed(plain), sort_keys=False)

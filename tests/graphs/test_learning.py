@@ -202,6 +202,7 @@ def test_a_chain_is_dependent_until_its_middle_is_known(test, values):
         assert p_value(0, 2, (1,)) > 0.01
 
 
+@pytest.mark.slow
 def test_p_values_are_uniform_under_independence():
     generator = torch.Generator().manual_seed(1)
     found = [independence(torch.randn(60, 3, generator=generator), "abc")(0, 1, (2,)) for _ in range(400)]

@@ -158,6 +158,7 @@ def submission(folder, number):
     return job
 
 
+@pytest.mark.slow
 def test_without_accounting_a_submission_that_was_killed_has_ended(tmp_path, monkeypatch):
     """`sacct`, which submitit asks, fails there: it would wait forever."""
     commands(tmp_path, monkeypatch, sacct="exit 1", squeue=f"cat {tmp_path}/listed")

@@ -51,6 +51,7 @@ def test_effects_are_fitted_to_what_the_networks_leave_block_by_block(monkeypatc
         torch.testing.assert_close(found, wanted.double(), atol=1e-14, rtol=1e-14)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), factor=st.floats(0.2, 20.0))
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_the_trajectory_is_the_mechanism_with_abducted_noise(seed: int, factor: float):
@@ -88,6 +89,7 @@ def smooth_step(trajectory: SparseTrajectory, row, time: int, action: int):
     return location + effect + scale * trajectory.noise[time]
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), radius=st.floats(0.0, 2.0))
 @settings(max_examples=15, deadline=None, derandomize=True)
 def test_derivatives_are_exact_and_their_bounds_hold_on_the_ball(seed: int, radius: float):

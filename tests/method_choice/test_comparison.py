@@ -62,6 +62,7 @@ def shares_of(table, part):
     return torch.stack([desired[level == each].mean() for each in range(LEVELS)])
 
 
+@pytest.mark.slow
 def test_decisions_of_one_half_are_judged_by_the_other():
     table = table_of(400)
     found = compared(table, None, TASK, [candidate("share")], FEW)

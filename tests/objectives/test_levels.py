@@ -115,6 +115,7 @@ class Ranked(Hill):
         return torch.einsum("...i,ij,...j->...", actions, self.weights.double(), actions)
 
 
+@pytest.mark.slow
 @given(st.integers(3, 6), st.integers(3, 4), st.booleans(), st.booleans(), st.integers(0, 999))
 def test_what_is_searched_holds_one_class_of_each_variable(one, other, free, enumerable, seed):
     codings = [Coding(name, tuple(map(str, range(size))), "1") for name, size in (("v", one), ("w", other))]

@@ -28,6 +28,7 @@ def test_within_one_set_joint_draws_give_its_own_contrast(frame):  # noqa: F811
     assert found == one.contrast(FIRST, SECOND)[0]
 
 
+@pytest.mark.slow
 def test_without_joint_draws_both_claims_hold_at_half_the_risk(frame):  # noqa: F811
     sets = objectives(frame, "cme_stack", **SMALL)
     one, other = sets["A2",], sets["U1",]

@@ -132,6 +132,7 @@ def test_the_claims_over_each_action_are_drawn_where_they_were_recorded(tmp_path
     assert "The claimed probability over each action" in (path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_cautions_of_the_data_card_follow_but_those_that_every_decision_repeats(tmp_path):
     path = run(tmp_path / "run")
     card = {"caution": "simulated", "caution: outcomes": "none of 3 rows", "caution: graph 1": "no path"}

@@ -32,6 +32,7 @@ def test_trials_and_the_best_so_far_are_drawn(made):
     ]
 
 
+@pytest.mark.slow
 def test_the_recommendation_is_drawn_with_its_interval():
     made = told(optimiser(), 9)
     found = made.recommend()

@@ -249,6 +249,7 @@ def test_when_the_command_has_ended_the_page_says_so(run, browser):
     assert not page.is_visible("#answer")
 
 
+@pytest.mark.nightly
 def test_ctrl_c_is_the_way_to_end_it(run):
     process, _ = started(run)
     process.send_signal(signal.SIGINT)

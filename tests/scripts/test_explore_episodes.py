@@ -102,6 +102,7 @@ def test_steps_have_the_times_of_the_table(page):
     assert (along[0], along[-1]) == ("1", "Week")
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_the_slider_says_how_many_actions_may_differ(page, session):
     page.locator("#changes").focus()
@@ -125,6 +126,7 @@ def test_another_episode_is_picked(page, session):
     assert shown(page) == expected(found)
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_kept_steps_stay_and_limit_the_slider(page, session):
     shown(page)
@@ -142,6 +144,7 @@ def test_kept_steps_stay_and_limit_the_slider(page, session):
     assert page.locator("#keep-9").is_disabled(), "the run keeps the last action"
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_a_sequence_of_ones_own_is_replayed(page, session):
     shown(page)
@@ -172,6 +175,7 @@ def test_the_time_limit_is_sent_with_the_question(page):
     shown(page)
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_it_shows_that_it_is_working_and_asks_one_question_at_a_time(page, session):
     shown(page)
@@ -214,6 +218,7 @@ def test_an_episode_that_is_picked_meanwhile_is_not_mixed_up(page, session):
     page.unroute("**/api/episode")
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_a_page_waits_for_its_turn(page, session):
     shown(page)
@@ -286,6 +291,7 @@ def test_nothing_is_cut_off_and_everything_has_a_name(page):
     assert all("as observed and under the other actions" in text for text in labels)
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_when_the_command_has_ended_the_page_says_so(run, browser):
     process, address = started(run)

@@ -106,6 +106,7 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
     assert metrics(place / "broken") == metrics(place / "trained")
 
 
+@pytest.mark.nightly
 def test_two_processes_share_a_training(place):
     answer = typed(place, "train", *TOY, "trainer.devices=2", "out=shared")
     assert answer.code == 0, answer.err
@@ -199,6 +200,7 @@ def test_folders_of_others_are_left_alone(place):
     assert json.loads((place / "trained/status.json").read_text())["state"] == "ok"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "launcher",
     [
@@ -300,6 +302,7 @@ def test_a_killed_submission_stops_no_other(place):
     assert "limit" not in table
 
 
+@pytest.mark.nightly
 def test_a_newcomers_command_on_a_small_cohort(tmp_path):
     answer = called(
         tmp_path,
@@ -320,6 +323,7 @@ def test_a_newcomers_command_on_a_small_cohort(tmp_path):
     assert all("true_improvement" in line["score"] for line in decided)
 
 
+@pytest.mark.nightly
 def test_folds_are_judged(tmp_path):
     small = (
         "dataset.patients=60",

@@ -41,7 +41,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("method", FEW)
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=[] if name == "outcome_regression" else pytest.mark.nightly) for name in FEW],
+)
 def test_a_file_in_parts_gives_the_decisions_of_the_table(folder, method):
     typed = [
         "dataset.task=task.yaml",

@@ -137,6 +137,7 @@ def test_limits_that_no_combination_satisfies_are_told():
     assert region(limits=limit(1.0, offset=0.2)).possible()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),

@@ -111,7 +111,7 @@ def test_numbers_of_a_state_begin_where_those_of_tensors_begin():
         assert np.array_equal(found.numpy(), part)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_training_is_resumed_by_any_number_of_processes(tmp_path, shared_always):
     code = (
         "from pathlib import Path; from rehearsal_torch.training import shared_members; "
@@ -136,7 +136,7 @@ def test_a_killed_training_is_resumed_by_any_number_of_processes(tmp_path, share
         assert there == losses
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_of_a_cluster_train_members_too(tmp_path, monkeypatch):
     alone, losses = trained(1)
     with connected(None, 2):

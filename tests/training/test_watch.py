@@ -87,6 +87,7 @@ def world(monkeypatch):
         os.close(peer.sentinel)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "message", "said"),
     [(1, "ValueError: something else", "ValueError: something else"), (-9, None, "it was killed")],
@@ -104,6 +105,7 @@ def test_the_end_of_a_peer_ends_the_kernel_that_waits_for_it(world, code, messag
     assert world.log == ["sum on 0", "abort", "kill"]
 
 
+@pytest.mark.slow
 def test_a_training_that_ends_with_sums_that_mean_nothing_is_none(world):
     def training():
         with world.watched() as whole:
@@ -125,6 +127,7 @@ def test_after_an_error_of_its_own_peers_are_killed_before_the_abort(world, kind
     assert world.log == ["sum on 0", "kill", "kill", "abort"]
 
 
+@pytest.mark.slow
 def test_an_interruption_stays_one(world):
     def training():
         with world.watched():
@@ -136,6 +139,7 @@ def test_an_interruption_stays_one(world):
         training()
 
 
+@pytest.mark.slow
 def test_an_error_of_the_connection_waits_for_the_end_that_has_caused_it(world):
     def training():
         with world.watched():

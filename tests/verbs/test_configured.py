@@ -34,6 +34,7 @@ def test_texts_arrive_as_they_were_given(text):
     assert config.dataset.identity == text
 
 
+@pytest.mark.slow
 def test_values_keep_their_kind():
     given = {"search.budget_s": 2.5, "search.leaves": 100, "search.node_limit": None}
     config = configuration(EPISODES, given, ("search",))

@@ -23,6 +23,7 @@ def loaded(model, tmp_path_factory):
     return rt.load(model.save(tmp_path_factory.mktemp("saved") / "pumps"))
 
 
+@pytest.mark.slow
 def test_a_loaded_model_answers_as_the_one_that_was_saved(model, loaded):
     assert isinstance(loaded, rt.EpisodeModel)
     assert loaded.cases == []
@@ -33,6 +34,7 @@ def test_a_loaded_model_answers_as_the_one_that_was_saved(model, loaded):
     assert found.summary().startswith(f"Pump {case.identity}: ")
 
 
+@pytest.mark.slow
 def test_units_of_a_later_table_are_read_as_those_of_the_fit(model, loaded):
     later = table(units=3, seed=9)
     units = loaded.read(later)
@@ -119,6 +121,7 @@ def test_frames_keep_the_index_of_their_rows_out_of_lines(loaded):
         loaded.read(later)
 
 
+@pytest.mark.slow
 def test_changes_are_a_frame_of_any_library(model):
     found = next(each for each in (model.look_back(one, 3) for one in model.cases) if each.alteration)
     frame = found.to_frame("polars")
@@ -128,6 +131,7 @@ def test_changes_are_a_frame_of_any_library(model):
         found.to_frame("csv")
 
 
+@pytest.mark.slow
 def test_the_table_of_a_notebook_names_steps_as_the_users_table_does():
     weeks = task(words={"unit": "pump", "units": "pumps", "step": "week"})
     from_three = table().assign(hour=lambda rows: rows["hour"] + 3)
@@ -155,6 +159,7 @@ def test_steps_are_named_by_the_times_of_the_units_own_table(tmp_path):
     assert model.look_back(model.problem.episodes("train")[0].identity, 2).words.first == 3
 
 
+@pytest.mark.slow
 def test_amounts_beyond_those_of_the_fit_are_warned_of(loaded):
     later = table(units=1, seed=9)
     later.loc[2, "oil"] = 50.0

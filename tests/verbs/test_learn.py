@@ -26,6 +26,7 @@ def test_surrogate_and_search_are_chosen_by_name(frame):  # noqa: F811
     assert {type(each).__name__ for each in model.surrogate.values()} == {"IterativeRidge"}
 
 
+@pytest.mark.slow
 def test_held_out_rows_are_scored_on_the_card(frame):  # noqa: F811
     model = rt.learn(frame, TASK, method="care", **{"dataset.validation": 0.25})
     score = rt.rehearse(frame, TASK, CASES, method="care", **{"dataset.validation": 0.25}).untouched

@@ -21,6 +21,7 @@ def model():
     return rt.learn_episodes(table(), task(), seed=3, **SMALL)
 
 
+@pytest.mark.slow
 def test_it_is_the_model_that_the_command_line_fits(model, tmp_path):
     table().to_csv(tmp_path / "pumps.csv", index=False)
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task(), sort_keys=False))
@@ -38,6 +39,7 @@ def test_cases_are_the_units_that_nothing_was_learnt_from(model):
     assert not learnt & {each.identity for each in model.cases}
 
 
+@pytest.mark.slow
 def test_it_looks_back_as_the_verb_does_in_the_words_of_the_task(model):
     case = model.cases[0]
     found = model.look_back(case, 2)
@@ -61,6 +63,7 @@ def test_levels_have_their_names_in_the_frame(model):
     assert any(each in found._repr_html_() for each in ("shut", "half", "open"))
 
 
+@pytest.mark.slow
 def test_units_that_were_learnt_from_can_be_asked_for_by_name(model):
     name = model.problem.episodes("train")[0].identity
     assert model.look_back(name, 1).case.identity == model.look_back(int(name), 1).case.identity == name
@@ -78,6 +81,7 @@ def test_frames_of_other_libraries_are_the_same(model):
     assert all(torch.equal(mine[name], other[name]) for name in mine)
 
 
+@pytest.mark.slow
 def test_a_saved_model_looks_back_alike(model, tmp_path):
     folder = model.save(tmp_path / "pumps")
     again = rt.load(folder)

@@ -28,6 +28,7 @@ def toy():
     return drawn.surrogate, drawn.case.episode
 
 
+@pytest.mark.slow
 def test_it_is_the_decision_of_the_search(toy):
     model, episode = toy
     objective = rt.CounterfactualReturn(
@@ -43,6 +44,7 @@ def test_it_is_the_decision_of_the_search(toy):
     assert again.to_dict() == found.to_dict()
 
 
+@pytest.mark.slow
 def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     model, episode = toy
     fixed = torch.tensor([True, True, False, True, True, True])
@@ -51,6 +53,7 @@ def test_fixed_steps_stay_and_no_change_is_an_answer(toy):
     assert rt.look_back(model, episode, changes=0, reward={"x0": -1.0}).status == "no_action"
 
 
+@pytest.mark.slow
 def test_a_score_is_chosen_by_name():
     episode = SepsisSimulated(patients=60, horizon=6).case(0).episode
     full, organs = (
@@ -125,6 +128,7 @@ def test_too_few_records_say_so(toy):
     assert found.trace["hidden_cause"] == "not computed: there are 5 transitions; expected at least 32"
 
 
+@pytest.mark.slow
 def test_records_in_a_frame_are_those_of_the_table(toy):
     model, episode = toy
     records = rt.transitions([episode] * 8)
@@ -138,6 +142,7 @@ def test_records_in_a_frame_are_those_of_the_table(toy):
         rt.look_back(model, episode, records=gap, **asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("records", "words"),
     [
@@ -158,6 +163,7 @@ def test_records_of_another_form_are_refused(toy, records, words):
     assert caught.value.__cause__ is None
 
 
+@pytest.mark.slow
 def test_records_that_would_change_nothing_are_refused():
     drawn = equation_episode(0, acts=False)
     told = rt.look_back(drawn.surrogate, drawn.case, 1, reward=drawn.reward)
@@ -172,6 +178,7 @@ def test_settings_reach_the_search(toy):
     assert not found.trace["proven"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "words"),
     [

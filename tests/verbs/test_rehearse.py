@@ -127,7 +127,7 @@ def test_what_holds_table_task_and_cases_makes_no_difference(folder):
     assert list(labelled.index) == list(range(500, 580))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_cases_every_row_is_one(folder):
     found = rt.rehearse("table.csv", TASK, method="care")
     assert len(found) == 80
@@ -218,6 +218,7 @@ def test_tables_in_memory_are_checked_as_files_are(folder):
         rt.rehearse(table, TASK, CASES)
 
 
+@pytest.mark.slow
 def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypatch):
     far = TASK | {"region": {"Y1": [60, None], "Y2": [0.3, None]}}
     with pytest.warns(
@@ -232,7 +233,7 @@ def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypa
         rt.rehearse("table.csv", far, CASES, method="cme", **KERNEL)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 @pytest.mark.parametrize("by", ["own", "statsmodels"])
 def test_imputed_tables_are_decided_by_as_on_the_command_line(written, by, tmp_path):  # noqa: F811

@@ -26,6 +26,7 @@ def test_decisions_are_a_list_that_says_when_no_row_was_held_out(frame):
     assert Rehearsed(found) == found
 
 
+@pytest.mark.slow
 def test_held_out_rows_are_scored_by_their_unit(frame):
     found = rt.rehearse(frame, TASK, CASES, method="care", **{"dataset.validation": 0.25})
     assert found.untouched is not None

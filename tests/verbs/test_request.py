@@ -67,6 +67,7 @@ def test_only_frames_of_pandas_have_labels():
         check_workers(0)
 
 
+@pytest.mark.slow
 def test_auto_takes_a_method_and_keeps_the_settings_of_the_data(monkeypatch):
     rows = Loan(size=SampleSize(rows=80)).observations()
     asked = Request.of(rows, TASK, "auto", 0, {"dataset.validation": 0.2, "choose.cases": 4})
@@ -104,6 +105,7 @@ def test_a_problem_file_has_rows_task_cases_and_method(written):  # noqa: F811
     assert one.value == decision.value
 
 
+@pytest.mark.slow
 def test_bounds_of_a_file_are_for_its_own_cases(written):  # noqa: F811
     cases = [{"x": 0.2, "a": 0.5, "d": 1}]
     bounds = {"a": ["current - 0.1", "current"]}

@@ -44,6 +44,7 @@ def test_the_defaults_parts_are_those_of_its_configuration():
         assert search(seed).seed == seed
 
 
+@pytest.mark.slow
 def test_the_default_asks_what_its_configuration_asks():
     bare = told(rt.CausalOptimiser(TASK, initial=6, seed=1), 7)
     model, objective, search = configured_method(METHOD)

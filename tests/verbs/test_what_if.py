@@ -74,6 +74,7 @@ def test_present_values_of_a_case_are_compared_with(models, method):
     assert model.what_if(CASE, {"A2": 0.30}).unchanged is None
 
 
+@pytest.mark.slow
 def test_rows_of_the_past_as_cases_have_no_present_values(loans):  # noqa: F811
     few = loans.head(30)
     assert all(each.unchanged is None for each in rt.rehearse(few, TASK, method="care"))
@@ -84,7 +85,7 @@ def test_rows_of_the_past_as_cases_have_no_present_values(loans):  # noqa: F811
     assert stated.to_frame()["present/A2"].tolist() == few["A2"].head(3).tolist()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_intervals_of_differences_hold_the_truth_where_single_intervals_overlap():
     world = chain()
     task = world.task.to_plain() | {"candidates": [["m"]]}
@@ -182,6 +183,7 @@ def test_alterations_of_other_variables_are_compared_by_joint_draws_of_the_equat
     assert narrow.upper - narrow.lower < sum(each.upper - each.lower for each in claims)
 
 
+@pytest.mark.slow
 def test_without_joint_draws_the_interval_of_a_difference_allows_for_any_dependence(loans):  # noqa: F811
     model = rt.learn(loans, TWO, method="cme_stack", **SMALL)
     found = model.compare(CASE, {"A2": 0.3}, {"U1": 0.5})
@@ -233,6 +235,7 @@ def test_sentences_and_html_say_who_is_better_and_escape_names():
         assert "<i>" not in page
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_what_is_said(models):
     found = models["care"].what_if(CASE, {"A2": 0.30})
     assert str(found).splitlines() == [found.sentence(), *found.warnings[1:]]
@@ -266,6 +269,7 @@ def test_what_the_method_would_not_set_is_said_beside_the_number(models):
     assert apart.sentence().endswith(f". Note: A2=1: the method would not set this: {worse.against}.")
 
 
+@pytest.mark.slow
 def test_it_says_what_an_alteration_costs_and_nets(loans):  # noqa: F811
     model = rt.learn(loans, TASK | {"costs": {"A2": {"up": 10, "down": 1}}, "worth": 100}, method="care")
     found = model.what_if(CASE | {"A2": 0.2}, {"A2": 0.5})

@@ -45,6 +45,7 @@ def test_auto_is_no_method_of_its_own():
     assert {"care", "none", "grad_rh"} <= set(rehearsing())
 
 
+@pytest.mark.slow
 def test_a_named_method_is_refused_where_it_cannot_decide():
     task = chain().task.to_plain()
     fits(RehearsalTable(chain().table(40), task), "care")

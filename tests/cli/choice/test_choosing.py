@@ -40,6 +40,7 @@ def test_a_damaged_record_is_refused(tmp_path):
         recorded(RunFolder(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_problem_of_another_kind_and_a_limit_out_of_range_are_refused():
     config = configured("dataset=dropwave", "decision=auto")
     with pytest.raises(UserError, match="this decides for cases with a context, actions and outcomes"):
@@ -49,7 +50,7 @@ def test_a_problem_of_another_kind_and_a_limit_out_of_range_are_refused():
         choose(config, problem_of(config))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_methods_that_apply_are_compared():
     config = configured(*BANK, "choose.repeats=2", "choose.cases=2")
     lines = []

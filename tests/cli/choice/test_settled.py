@@ -50,6 +50,7 @@ def test_a_typed_method_comes_before_that_of_the_file(desk, capsys):
     assert folder.read_json("run.json")["choices"] == {"decision": "typed"}
 
 
+@pytest.mark.slow
 def test_costs_that_do_not_count_are_named_with_the_command_that_weighs_them(desk, capsys):
     text = PROBLEM.replace("{role: action, range: [-1, 1]}", "{role: action, range: [-1, 1], cost: 2}", 1)
     (desk / "problem.yaml").write_text(text)
@@ -64,6 +65,7 @@ def test_costs_that_do_not_count_are_named_with_the_command_that_weighs_them(des
     assert "cost" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_costs_that_are_weighed_need_no_note_and_a_method_that_weighs_them(desk, capsys):
     text = PROBLEM.replace("{role: action, range: [-1, 1]}", "{role: action, range: [-1, 1], cost: 2}", 1)
     (desk / "problem.yaml").write_text(f"{text}worth: 10\nmethod: care\n")
@@ -76,6 +78,7 @@ def test_costs_that_are_weighed_need_no_note_and_a_method_that_weighs_them(desk,
         settled(configured(*OWN), folder, sweep=False)
 
 
+@pytest.mark.slow
 def test_a_method_that_there_is_not_is_refused_by_name(desk):
     with pytest.raises(UserError, match=r"method: there is no method 'caree' .* Did you mean care"):
         told(desk, *OWN, method="method: caree\n")

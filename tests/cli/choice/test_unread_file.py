@@ -13,6 +13,7 @@ def read(*typed, multirun=False):
     refuse_unread(config, "decide", jobs, list(typed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -39,6 +40,7 @@ def test_a_file_that_the_data_set_does_not_read_is_refused_by_name(tmp_path, mon
         assert "data=loans.csv, then" in message
 
 
+@pytest.mark.slow
 def test_a_file_that_one_job_of_a_sweep_reads_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "stays.csv").write_text("a,b\n1,2\n")

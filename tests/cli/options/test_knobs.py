@@ -73,6 +73,7 @@ def test_a_reference_has_the_value_that_it_refers_to():
     assert knob(parts[""], "seed").reference == ""
 
 
+@pytest.mark.slow
 def test_parts_come_in_the_order_of_the_configuration_and_name_option_and_class():
     parts = found("+experiment=cbo", "decision=ucb")
     assert parts[""].target == ""

@@ -64,6 +64,7 @@ def test_a_sweep_shows_its_first_job(capsys):
     assert "3 = ${seed}" in out
 
 
+@pytest.mark.slow
 def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset/my_loan.yaml").write_text(
@@ -97,6 +98,7 @@ def test_slips_are_answered(capsys, arguments, words):
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_table_is_refused_and_a_problem_file_names_its_experiment(tmp_path, monkeypatch, capsys):
     """Both were listed as the path of no data set, and so ignored."""
     monkeypatch.chdir(tmp_path)

@@ -93,6 +93,7 @@ def test_folds_are_those_of_the_run_that_the_configuration_names(validated):
     assert validated(*SMALL) == [score.scaled for score in expected.folds]
 
 
+@pytest.mark.slow
 def test_other_data_another_surrogate_and_no_trainer_are_refused(validated):
     with pytest.raises(UserError, match="dataset: cross-validation needs a data set of episodes; got Loan"):
         validated("dataset=bank", "dataset.size.rows=30", "decision=care")

@@ -86,6 +86,7 @@ def test_costs_of_variables_that_may_not_be_altered_are_refused():
         )
 
 
+@pytest.mark.slow
 def test_a_certificate_that_the_surrogate_cannot_give_is_refused_before_the_fit():
     task = Loan(size=SampleSize(rows=30)).task
     chosen = method("dataset=bank", "decision=care", "certificate=credible_bound")

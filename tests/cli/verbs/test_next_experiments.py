@@ -84,8 +84,8 @@ def filled(file, places):
     table.to_csv("experiments.csv", index=False)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["excbo", pytest.param("qlogei", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", ["excbo", "qlogei"])
 def test_a_session_of_tables_that_are_filled_in(tmp_path, monkeypatch, capsys, method):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "problem.yaml").write_text(yaml.safe_dump({**TRIALS, "limits": None, "method": method}))

@@ -18,6 +18,7 @@ from tests.data.missing.test_imputation import NAMES, cells
 BY = Imputing(3, "statsmodels")
 
 
+@pytest.mark.slow
 def test_observed_cells_stay_and_drawn_ones_are_observed_elsewhere():
     _, holes = cells(200)
     # Units whose standardised values have other last bits.
@@ -34,6 +35,7 @@ def test_observed_cells_stay_and_drawn_ones_are_observed_elsewhere():
     assert not torch.equal(table.completed[1].values, table.completed[2].values)
 
 
+@pytest.mark.slow
 def test_draws_depend_on_seed_and_place_alone():
     _, holes = cells(80)
     np.random.seed(1)  # noqa: NPY002  what others do to the global state

@@ -156,6 +156,7 @@ def test_the_most_likely_distribution_is_that_of_a_monotone_pattern_in_closed_fo
     torch.testing.assert_close(covariance[1, 1], slope**2 * spread + left, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_tables_differ_by_what_is_unknown_of_the_parameters():
     # y misses in half of the rows, by chance; x says nothing of it. The mean of y over the imputed tables has
     # between them the variance that its missing half brings: (n_mis / n)^2 (s^2 / n_mis + s^2 / n_obs).

@@ -58,6 +58,7 @@ def test_the_arrows_of_a_world_are_found_from_its_rows_and_the_roles(file):
     assert OwnProblem(file()).possible_graphs() is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 def test_graphs_that_rows_cannot_tell_apart_are_all_asked(file):
     free = {**PROBLEM["variables"], "x": "other"}

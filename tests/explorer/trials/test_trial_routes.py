@@ -23,6 +23,7 @@ def test_the_page_is_that_of_trials(served):
     assert served.ask("/api/run")[2]["nodes"] == ["X", "Y"]
 
 
+@pytest.mark.slow
 def test_a_trial_is_proposed_told_and_counted(served, session):
     found = served.ask("/api/ask", {"count": 2, "fixed": {"b": 1}})[2]["made"]
     assert [each["trial"] for each in found] == [8, 9]

@@ -34,6 +34,7 @@ def test_the_page_is_described(file):
     assert "method=excbo" in told["cautions"][0]
 
 
+@pytest.mark.slow
 def test_proposals_are_those_of_the_optimiser(file, tmp_path):
     copy = tmp_path / "copy.json"
     copy.write_bytes(file.read_bytes())
@@ -56,6 +57,7 @@ def test_the_recommendation_is_that_of_the_optimiser(file):
     assert quick_session(file).recommend({"b": 2.0})["settings"]["b"] == 2.0
 
 
+@pytest.mark.slow
 def test_reports_are_on_disk_before_they_are_answered(file):
     session = quick_session(file)
     (made,) = session.ask(1, {})["made"]

@@ -69,6 +69,7 @@ def test_the_alternatives_are_the_visited_and_spread_actions_with_the_largest_po
     assert bool((inside.sum(-1) <= 0.4 + 1e-6).all())
 
 
+@pytest.mark.slow
 def test_the_best_of_a_dense_grid_is_found():
     objective = KnowledgeGradient(fitted_pair(), one_case(PAIR), **QUICK)
     lower, upper = objective.bounds

@@ -34,6 +34,7 @@ def pumps() -> EpisodeTable:
     return EpisodeTable(table(60), TASK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [7, 13, 64, 1000])
 def test_parts_of_any_size_give_the_episodes_of_the_table(folder, pumps, rows):
     found = EpisodeFile(folder, TASK, rows=rows)

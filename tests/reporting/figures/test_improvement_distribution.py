@@ -4,6 +4,7 @@ from rehearsal_torch.reporting.figures.improvement_distribution import draw
 from rehearsal_torch.reporting.style import Wording, drawing
 
 
+@pytest.mark.slow
 def test_one_group_is_filled_and_its_median_is_marked():
     with drawing():
         figure = draw({"A*": [0.01, 0.02, 0.06]})

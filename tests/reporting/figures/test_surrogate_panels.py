@@ -100,6 +100,7 @@ def boxes(figure):
     return [each["box"] for each in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "lines"), [(1, [4]), (2, [2, 3]), (3, [3, 3]), (4, [4, 3]), (6, [3, 3, 3]), (7, [4, 3, 3])]
 )
@@ -123,6 +124,7 @@ def test_a_node_with_its_noise_is_not_parted():
     assert [tops.count(top) for top in dict.fromkeys(tops)] == [2, 2, 2]
 
 
+@pytest.mark.slow
 def test_what_has_no_finite_number_has_no_panel():
     rows = [row("noise", "Z", "", "learnt", x, "nan") for x in (-1.0, 1.0)]
     rows += [row("node", "Z", "X", "learnt", x, "nan", "nan") for x in (-1.0, 1.0)]
@@ -150,6 +152,7 @@ def test_long_names_and_dollar_signs_stay_within_the_figure(tmp_path):
     assert (tmp_path / "surrogate.svg").is_file()
 
 
+@pytest.mark.slow
 def test_numbers_that_are_not_finite_are_left_out_of_the_range(tmp_path):
     rows = curves()
     rows.append(row("reward", "reward", "a", "learnt", 2.0, "nan", "inf"))

@@ -43,7 +43,7 @@ def alterations(decisions):
     return [each.to_dict()["alteration"] for each in decisions]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", WEIGHING)
 def test_every_method_that_claims_a_probability_reaches_the_best_net_value(method):
     for found, truth in zip(rehearsed(method=method), truths(), strict=True):
@@ -86,6 +86,7 @@ def test_costs_of_zero_and_no_costs_are_the_same_to_the_last_bit(method):
     assert plain(rehearsed(nothing, method=method)) == plain(rehearsed(TASK, method=method))
 
 
+@pytest.mark.slow
 def test_without_a_worth_costs_are_told_and_do_not_count():
     alone, told = rehearsed(TASK), rehearsed(TASK | {"costs": COSTS})
     assert alterations(told) == alterations(alone)
@@ -95,12 +96,14 @@ def test_without_a_worth_costs_are_told_and_do_not_count():
     assert all(each.net_value is None for each in told)
 
 
+@pytest.mark.slow
 def test_the_larger_the_worth_the_closer_to_the_decision_without_costs():
     alone, rich = rehearsed(TASK), rehearsed(PRICED | {"worth": 1e7})
     for one, other in zip(alone, rich, strict=True):
         assert other.estimate.point == pytest.approx(one.estimate.point, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_each_case_has_the_cost_of_its_column():
     task = TASK | {"costs": {"a": {"column": "price"}, "b": 15}, "worth": WORTH}
     prices = [5.0, 20.0, 45.0]

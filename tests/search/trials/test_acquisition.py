@@ -87,6 +87,7 @@ def test_pushes_are_chosen_along_with_the_action():
     assert decision.value == pytest.approx(3 + 2 * (0.9 + 0.2), abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [ConfidenceBound, Improvement, BotorchAcquisition])
 def test_the_same_seed_gives_the_same_decision(make):
     model = hills()

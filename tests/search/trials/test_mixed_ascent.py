@@ -62,7 +62,7 @@ def reference(value, made, count=20_001):
     return best
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("ascended", [64, 0])
 @pytest.mark.parametrize("limits", [None, below(2.1), below(-0.4)])
 @pytest.mark.parametrize("levels", [THREES, ALL])
@@ -200,6 +200,7 @@ def test_a_spent_budget_ends_at_the_best_points_so_far(monkeypatch, levels, asce
     torch.testing.assert_close(waves(3)(made.units(found.points)), found.values)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),

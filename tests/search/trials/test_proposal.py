@@ -189,6 +189,7 @@ def test_what_a_table_lacks_for_a_model(made, lacking):
 FEW = {"graph": {"parents": {"Y": ["a", "b"]}}, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 5]}}}
 
 
+@pytest.mark.slow
 def test_where_all_settings_are_trials_completed_ones_are_repeated():
     task = CausalTask.of({**FEW, "reward": "Y"})
     log = TrialLog(task)

@@ -16,6 +16,7 @@ def quiet():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_one_agents_settings_do_not_leak_into_the_next(quiet):
     # The library writes into the settings it is given; SAC after DDPG would have one critic instead of two.
     needs(Sac())

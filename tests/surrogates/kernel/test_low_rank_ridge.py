@@ -61,6 +61,7 @@ def test_unknown_landmarks_are_refused():
         LowRankRidge(landmarks="random").solve(*rows(30))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("covariates", [0, 1])
 @pytest.mark.parametrize("widths", ["median", pytest.param("leave_one_out", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how", ["pivoted", "sampled", "uniform"])

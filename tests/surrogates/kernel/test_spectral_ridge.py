@@ -87,7 +87,7 @@ def double_sum(estimator, examples, contexts, actions, target):
     return torch.stack(found)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("target", [0, 1])
 @every
 def test_with_many_features_it_is_the_nested_double_sum(case, target):
@@ -105,6 +105,7 @@ def test_with_many_features_it_is_the_nested_double_sum(case, target):
     assert errors[1] < errors[0]
 
 
+@pytest.mark.slow
 def test_a_confounded_effect_is_recovered():
     # y = a + u + noise with u independent of x: P(|y| < 1 | a altered) in closed form.
     estimator = fitted(SpectralRidge(features=300, iterations=20), *rows(800))

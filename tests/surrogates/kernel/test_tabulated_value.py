@@ -29,6 +29,7 @@ def test_a_table_says_what_the_estimator_says(covariates, members):
         assert torch.allclose(found, wanted, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_what_has_no_cheaper_form_has_no_table():
     several = made(rows(200, actions=2), 2)
     bounds = LOWER.expand(-1, 2), UPPER.expand(-1, 2)

@@ -78,6 +78,7 @@ def no_compiler(monkeypatch):
     monkeypatch.setattr(logei, "_load_attempted", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", acquisitions())
 def test_acquisition_functions_of_botorch_run_on_it(name):
     torch.manual_seed(0)

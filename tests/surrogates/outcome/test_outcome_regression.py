@@ -195,7 +195,7 @@ def test_support_falls_beyond_the_rows():
     assert (near > 5 * far).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", [6, 7])
 def test_a_region_that_one_row_in_a_thousand_reaches_is_reached(seed):
     world = Bermuda(preset="neurips24", seed=seed)
@@ -227,6 +227,7 @@ def parts_close(one, other):
     assert one.faults() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [30, 97, 300])
 def test_a_table_in_blocks_gives_the_model_of_the_table(rows):
     # Two thousand rows keep no roots' rows, 300 do (`FeatureRegression.rows`).

@@ -45,6 +45,7 @@ def test_the_gain_is_that_of_a_method_fitted_without_the_edge(model, found):
     assert found["x -> y"].instead == {"a": pytest.approx(float(again.values[0]))}
 
 
+@pytest.mark.slow
 def test_a_recommendation_falls_where_the_graph_without_the_edge_turns_its_gain():
     # y rises with u, which moves a, and falls with a: without u -> y, the dependence of y on a looks causal.
     generator = torch.Generator().manual_seed(3)

@@ -82,6 +82,7 @@ def test_the_runner_up_of_the_set_is_the_best_action_that_differs_by_a_tenth(mod
     assert other.difference.lower > 0
 
 
+@pytest.mark.slow
 def test_the_runner_up_of_the_others_is_what_is_decided_without_the_first_set(model, explained):
     others = learnt(changed(candidates=[["m"], ["a", "m"]]))
     (decision,) = others.decide(CASE)
@@ -136,6 +137,7 @@ def test_a_method_that_never_acts_has_adjustments_alone():
     assert len(found.sentences()) == 1 + 3
 
 
+@pytest.mark.slow
 def test_a_method_with_kernels_says_its_own_count_of_rows():
     model = learnt(changed(candidates=[["a"]]), "cme_stack", **SMALL)
     found = model.explain(CASE)

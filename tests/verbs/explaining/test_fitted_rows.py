@@ -28,6 +28,7 @@ def test_a_loaded_model_explains_what_it_can_without_the_rows(both):
     assert list(loaded.explain(CASE, rows=True).rows.contents.columns) == ["x", "a", "m", "distance"]
 
 
+@pytest.mark.slow
 def test_with_the_rows_it_explains_all_that_the_first_did(both):
     model, loaded = both
     with warnings.catch_warnings():
@@ -39,6 +40,7 @@ def test_with_the_rows_it_explains_all_that_the_first_did(both):
     assert found.sentences() == own.sentences()
 
 
+@pytest.mark.slow
 def test_held_out_rows_stay_held_out(tmp_path):
     model = learnt(changed(candidates=[["a"]]), **{"dataset.validation": 0.2})
     loaded = rt.load(model.save(tmp_path / "model"))
