@@ -11,9 +11,14 @@ INTRO = (
     "What engines cost, measured on whole commands in processes of their own, with one thread each. "
     "**CPU s** are user and system seconds of all processes of a command, those that it started included; "
     "**wall s** are those of the clock. Figures are medians, with the smallest and the largest in brackets; "
-    "those that follow from measured ones are in *italics*. **The cores were shared with other work**: wall "
-    "seconds say which way was faster meanwhile, and no more. CPU seconds, which that disturbs less, say "
-    "what a way costs; they, too, are more than on cores that are free."
+    "those that follow from measured ones are in *italics*."
+)
+ALONE = 0.05
+FREE = "**The cores were free of other work**, so that wall seconds are those of two cores."
+SHARED = (
+    "**The cores were shared with other work**: wall seconds say which way was faster meanwhile, and no "
+    "more. CPU seconds, which that disturbs less, say what a way costs; they, too, are more than on free "
+    "cores."
 )
 START = (
     "A job of one case: a shard with a checkpoint and `limit=1`. *Imports* is Python and all modules that "
@@ -41,7 +46,7 @@ TABLE = (
 )
 LIMITS = (
     "Not measured here: SLURM, whose seconds were read off by hand ([SLURM](../../slurm.md)); several "
-    "machines; GPUs; cores that are free; tables larger than memory, which have commands of their own "
+    "machines; GPUs; tables larger than memory, which have commands of their own "
     "([larger than memory](../../larger_than_memory.md)). Dask's cluster is one that the command starts "
     "itself on this machine, with its certificate and its page."
 )
@@ -61,7 +66,9 @@ def page(content: Kept) -> str:
         ("patients", "Decisions for patients", PATIENT, patients),
         ("tables", "Decisions for cases of a table", TABLE, tables),
     )
-    blocks = ["# What engines cost", origin(content), INTRO]
+    others = [each["others"] for row in found for each in row["rounds"]]
+    free = max(others, default=0.0) <= ALONE
+    blocks = ["# What engines cost", origin(content), f"{INTRO} {FREE if free else SHARED}"]
     for part, title, told, lines in parts:
         mine = [row for row in found if row["part"] == part]
         if mine:
@@ -74,8 +81,9 @@ def origin(content: Kept) -> str:
     versions = ", ".join(f"{name} {each}" for name, each in content["versions"].items() if each)
     found = list(content["rows"].values())
     rounds = [each for row in found for each in row["rounds"]]
-    minutes, loads = sum(each["seconds"] for each in rounds) / 60, [each["load"] for each in rounds]
-    busy = f"; load of the machine before the rows {min(loads):.1f} to {max(loads):.1f}" if loads else ""
+    minutes, others = sum(each["seconds"] for each in rounds) / 60, [each["others"] for each in rounds]
+    taken = f"{100 * min(others):.0f} to {100 * max(others):.0f} %" if others else "nothing"
+    busy = f"; other work took {taken} of the cores' time, row by row"
     return (
         f"Made by `{content['command']}` at commit {content['commit']}; Python {content['python']}, "
         f"{versions}; {content['processor']}, {content['cores']} cores; {minutes:.0f} minutes{busy}."

@@ -17,6 +17,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchmarks.scale.page import page
 from benchmarks.scale.rows import PARTS, Row, rows
 from benchmarks.scale.size import FULL, SMALL
@@ -82,17 +84,28 @@ def record(out: Path, chosen: Sequence[Row], rounds: int) -> dict[str, Any]:
         kept = content["rows"].get(row.key, {"part": row.part, "name": row.name, "rounds": []})
         if len(kept["rounds"]) > number or (number and not row.repeated):
             continue
-        load, began = os.getloadavg()[0], time.perf_counter()
+        began = seconds_taken()
         with tempfile.TemporaryDirectory() as folder:
             same_always, measured = row.measure(Path(folder).resolve())
-        spent = round(time.perf_counter() - began, 1)
-        measured = {"seconds": spent, "load": round(load, 2), "measured": measured}
+        wall, all_of_them, own = (now - before for now, before in zip(seconds_taken(), began, strict=True))
+        others = max(0.0, all_of_them - own) / (wall * (os.cpu_count() or 1))
+        spent = round(wall, 1)
+        measured = {"seconds": spent, "others": round(others, 3), "measured": measured}
         content["rows"][row.key] = kept | same_always | {"rounds": [*kept["rounds"], measured]}
         write_text(path, json.dumps(content, indent=1) + "\n")
         print(f"round {number + 1}, {place:2d}/{len(chosen)} {row.key:75} {spent:6.1f} s", flush=True)
     write_text(path, json.dumps(content, indent=1) + "\n")
     write_text(out / "README.md", page(content))
     return content
+
+
+def seconds_taken() -> tuple[float, float, float]:
+    """Seconds of the clock, CPU seconds of the machine, and those of this command and its ended processes."""
+    times, own = psutil.cpu_times(), os.times()
+    idle = times.idle + getattr(times, "iowait", 0.0)
+    # Linux counts the seconds of guests among those of users as well.
+    guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
+    return time.perf_counter(), sum(times) - idle - guests, sum(own[:4])
 
 
 def origin() -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """What engines cost, with tiny sizes: every row works, its ways agree, the page says what was measured."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -8,7 +10,7 @@ from benchmarks.scale import rows as measuring
 from benchmarks.scale.commands import ROOT, Spent, spent
 from benchmarks.scale.page import apart, equal, number, page, slope, spread
 from benchmarks.scale.rows import ONE, PARTS, SETS, SHARDED, TRAINED, WAYS, Row, rows
-from benchmarks.scale.runner import OUT, main, record
+from benchmarks.scale.runner import OUT, main, record, seconds_taken
 from benchmarks.scale.size import FULL, SMALL
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
@@ -117,7 +119,10 @@ def test_what_was_measured_is_kept_and_written(tmp_path):
 
 def content(part, *rounds, **row):
     """A record with one row."""
-    taken = [{"seconds": 60.0, "load": 1.5, "measured": each} for each in rounds]
+    taken = [
+        {"seconds": 60.0, "others": 0.045 + index / 100, "measured": each}
+        for index, each in enumerate(rounds)
+    ]
     kept = {"part": part, "name": "work", "rounds": taken} | row
     facts = {"command": "x", "commit": "0" * 40, "python": "3.11", "versions": {"torch": "2", "joblib": None}}
     return facts | {"processor": "p", "cores": 2, "rows": {"key": kept}}
@@ -128,7 +133,11 @@ def test_a_thousand_jobs_follow_from_their_starts():
     shown = page(content("start", {"marks": [MARKS, slow]}, {"marks": [MARKS]}, command="decide"))
     # 1,000 x 4.5 s; 40 x 3 s + 1,000 x 1.5 s.
     assert "| 3 [3, 6] | 4.5 [4.5, 9] | 4.6 [4.6, 9.2] | *75 CPU minutes* | *27 CPU minutes* |" in shown
-    assert "2 minutes; load of the machine before the rows 1.5 to 1.5." in shown
+    assert "2 minutes; other work took 4 to 6 % of the cores' time, row by row." in shown
+    assert "cores were shared" in shown
+    alone = page(content("start", {"marks": [MARKS]}, command="decide"))
+    assert "cores were free" in alone
+    assert "cores were shared" not in alone
     assert "joblib" not in shown.split("\n\n")[1]
 
 
@@ -217,3 +226,12 @@ def test_a_way_with_other_bytes_is_recorded_as_different(tmp_path, monkeypatch):
 def test_wrong_arguments_are_one_line(arguments, told):
     with pytest.raises(SystemExit, match=told):
         main(arguments)
+
+
+def test_seconds_of_ended_processes_are_ones_own():
+    before = seconds_taken()
+    subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
+    wall, machine, own = (now - then for now, then in zip(seconds_taken(), before, strict=True))
+    assert 0.02 < own <= wall
+    # The machine's are counted in steps of a hundredth.
+    assert machine > own - 0.1
