@@ -232,6 +232,6 @@ def test_seconds_of_ended_processes_are_ones_own():
     before = seconds_taken()
     subprocess.run([sys.executable, "-c", "sum(range(10**7))"], check=True)
     wall, machine, own = (now - then for now, then in zip(seconds_taken(), before, strict=True))
-    assert 0.02 < own <= wall
-    # The machine's are counted in steps of a hundredth.
+    # Both are counted in steps of a hundredth of a second.
+    assert 0.02 < own <= wall + 0.05
     assert machine > own - 0.1

@@ -101,15 +101,12 @@ def test_other_problems_have_no_such_claims():
 @pytest.mark.parametrize(
     "typed",
     [
-        pytest.param(
-            (
-                "+experiment=auf",
-                "decision=grad_rh",
-                "trainer.max_epochs=1",
-                "search.steps=2",
-                "objective.draws=20",
-            ),
-            marks=pytest.mark.nightly,
+        (
+            "+experiment=auf",
+            "decision=grad_rh",
+            "trainer.max_epochs=1",
+            "search.steps=2",
+            "objective.draws=20",
         ),
         ("+experiment=auf", "decision=cme_stack"),
     ],

@@ -66,12 +66,11 @@ def model():
         return rt.learn(rows(800), ONE, method="outcome_regression")
 
 
-@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "desired",
-    [("well", "mild"), *(pytest.param(each, marks=pytest.mark.slow) for each in (("well",), ("ill",)))],
+    [("well", "mild"), *(pytest.param(each, marks=pytest.mark.nightly) for each in (("well",), ("ill",)))],
 )
 def test_the_best_class_of_each_context_is_found(method, desired):
     task = ONE | {"region": f"status in {{{', '.join(desired)}}}"}

@@ -57,11 +57,6 @@ LONG = (
     "informative",
     "informative_online",
     "informative_published",
-    "confidence bound, perturbations",
-    "knowledge gradient",
-    "optimism",
-    "qLogEI",
-    "qLogNEI",
 )
 
 
@@ -107,10 +102,7 @@ def test_every_surrogate_and_every_objective_is_here():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("objective", "search", "surrogate"),
-    [pytest.param(*each, marks=[pytest.mark.slow] * (each[1] in LONG)) for each in TRIPLES],
-)
+@pytest.mark.parametrize(("objective", "search", "surrogate"), TRIPLES)
 def test_a_moved_model_decides_as_on_the_cpu(objective: str, search: str, surrogate: str, place: Place):
     pair, made = (objective, search), fitted(surrogate)
     here = answers(made, pair, ROUND)
@@ -124,14 +116,7 @@ def test_a_moved_model_decides_as_on_the_cpu(objective: str, search: str, surrog
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "surrogate",
-    [
-        pytest.param(each, marks=[pytest.mark.slow] * (each in ("nested_ridge_cg", "structural_posterior")))
-        for each in SURROGATES
-        if JUDGES[each][1] not in LONG
-    ],
-)
+@pytest.mark.parametrize("surrogate", [each for each in SURROGATES if JUDGES[each][1] not in LONG])
 def test_a_moved_model_sets_levels_as_on_the_cpu(surrogate: str, place: Place):
     box = Box.of({"a": {"values": [-1, -0.25, 0.5]}, "m": [-1, 1]})
     made = deepcopy(fitted(surrogate))
@@ -282,9 +267,7 @@ ROUNDS: dict[str, tuple[str, dict[str, Any], Search[Any]]] = {
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in ROUNDS]
-)
+@pytest.mark.parametrize("name", ROUNDS)
 def test_a_moved_causal_model_proposes_as_on_the_cpu(name: str, place: Place):
     option, settings, search = ROUNDS[name]
     objective = instantiate(

@@ -66,7 +66,7 @@ def letters(picture, dots):
 @pytest.mark.nightly
 @needs_browser
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
-@pytest.mark.parametrize("name", ["patients", "plant", pytest.param("machines", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", ["patients", "plant", "machines"])
 def test_a_report_can_be_read_without_zooming_and_without_scrolling_sideways(report, browser, name, width):
     with opened_page(browser, report(name), width) as page:
         assert page.evaluate("document.scrollingElement.scrollWidth") <= width

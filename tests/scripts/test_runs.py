@@ -201,14 +201,7 @@ def test_folders_of_others_are_left_alone(place):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "launcher",
-    [
-        pytest.param("joblib", marks=pytest.mark.nightly),
-        pytest.param("submitit_local", marks=pytest.mark.nightly),
-        "batches_local",
-    ],
-)
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "batches_local"])
 def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
     out = f"shards-{launcher}"
     answer = typed(

@@ -164,8 +164,8 @@ def test_no_action_is_what_the_rows_show(make, gamma):
     ("make", "method", "seeds", "least"),
     [
         (Loan, "care", 10, 0.95),
-        pytest.param(LinSyn1, "care", 10, 0.95, marks=pytest.mark.nightly),
-        pytest.param(Loan, "cme", 3, 0.9, marks=pytest.mark.nightly),
+        (LinSyn1, "care", 10, 0.95),
+        (Loan, "cme", 3, 0.9),
     ],
 )
 def test_at_the_true_strength_the_bounds_of_an_estimated_interval_hold_the_truth(make, method, seeds, least):
