@@ -19,10 +19,10 @@ DOCS  := $(VENV)/.ready-docs
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
 	@echo "make test                sets up $(VENV) on first use, then runs the fast tests, in some three and a half minutes"
-	@echo "make test-slow           runs the slow tests: whole commands, notebooks, studies, and the claims of the papers"
+	@echo "make test-slow           runs the slow tests: whole commands, a notebook, studies, and the claims of the papers"
 	@echo "make coverage            measures which branches of the package the fast tests take; below BRANCHES per cent fails"
 	@echo "make mutation            puts small faults into MODULES and counts those that their own tests notice"
-	@echo "make test-nightly        runs the small benchmarks, endurance, and trainings of two processes, in some seven minutes"
+	@echo "make test-nightly        runs the small benchmarks, endurance, trainings of two processes and the longest of the others, in some 26 minutes"
 	@echo "make test-slurm          runs sweeps on SLURM itself, where it is installed, in some ten minutes"
 	@echo "make test-gpu            runs trainings and decisions on a CUDA GPU, where torch sees one, and the contracts of all models"
 	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in some six minutes"

@@ -1,10 +1,10 @@
-"""Every notebook is a test that runs it whole: two of them slow (`make test-slow`), the others nightly."""
+"""Every notebook is a test that runs it whole: one of them slow (`make test-slow`), the others nightly."""
 
 from pathlib import Path
 
 import pytest
 
-SLOW = {"auf.ipynb", "sepsis.ipynb"}
+SLOW = {"sepsis.ipynb"}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -148,7 +148,7 @@ def test_long_tasks_are_shared_after_the_first(seconds, shared, monkeypatch):
     assert list(results(divmod, 9, [2], 8, timed=True)) == [(4, 1)]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cluster_in_the_context_computes_all_of_them_and_they_share_nothing_again():
     here = list(results(drawn, 3, range(5), 1))
     with connected(None, 2):

@@ -110,7 +110,7 @@ def test_the_command_of_its_card_builds_it(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCORED)
+@pytest.mark.parametrize("name", [*SCORED[1:], pytest.param("dropwave", marks=pytest.mark.nightly)])
 def test_its_figures_are_those_of_its_card(name, tmp_path):
     preview = run_of(name).config["preview"]
     # The checkpoint brings its surrogate.

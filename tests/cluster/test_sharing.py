@@ -96,7 +96,7 @@ def test_a_context_that_cannot_share_rounds_is_named(market, surrogate):
         assert len(list(rounds(market, surrogate, near_one(), Grid(), range(2)))) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(("search", "begin"), [(GridTogether(3), 0), (GridTogether(3), 5)])
 def test_a_cluster_that_the_context_names_makes_the_same_rounds(client, market, surrogate, search, begin):
     def lines(**how):

@@ -39,7 +39,7 @@ def decided(method, **changes):
     return model, model.decide(CASES).to_frame()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["outcome_regression", "cme", "cme_stack"])
 def test_the_class_that_nets_most_is_found(method):
     model, frame = decided(method)

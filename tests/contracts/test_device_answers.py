@@ -200,6 +200,7 @@ def test_the_pages_of_a_moved_method_are_those_of_the_cpu(place: Place, tmp_path
         alike(here, shown(moved(found.model, device)), place)
 
 
+@pytest.mark.nightly
 def test_the_pages_of_a_moved_model_of_episodes_are_those_of_the_cpu(place: Place, tmp_path):
     found = opened_episodes(recorded(episodes_run(tmp_path / "run")))
 
@@ -240,6 +241,7 @@ def test_what_workers_are_sent_holds_no_tensor_of_the_device(place: Place, monke
     assert copied["layer"].weight.requires_grad
 
 
+@pytest.mark.nightly
 def test_workers_decide_with_a_moved_method_as_on_the_cpu(place: Place, monkeypatch):
     model, cases = learnt("care"), [{"x": value / 10} for value in range(8)]
     here = [each.to_dict() for each in model.decide(cases)]

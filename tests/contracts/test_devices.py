@@ -102,7 +102,10 @@ def test_every_surrogate_and_every_objective_is_here():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("objective", "search", "surrogate"), TRIPLES)
+@pytest.mark.parametrize(
+    ("objective", "search", "surrogate"),
+    [pytest.param(*each, marks=[pytest.mark.nightly] * (each[1] in LONG)) for each in TRIPLES],
+)
 def test_a_moved_model_decides_as_on_the_cpu(objective: str, search: str, surrogate: str, place: Place):
     pair, made = (objective, search), fitted(surrogate)
     here = answers(made, pair, ROUND)

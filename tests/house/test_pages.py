@@ -23,8 +23,18 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return laid_out(tmp_path)
 
 
+# Some ten seconds each.
+LONG = ("choose_method.md", "rehearsal.md")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=pytest.mark.nightly if page.name in LONG else ())
+        for page in WITH_BLOCKS
+    ],
+)
 def test_the_blocks_of_a_page_run_one_after_the_other(page: Path, desk: Path) -> None:
     import rehearsal_torch as rt
 

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from tests.scripts.browsing import (
-    WIDTHS,
+    BOTH_WIDTHS,
     chromium,
     cut_off,
     needs_browser,
@@ -71,7 +71,7 @@ def browser():
         yield found
 
 
-@pytest.fixture(params=WIDTHS.values(), ids=WIDTHS)
+@pytest.fixture(params=BOTH_WIDTHS)
 def page(browser, address, request):
     """The page once it has drawn everything."""
     with opened_page(browser, address, request.param) as found:
@@ -233,6 +233,7 @@ def test_nothing_is_cut_off(page):
     assert unnamed(page) == 0
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_when_the_command_has_ended_the_page_says_so(run, browser):
     process, address = started(run)

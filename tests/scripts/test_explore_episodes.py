@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from rehearsal_torch.explorer.sessions import session_for
 from tests.scripts.browsing import (
-    WIDTHS,
+    BOTH_WIDTHS,
     chromium,
     cut_off,
     needs_browser,
@@ -45,7 +45,7 @@ def browser():
         yield found
 
 
-@pytest.fixture(params=WIDTHS.values(), ids=WIDTHS)
+@pytest.fixture(params=BOTH_WIDTHS)
 def page(browser, address, request):
     with opened_page(browser, address, request.param, refused=(409, 422)) as found:
         found.wait_for_selector("#answer:not([hidden])")
@@ -118,6 +118,7 @@ def test_the_slider_says_how_many_actions_may_differ(page, session):
     assert page.inner_text("#changes-hint") == "from 0 to 9: 9 of 10 steps may change"
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_another_episode_is_picked(page, session):
     page.select_option("#episode", label="Machine 17")
@@ -199,6 +200,7 @@ def test_it_shows_that_it_is_working_and_asks_one_question_at_a_time(page, sessi
     page.unroute("**/api/look-back")
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_an_episode_that_is_picked_meanwhile_is_not_mixed_up(page, session):
     shown(page)
@@ -240,6 +242,7 @@ def test_a_page_waits_for_its_turn(page, session):
     page.unroute("**/api/look-back")
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_what_is_refused_has_a_message_and_no_number(page):
     shown(page)
@@ -259,6 +262,7 @@ def test_what_is_refused_has_a_message_and_no_number(page):
     expect(page.locator("#message")).to_be_hidden()
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_outside_the_data_a_sentence_replaces_the_number(page, session):
     shown(page)

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from rehearsal_torch.optimiser import CausalOptimiser
 from tests.scripts.browsing import (
+    BOTH_WIDTHS,
     WIDTHS,
     chromium,
     cut_off,
@@ -52,7 +53,7 @@ def browser():
         yield found
 
 
-@pytest.fixture(params=WIDTHS.values(), ids=WIDTHS)
+@pytest.fixture(params=BOTH_WIDTHS)
 def page(browser, served, file, request):
     with opened_page(browser, served[1], request.param, refused=(422,)) as found:
         found.wait_for_selector("#picture svg")
@@ -236,6 +237,7 @@ def test_nothing_is_cut_off_and_everything_has_a_name(page):
     assert unnamed(page) == 0
 
 
+@pytest.mark.nightly
 @needs_browser
 def test_when_the_command_has_ended_the_page_says_so(first, browser, tmp_path):
     shutil.copy(first, tmp_path / "trials.json")

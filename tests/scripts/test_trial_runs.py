@@ -31,6 +31,7 @@ def place(tmp_path_factory):
     return folder
 
 
+@pytest.mark.nightly
 def test_every_round_tells_action_reward_best_and_seconds(place):
     told = (place / "answer.txt").read_text()
     made = lines(place / "run")

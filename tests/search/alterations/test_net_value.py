@@ -79,7 +79,7 @@ def test_what_is_kept_is_kept_to_the_last_bit_and_doing_nothing_may_be_best():
     assert first.trace["without_costs"]["b"] == 2.5
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("method", ["care", "cme_stack"])
 def test_costs_of_zero_and_no_costs_are_the_same_to_the_last_bit(method):
     nothing = TASK | {"costs": {"a": 0, "b": 0}, "worth": WORTH}
