@@ -18,7 +18,7 @@ DOCS  := $(VENV)/.ready-docs
 
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
-	@echo "make test                sets up $(VENV) on first use, then runs the fast tests, in some three and a half minutes"
+	@echo "make test                sets up $(VENV) on first use, then runs the fast tests, in some three minutes"
 	@echo "make test-slow           runs the slow tests: whole commands, a notebook, studies, and the claims of the papers"
 	@echo "make coverage            measures which branches of the package the fast tests take; below BRANCHES per cent fails"
 	@echo "make mutation            puts small faults into MODULES and counts those that their own tests notice"
