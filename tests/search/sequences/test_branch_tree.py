@@ -1,6 +1,8 @@
 """The tree by itself: its bounds against enumeration, and what ends it."""
 
+import math
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -116,6 +118,20 @@ def test_maps_without_a_bounded_curvature_are_told_and_leave_the_best_single_cha
     assert tree.gap() == torch.inf
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_gone_on_with_in_spite_of_that_all_sets_are_tried_once(seed):
+    objective = curved_episode(seed, 5, 3, 2, 3)
+    objective.trajectory.constants[:, 2] = torch.inf
+    tree = tree_of(objective)
+    while tree.gap():
+        tree.run()
+        assert float(objective(tree.sequence)) - objective.outcome() == pytest.approx(tree.best, abs=1e-9)
+    assert tree.best == pytest.approx(gain_of(objective), abs=1e-8)
+    # Any one or two changes are made by a node, and the last one is tried by the node before it.
+    steps, actions = 4, 2
+    assert tree.recentred <= 1 + steps * actions + math.comb(steps, 2) * actions**2
+
+
 def test_one_change_needs_no_model():
     objective = curved_episode(0, 6, 1, actions=3)
     objective.trajectory.constants[:] = torch.inf
@@ -137,8 +153,15 @@ def test_nothing_open_leaves_what_was_done():
         assert tree.effort == Effort()
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("size", [(6, 3, 3, 3), (6, 3, 2, 3), (7, 4, 2, 2)])
+# In the last three, the optimum has all changes and no node finds it with fewer of its own.
+@pytest.mark.parametrize(
+    ("size", "seed"),
+    [
+        *product([(6, 3, 3, 3), (6, 3, 2, 3), (7, 4, 2, 2)], range(3)),
+        *product([(6, 3, 3, 3)], [5, 11]),
+        ((6, 3, 2, 3), 24),
+    ],
+)
 def test_where_little_is_enumerated_the_optimum_is_found_by_branching(monkeypatch, seed, size):
     monkeypatch.setattr(branch_tree, "BEAM", 1)
     horizon, changes, width, actions = size
