@@ -38,6 +38,8 @@ from rehearsal_torch.workers import end_with
 RESULTS = Path("docs/results")
 # What to do where the folder of a run cannot be written to.
 ELSEWHERE = "Choose a folder that can be written to by out=FOLDER"
+# The same of a folder that is resumed, where out= means nothing.
+COPIED = "Change its permissions, or copy it to a folder that can be written to, and resume the copy"
 # Overrides that belong to one command line, not to the run.
 APART = ("trusted=", "parallel=", "dask.")
 PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "scipy", "pandas")
@@ -151,7 +153,8 @@ def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> N
     content = plain(config) | apart | {"out": str(folder.path)}
     # Checked before anything in the folder is changed, and again once the folder is locked.
     agree(folder, content)
-    with writing_to(folder.path, ELSEWHERE), folder.lock():
+    there = (folder.path / "run.json").is_file()
+    with writing_to(folder.path, COPIED if there else ELSEWHERE), folder.lock():
         agree(folder, content)
         cleared(folder)
         _record(script, work, config, folder, content, overrides, sweep=sweep)
@@ -220,7 +223,7 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
     if wrong is not None:
         # The operating system does not always say where: the run's folder is what a run writes to.
         if isinstance(error, OSError) and error.errno in UNWRITABLE and lies_in(wrong.where, folder.path):
-            return UserError(wrong.what, wrong.where, ELSEWHERE)
+            return UserError(wrong.what, wrong.where, COPIED if resumed else ELSEWHERE)
         unnamed = isinstance(error, OSError) and not wrong.where
         return UserError(wrong.what, str(folder.path), wrong.remedy) if unnamed else wrong
     if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):

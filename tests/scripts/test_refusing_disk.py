@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from rehearsal_torch.cli.job import COPIED, ELSEWHERE
 from rehearsal_torch.cli.verbs import report
 from rehearsal_torch.data.trials.file import TrialFileError
 from rehearsal_torch.data.trials.store import TrialStore
@@ -124,14 +125,14 @@ def test_a_read_only_folder_is_named_and_stays_as_it_is(place, tmp_path):
     shutil.copytree(place / "trained", tmp_path / "trained")
     before = content(tmp_path)
     with read_only(tmp_path):
-        for verb, *typed in (
-            ("train", *TOY, "out=new"),
-            ("decide", *TOY, "checkpoint=trained", "out=deeper/new"),
-            ("decide", *TOY[:2], "resume=decided"),
-            ("decide", *CBO, "out=decided/deeper"),
-            ("report", "decided"),
+        for remedy, verb, *typed in (
+            (ELSEWHERE, "train", *TOY, "out=new"),
+            (ELSEWHERE, "decide", *TOY, "checkpoint=trained", "out=deeper/new"),
+            (COPIED, "decide", *TOY[:2], "resume=decided"),
+            (ELSEWHERE, "decide", *CBO, "out=decided/deeper"),
+            ("Choose a writable folder, or change its permissions", "report", "decided"),
         ):
-            told(called(tmp_path, verb, *typed), "Permission denied", "hoose a", "folder")
+            told(called(tmp_path, verb, *typed), "Permission denied", remedy)
         with pytest.raises(TrialFileError, match=r"trials\.json: cannot be written \(Permission denied\)"):
             CausalOptimiser(TRIALS, file=tmp_path / "trials.json")
     assert content(tmp_path) == before
