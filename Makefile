@@ -79,6 +79,7 @@ mutation: $(READY)
 
 test-nightly: $(READY)
 	$(PYTEST) -m nightly $(ARGS)
+	$(PYTEST) -m alone -n 1 $(ARGS)
 
 # One input alone: make fuzz ARGS='-k "tasks[137]"'
 fuzz: $(READY)
