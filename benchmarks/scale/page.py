@@ -13,6 +13,7 @@ INTRO = (
     "**wall s** are those of the clock. Figures are medians, with the smallest and the largest in brackets; "
     "those that follow from measured ones are in *italics*."
 )
+# The share of the cores' time that other work may take before the page calls them shared.
 ALONE = 0.05
 FREE = "**The cores were free of other work**, so that wall seconds are those of two cores."
 SHARED = (
@@ -82,7 +83,7 @@ def origin(content: Kept) -> str:
     found = list(content["rows"].values())
     rounds = [each for row in found for each in row["rounds"]]
     minutes, others = sum(each["seconds"] for each in rounds) / 60, [each["others"] for each in rounds]
-    taken = f"{100 * min(others):.0f} to {100 * max(others):.0f} %" if others else "nothing"
+    taken = f"{100 * min(others):.1f} to {100 * max(others):.1f} %" if others else "nothing"
     busy = f"; other work took {taken} of the cores' time, row by row"
     return (
         f"Made by `{content['command']}` at commit {content['commit']}; Python {content['python']}, "

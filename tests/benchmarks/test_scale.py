@@ -133,7 +133,7 @@ def test_a_thousand_jobs_follow_from_their_starts():
     shown = page(content("start", {"marks": [MARKS, slow]}, {"marks": [MARKS]}, command="decide"))
     # 1,000 x 4.5 s; 40 x 3 s + 1,000 x 1.5 s.
     assert "| 3 [3, 6] | 4.5 [4.5, 9] | 4.6 [4.6, 9.2] | *75 CPU minutes* | *27 CPU minutes* |" in shown
-    assert "2 minutes; other work took 4 to 6 % of the cores' time, row by row." in shown
+    assert "2 minutes; other work took 4.5 to 5.5 % of the cores' time, row by row." in shown
     assert "cores were shared" in shown
     alone = page(content("start", {"marks": [MARKS]}, command="decide"))
     assert "cores were free" in alone
