@@ -94,6 +94,17 @@ def test_a_small_pool_gives_up_nodes_and_says_so(seed):
     assert tree.best - 1e-9 <= gain_of(objective) <= tree.best + tree.gap() + 1e-8
 
 
+def test_no_node_is_expanded_once_the_limit_is_reached():
+    root = tree_of(wide_episode(0), leaves=1, nodes=1)
+    root.run()
+    again = tree_of(wide_episode(0), leaves=1, nodes=root.effort.expanded)
+    assert again.run() == f"stopped after node_limit={root.effort.expanded} expanded nodes"
+    assert (again.recentred, again.effort.expanded) == (1, root.effort.expanded)
+    further = tree_of(wide_episode(0), leaves=1, nodes=root.effort.expanded + 1)
+    further.run()
+    assert further.recentred == 2
+
+
 def test_a_bound_far_above_what_was_seen_is_loose():
     tree = tree_of(wide_episode(3), looseness=1.0)
     tree.run()
