@@ -130,7 +130,9 @@ def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
     _savable(config, surrogate)
 
 
-def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -> Surrogate:
+def load(
+    folder: str | Path, task: object = None, trusted: Sequence[str] = (), fitted: Surrogate | None = None
+) -> Surrogate:
     """Reads a checkpoint, or the checkpoint of a run folder; runs no code from it.
 
     Args:
@@ -140,6 +142,7 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
             bounds) are taken over. None skips the comparison.
         trusted: Modules outside this package, or single classes, as dotted names, whose surrogates and parts
             may be built; importing them runs their code, never code from the folder.
+        fitted: The surrogate that `save` has just written there; its derived tensors are taken over.
 
     Returns:
         The surrogate, in evaluation mode, on the CPU.
@@ -163,9 +166,8 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
     with allowance(sum(tensor.numel() for tensor in state.values())):
         surrogate = _build(_plain(folder / "config.yaml"), str(folder / "config.yaml"), trusted)
     if not isinstance(surrogate, Surrogate):
-        raise CheckpointError(
-            f"expected a surrogate in {folder / 'config.yaml'}; got a {type(surrogate).__name__}"
-        )
+        got = type(surrogate).__name__
+        raise CheckpointError(f"expected a surrogate in {folder / 'config.yaml'}; got a {got}")
     where = str(folder / "weights.safetensors")
     _fill(surrogate, state, where)
     odd = odd_label(surrogate, labels)
@@ -174,7 +176,7 @@ def load(folder: str | Path, task: object = None, trusted: Sequence[str] = ()) -
     remedy = "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again"
     _usable(non_finite(surrogate), where, remedy)
     try:
-        compute_derived(surrogate, LARGEST - sum(tensor.nbytes for tensor in state.values()))
+        compute_derived(surrogate, LARGEST - sum(tensor.nbytes for tensor in state.values()), fitted)
     except DerivationError as error:
         _usable([str(error)], where, remedy)
     _sound(surrogate, where, remedy)

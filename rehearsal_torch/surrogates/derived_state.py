@@ -80,12 +80,14 @@ def derived_bytes(module: nn.Module) -> int:
     )
 
 
-def compute_derived(module: nn.Module, largest: int) -> None:
+def compute_derived(module: nn.Module, largest: int, known: nn.Module | None = None) -> None:
     """Computes the derived buffers of a loaded module that are empty.
 
     Args:
         module: The module.
         largest: The most bytes that they may have in total.
+        known: A module with the same state, of which `without_derived` has told which buffers to leave out:
+            they are taken over from it.
 
     Raises:
         DerivationError: if they would have more, or one cannot be computed: its sources are damaged.
@@ -102,7 +104,7 @@ def compute_derived(module: nn.Module, largest: int) -> None:
                 continue
             try:
                 with torch.no_grad():
-                    value = part.derive(name)
+                    value = part.derive(name) if known is None else known.get_buffer(path + name).cpu()
             except (RuntimeError, ValueError, LookupError) as error:
                 raise DerivationError(
                     f"{path}{name} cannot be computed from the other tensors: {' '.join(str(error).split())}"

@@ -17,6 +17,8 @@ from rehearsal_torch.surrogates.derived_state import (
     source_names,
     with_absent,
 )
+from rehearsal_torch.surrogates.kernel.metric import MetricRidge
+from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt, plain
 
@@ -105,6 +107,22 @@ def test_an_outer_part_comes_before_those_inside_it():
     torch.testing.assert_close(again.inner.factor, 2 * FACTOR)
 
 
+def test_what_a_module_knows_is_taken_over_from_it(monkeypatch):
+    made = Doubled()
+    made.solve(ROWS)
+    made.inner.solve(ROWS)
+    again = loaded(made, Doubled(), ["factor", "inner.factor"])
+    for each in (again, again.inner):
+        monkeypatch.setattr(each, "derive", pytest.fail)
+    compute_derived(again, 2**20, made)
+    assert torch.equal(again.factor, made.factor)
+    assert torch.equal(again.inner.factor, made.inner.factor)
+    other = loaded(made, Doubled(), ["factor", "inner.factor"])
+    made.inner.factor = torch.eye(3, dtype=torch.float64)
+    with pytest.raises(DerivationError, match=r"inner\.factor: expected the size \(2, 2\); got \(3, 3\)"):
+        compute_derived(other, 2**20, made)
+
+
 def test_too_much_is_refused_before_anything_is_computed(monkeypatch):
     made = Gram()
     made.solve(ROWS)
@@ -157,6 +175,17 @@ def test_a_checkpoint_holds_no_factor_and_loading_has_them_all(fitted, tmp_path)
     assert (folder / "weights.safetensors").stat().st_size < 0.35 * sum(
         each.nbytes for each in state.values()
     )
+
+
+def test_what_was_just_saved_is_read_without_deriving_anything_again(fitted, tmp_path, monkeypatch):
+    made, config = fitted
+    folder = save(made, config, tmp_path)
+    monkeypatch.setattr(SpectralRidge, "derive", pytest.fail)
+    monkeypatch.setattr(MetricRidge, "derive", pytest.fail)
+    again = load(folder, fitted=made).state_dict()
+    assert again.keys() == made.state_dict().keys()
+    assert all(torch.equal(again[name], value) for name, value in made.state_dict().items())
+    assert all(each.is_contiguous() for each in again.values())
 
 
 def test_what_would_not_come_out_the_same_is_written(fitted, tmp_path):

@@ -115,7 +115,7 @@ def fit(run: Run, folder: RunFolder, workers: int = 1) -> "Surrogate":
         with as_user_error("training"):
             found = learnt(run, folder.path / "training", surrogate, quiet=quiet, workers=workers)
         _keep(run, folder, kept, surrogate, found, line.aside)
-        return load(kept, trusted=trusted)
+        return load(kept, trusted=trusted, fitted=surrogate)
 
 
 def _keep(
