@@ -23,7 +23,8 @@ takes seconds (docs/results/scale). They stay for five minutes, and later sharin
 of a second are not worth that. Two rules decide, and neither changes a result:
 
     timed       the first task is computed here; the others are shared if they will take more than
-                `PAYS` = 10 s together, should each take as long as the first
+                `PAYS` = 10 s together, should each take as long as the first, and twice the time that their
+                results travel, of which two processes save half (`TRAVELS` bytes a second)
     an estimate of the caller, where the first task is too large a share of all (`training.fit`)
 
 A cluster in the context is always used: it is there, and was asked for.
@@ -56,6 +57,9 @@ Result = TypeVar("Result")
 
 # Seconds that the tasks after the first one must take, here and together, to be shared.
 PAYS = 10.0
+# Bytes of large results that a process makes and this one receives in a second: five candidate sets of 2,000,
+# 4,000 and 16,000 rows took 1.5 to 2 s for each 230 MB longer than their fits and the start of processes.
+TRAVELS = 1.3e8
 # Tasks that are sent ahead for each process.
 AHEAD = 4
 # The token of what this process, a worker, has received last, and that.
@@ -72,6 +76,7 @@ def results(
     *,
     timed: bool = False,
     ahead: int = AHEAD,
+    size: Callable[[Result], int] | None = None,
 ) -> Iterator[Result]:
     """The results work(common, task), in the order of the tasks.
 
@@ -84,6 +89,7 @@ def results(
         timed: Whether the first task is computed here, to see whether sharing pays; in a cluster, all of them
             are shared.
         ahead: How many tasks are sent ahead for each process: one, where they are long.
+        size: The bytes of a result, if they are many; matters where tasks are timed.
 
     Yields:
         One result per task.
@@ -98,10 +104,10 @@ def results(
     cluster = named_cluster() if workers > 1 and not _within else None
     if cluster is not None:
         return shared_results(cluster, _alone, (work, common), tasks, workers)
-    return _of_this_machine(work, common, tasks, 1 if _within else workers, timed, ahead)
+    return _of_this_machine(work, common, tasks, 1 if _within else workers, timed, ahead, size)
 
 
-def worth(seconds: float, count: int, workers: int) -> int:
+def worth(seconds: float, count: int, workers: int, size: int = 0) -> int:
     """The number of workers for further tasks, of which one has been computed: all that are there if it pays,
     or joblib's context names a cluster, else 1.
 
@@ -109,10 +115,11 @@ def worth(seconds: float, count: int, workers: int) -> int:
         seconds: The time that one takes.
         count: The number of further tasks.
         workers: The number of workers that are there.
+        size: The bytes of the result of one.
     """
     if workers > 1 and not _within and named_cluster() is not None:
         return workers
-    return workers if seconds * count >= PAYS else 1
+    return workers if seconds * count >= PAYS + 2 * count * size / TRAVELS else 1
 
 
 def _of_this_machine(
@@ -122,13 +129,16 @@ def _of_this_machine(
     workers: int,
     timed: bool,
     ahead: int,
+    size: Callable[[Result], int] | None,
 ) -> Iterator[Result]:
     begin = 0
     if timed and min(workers, len(tasks)) > 1:
         began = time.perf_counter()
-        yield work(common, tasks[0])
-        begin = 1
-        workers = worth(time.perf_counter() - began, len(tasks) - 1, workers)
+        first = work(common, tasks[0])
+        seconds, heavy = time.perf_counter() - began, 0 if size is None else size(first)
+        begin, workers = 1, worth(seconds, len(tasks) - 1, workers, heavy)
+        yield first
+        del first
     rest = tasks[begin:]
     if min(workers, len(rest)) > 1:
         yield from _in_processes(work, common, rest, min(workers, len(rest)), ahead)

@@ -133,8 +133,12 @@ def test_a_process_may_keep_more_memory_than_after_its_first_task():
     get_reusable_executor().shutdown(wait=True)
 
 
-@pytest.mark.parametrize(("seconds", "shared"), [(1e6, 0), (0.0, 3)])
-def test_long_tasks_are_shared_after_the_first(seconds, shared, monkeypatch):
+@pytest.mark.parametrize(
+    ("seconds", "size", "shared"), [(1e6, None, 0), (0.0, None, 3), (0.0, 10**12, 0), (-5e4, 10**12, 3)]
+)
+def test_long_tasks_are_shared_after_the_first_if_that_pays_for_the_way_of_their_results(
+    seconds, size, shared, monkeypatch
+):
     asked = []
 
     def noted(work, common, tasks, workers, ahead):
@@ -143,7 +147,9 @@ def test_long_tasks_are_shared_after_the_first(seconds, shared, monkeypatch):
 
     monkeypatch.setattr(shared_tasks, "_in_processes", noted)
     monkeypatch.setattr(shared_tasks, "PAYS", seconds)
-    assert list(results(divmod, 9, range(2, 6), 8, timed=True)) == [divmod(9, by) for by in range(2, 6)]
+    weighed = None if size is None else lambda _: size
+    found = list(results(divmod, 9, range(2, 6), 8, timed=True, size=weighed))
+    assert found == [divmod(9, by) for by in range(2, 6)]
     assert asked == [(3, 3)] * (shared > 0)
     assert list(results(divmod, 9, [2], 8, timed=True)) == [(4, 1)]
 

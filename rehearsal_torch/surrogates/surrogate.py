@@ -151,7 +151,12 @@ class Surrogate(nn.Module, ABC):
 class SeparateMembers(Surrogate, ABC):
     """A surrogate of members that are fitted apart from each other, once what they have in common is fitted:
     in any order, also by several processes (`training.shared_members`).
+
+    Attributes:
+        members_are: What the members are, in the plural, for progress.
     """
+
+    members_are: str = "models"
 
     @abstractmethod
     def separate(self) -> Sequence[nn.Module]:
@@ -165,11 +170,19 @@ class SeparateMembers(Surrogate, ABC):
     def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The parts of one member, with their examples, once the common ones have been fitted."""
 
+    def closing_parts(
+        self,
+        table: Table,  # noqa: ARG002
+    ) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The parts that follow from all members, with their examples; none by default."""
+        yield from ()
+
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The common parts, then those of each member in order."""
+        """The common parts, then those of each member in order, then the closing ones."""
         yield from self.common_parts(table)
         for place in range(len(self.separate())):
             yield from self.member_parts(place, table)
+        yield from self.closing_parts(table)
 
 
 class EpisodeSurrogate(Surrogate, ABC):

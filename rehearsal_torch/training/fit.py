@@ -44,7 +44,8 @@ def fit(
         held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts for
             which `uses_held_out` is false.
         quiet: Whether the parts with a solver show no progress; trained parts follow `Descent.progress`.
-        workers: Processes that share the fits of an ensemble's members, each with one thread; within
+        workers: Processes that share the fits of members (the models of an ensemble or of imputed tables, the
+            estimators of candidate sets), each with one thread; within
             ``joblib.parallel_config(backend="dask")`` and above 1, the workers of that cluster. What is not
             worth a process, or has no members, is fitted in this one (`training.shared_members`).
 
@@ -70,6 +71,7 @@ def fit(
             and not isinstance(table, Blocks)
             and not isinstance(held_out, Blocks)
             and isinstance(surrogate, SeparateMembers)
+            and len(surrogate.separate()) > 1
             and separable(surrogate, len(table), trainer)
         ):
             fit_members(surrogate, table, trainer, held_out, workers, quiet)

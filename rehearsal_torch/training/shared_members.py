@@ -1,6 +1,8 @@
-"""Members of a surrogate that several processes fit, such as the models of an ensemble.
+"""Members of a surrogate that several processes fit, such as the models of an ensemble, or the estimators of
+candidate sets.
 
-The parts that all members have in common are fitted in this process. Surrogate, rows and trainer are then
+The parts that all members have in common, and those that follow from all members, are fitted in this process.
+Surrogate, rows and trainer are then
 sent to each process once; a task is the number of a member, and its result the member's state and losses:
 
     state_j, losses_j = fit(member j, rows),        j = 1 ... M (`shared_tasks`)
@@ -15,9 +17,9 @@ processes.
 - trained members, if M members x n rows x the most epochs are at least `MANY` = 2,000,000, some 15 s of one
   core at 120,000 rows a second: early stopping may end the trainings at half of that, and processes take
   seconds to start. In a cluster of joblib's context, any number;
-- solved members, by the time that the first one takes (`shared_tasks.PAYS`). Their states may be large, some
-  100 MB for 1,000 rows of a kernel method with one candidate set: each is held once, and that of the first is
-  not sent to the others' processes.
+- solved members, by the time that the first one takes, and what its state weighs (`shared_tasks`). States may
+  be large, 230 MB for a candidate set of a kernel method with 2,000 rows or more: each is held once, and that
+  of the first is not sent to the others' processes. Candidate sets are thus shared from some 12,000 rows.
 
 Not shared are rows in blocks, trainings on a GPU, with several threads or processes each, with callbacks, or
 with loggers that write to one place for all (other than csv and tensorboard). Whether `accelerator=auto` is a
@@ -56,6 +58,8 @@ MANY = 2_000_000
 ALIGNED = 64
 # Loggers that write only below the folder of a part's training.
 _APART = {"csv", "tensorboard"}
+# A member's state and losses.
+_Found = tuple[dict[str, np.ndarray], list[tuple[int, str, float]]]
 
 
 @dataclass(frozen=True)
@@ -134,12 +138,12 @@ def fit_members(
     members = surrogate.separate()
     timed = not _trained(members)
     quiet = quiet if timed or trainer is None else not trainer.progress
-    line = Progress(f"fitting the {len(members)} models", len(members), quiet=quiet)
+    line = Progress(f"fitting the {len(members)} {surrogate.members_are}", len(members), quiet=quiet)
     folder = None if trainer is None or trainer.folder is None else trainer.folder.resolve()
     seen = None if folder is None or named_cluster() is None else folder / f".seen-{uuid4().hex}"
     fits = _Fits(surrogate, table, held_out, _silent(trainer, folder), torch.get_rng_state(), seen)
     with line, _shown(seen):
-        found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
+        found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1, size=_bytes)
         states = []
         for place, (state, readings) in enumerate(found):
             states.append(state)
@@ -150,9 +154,11 @@ def fit_members(
         # A factor of all rows is taken over, not copied.
         member.load_state_dict({name: _tensor(value) for name, value in state.items()}, assign=timed)
         member.eval()
+    checks = None if held_out is None else surrogate.closing_parts(held_out)
+    fit_parts(surrogate.closing_parts(table), checks, names, trainer, quiet)
 
 
-def _member(fits: _Fits, place: int) -> tuple[dict[str, np.ndarray], list[tuple[int, str, float]]]:
+def _member(fits: _Fits, place: int) -> _Found:
     """The state of a member after its fit, as arrays, which travel in half the time, and the losses."""
     if fits.seen is not None and not fits.seen.is_file():
         raise ClusterError(
@@ -175,6 +181,10 @@ def _member(fits: _Fits, place: int) -> tuple[dict[str, np.ndarray], list[tuple[
         # What is common is as before: the first member, fitted here, is not sent to the others' processes.
         forget(member)
     return state, [] if trainer is None else trainer.history
+
+
+def _bytes(found: _Found) -> int:
+    return sum(value.nbytes for value in found[0].values())
 
 
 def _tensor(value: np.ndarray) -> Tensor:

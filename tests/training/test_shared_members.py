@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +20,11 @@ from rehearsal_torch.cluster.sharing import named_cluster
 from rehearsal_torch.data.missing.imputation import ImputedTable
 from rehearsal_torch.data.tables.blocks import blocks_of
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
+from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training import harness, shared_members
 from rehearsal_torch.training.callbacks import csv
@@ -28,6 +33,9 @@ from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.shared_members import _tensor, separable, shareable, trained_elsewhere
 from tests.toys.linear_truth import chain
 from tests.toys.transitions import model, observations
+
+WORLD = chain()
+TASK = WORLD.task
 
 
 def ensemble(effects="dense"):
@@ -86,20 +94,47 @@ def test_trainings_that_are_shared_have_the_same_bits_losses_and_states(
 
 @pytest.mark.slow
 def test_imputed_tables_that_are_shared_have_the_same_bits(monkeypatch):
-    world = chain()
-    holes = world.table(60).values.clone()
+    holes = WORLD.table(60).values.clone()
     holes[torch.rand(holes.shape, generator=torch.Generator().manual_seed(0)) < 0.15] = torch.nan
-    table = ImputedTable.of(world.table(60).names, holes, 3, 0)
+    table = ImputedTable.of(WORLD.table(60).names, holes, 3, 0)
 
     def state(workers):
         torch.manual_seed(0)
-        made = ImputedSurrogate(world.task, partial(OutcomeRegression), 3)
+        made = ImputedSurrogate(TASK, partial(OutcomeRegression), 3)
         return fit(made, table, workers=workers).state_dict()
 
     alone = state(1)
     assert agree(alone, state(2)), "too short to be shared"
     monkeypatch.setattr("rehearsal_torch.shared_tasks.PAYS", 0.0)
     assert agree(alone, state(2))
+
+
+def sets(stacked):
+    """The default's regressions, or the indicator's alone, for three candidate sets."""
+    estimator = partial(SpectralEnsemble, members=2, features=20, iterations=4)
+    indicator, outcome = (
+        partial(NestedRidge, estimator=estimator),
+        partial(OutcomeRegression, members=1, frequencies=10),
+    )
+    return StackedRegression(TASK, indicator, outcome) if stacked else indicator(task=TASK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stacked", [False, True], ids=["indicator", "stack"])
+def test_candidate_sets_that_are_shared_have_the_same_bits_and_the_same_weight(stacked, monkeypatch):
+    table, asked = WORLD.table(80), counted(monkeypatch)
+    alone = fit(sets(stacked), table).state_dict()
+    assert asked == []
+    assert agree(alone, fit(sets(stacked), table, workers=2).state_dict()), "too short to be shared"
+    monkeypatch.setattr("rehearsal_torch.shared_tasks.PAYS", 0.0)
+    assert agree(alone, fit(sets(stacked), table, workers=2).state_dict())
+    assert asked == [2, 2]
+
+
+def test_one_candidate_set_is_fitted_here(monkeypatch):
+    asked, single = counted(monkeypatch), replace(TASK, candidates=(("a",),))
+    fit(NestedRidge(single, partial(SpectralRidge, features=8)), WORLD.table(40), workers=2)
+    assert asked == []
 
 
 def test_numbers_of_a_state_begin_where_those_of_tensors_begin():

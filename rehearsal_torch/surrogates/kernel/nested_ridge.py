@@ -47,7 +47,7 @@ from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge, evenly
 from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import IN_BLOCKS
+from rehearsal_torch.surrogates.surrogate import IN_BLOCKS, SeparateMembers
 
 FEW, MANY = 0.1, 0.3
 
@@ -249,7 +249,7 @@ class AlterationValue(Solved, ABC):
         """The numbers of context variables, covariates and actions in the fit."""
 
 
-class NestedRidge(RehearsalSurrogate):
+class NestedRidge(RehearsalSurrogate, SeparateMembers):
     """One estimator for each candidate set.
 
     Args:
@@ -265,6 +265,7 @@ class NestedRidge(RehearsalSurrogate):
     """
 
     by_adjustment: bool = True
+    members_are: str = "candidate sets"
 
     def __init__(
         self,
@@ -288,10 +289,12 @@ class NestedRidge(RehearsalSurrogate):
             for names, found in zip(self.task.candidates, self.adjustments, strict=True)
         )
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the scaler, the desirability, the regression without action, and an
-        estimator for each candidate set.
-        """
+    def separate(self) -> Sequence[AlterationValue]:
+        """The estimators."""
+        return self.values()
+
+    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The overlap diagnostics, the scaler, the desirability, and the regression without action."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield self.scaler, (table.columns(self.task.graph.names),)
@@ -300,11 +303,21 @@ class NestedRidge(RehearsalSurrogate):
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
         context = self._shown(table, self.task.context)
         yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
-        for names, found, estimator in zip(
-            self.task.candidates, self.adjustments, self.values(), strict=True
-        ):
-            covariates = (self._shown(table, found.before), self._shown(table, found.between))
-            yield estimator, (context, *covariates, self._shown(table, names), targets, scores)
+
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The estimator of a candidate set."""
+        yield self.values()[place], self.examples(place, table)
+
+    def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
+        """What the estimator of a candidate set is fitted to, once the desirability has been fitted: context,
+        covariates before and between alterations, actions, targets and scores, (n, ...) each.
+
+        Args:
+            place: The place of the set.
+            table: The n observations.
+        """
+        whole = self._examples(self.task.candidates[place], self.adjustments[place], 0, table)
+        return (*whole, self.desirability.scores(table.columns(self.task.outcomes)))
 
     def parts_of_blocks(
         self, blocks: Blocks[Table]

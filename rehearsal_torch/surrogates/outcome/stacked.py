@@ -45,11 +45,12 @@ from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import generator
-from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 
 class StackWeight(Solved):
@@ -112,7 +113,7 @@ def _share(rows: float, others: float) -> float:
     return rows / max(rows + others, 1e-300)
 
 
-class StackedRegression(RehearsalSurrogate):
+class StackedRegression(RehearsalSurrogate, SeparateMembers):
     """The two surrogates, fitted to the same rows, and their weight.
 
     Args:
@@ -129,6 +130,7 @@ class StackedRegression(RehearsalSurrogate):
     """
 
     by_adjustment: bool = True
+    members_are: str = "candidate sets"
 
     def __init__(
         self,
@@ -157,15 +159,25 @@ class StackedRegression(RehearsalSurrogate):
         """w, the weight of the regression of the indicator."""
         return float(self.stack.weight)
 
-    def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """The overlap diagnostics, the parts of both, and the weight."""
+    def separate(self) -> Sequence[AlterationValue]:
+        """The indicator's estimators of the candidate sets."""
+        return self.indicator.separate()
+
+    def common_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The overlap diagnostics, the outcome regression, and what the indicator's estimators have in
+        common.
+        """
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield from self.outcome.parts(table)
-        examples: dict[int, tuple[Tensor, ...]] = {}
-        for part, example in self.indicator.parts(table):
-            examples[id(part)] = example
-            yield part, example
+        yield from self.indicator.common_parts(table)
+
+    def member_parts(self, place: int, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The indicator's estimator of a candidate set."""
+        yield from self.indicator.member_parts(place, table)
+
+    def closing_parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
+        """The weight."""
         order = torch.randperm(len(table), generator=generator(self.seed))
         folds = torch.empty_like(order)
         folds[order] = torch.arange(len(order)) % 2
@@ -173,7 +185,7 @@ class StackedRegression(RehearsalSurrogate):
         predictions = [
             torch.stack(
                 (
-                    each.left_out(examples[id(each)], folds.to(desired.device)),
+                    each.left_out(self.indicator.examples(which, table), folds.to(desired.device)),
                     self.outcome.left_out(table, which, folds.to(desired.device)),
                 ),
                 -1,
