@@ -49,7 +49,7 @@ import torch
 
 from rehearsal_torch.cluster.sharing import named_cluster, shared_results
 from rehearsal_torch.progress import silent
-from rehearsal_torch.workers import end_with
+from rehearsal_torch.workers import begin
 
 Common = TypeVar("Common")
 Task = TypeVar("Task")
@@ -172,7 +172,7 @@ def _in_processes(
         batch_size=1,
         max_nbytes=1,
         # The same for every sharing of this process, so that joblib goes on with the same workers.
-        initializer=_begin,
+        initializer=begin,
         initargs=(os.getpid(),),
     )
     with _not_interrupted():
@@ -237,17 +237,6 @@ def _not_interrupted() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin(parent: int) -> None:
-    """Prepares a worker of this machine."""
-    from joblib.externals.loky import process_executor
-
-    end_with(parent)
-    # Where psutil is installed, loky takes 300 MB more than after the first task for a leak, and starts the
-    # process again; a fitted model may have as much.
-    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
-    torch.set_num_threads(1)
 
 
 def _answer(token: str, packed: Any, task: Any) -> _Answer[Any]:

@@ -1,15 +1,32 @@
-"""Worker processes that end together with the process that started them.
+"""Worker processes of this machine: with one thread each, and they end with the process that started them.
 
 A killed process cannot end its workers. Each worker therefore checks twice a second whether its parent still
 exists, and exits if not; that needs no message from the parent.
 """
 
 import os
+import sys
 import threading
 import time
 
 SECONDS = 0.5
 _watched: list[int] = []
+
+
+def begin(parent: int) -> None:
+    """Prepares a worker of joblib, once it has been started.
+
+    Args:
+        parent: See `end_with`.
+    """
+    import torch
+    from joblib.externals.loky import process_executor
+
+    end_with(parent)
+    # Where psutil is installed, loky takes 300 MB more than after the first task for a leak, and starts the
+    # process again, with a warning; a fitted model may have as much.
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
+    torch.set_num_threads(1)
 
 
 def end_with(parent: int) -> None:

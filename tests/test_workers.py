@@ -5,7 +5,10 @@ import subprocess
 import sys
 import time
 
-from rehearsal_torch.workers import end_with
+import torch
+from joblib.externals.loky import process_executor
+
+from rehearsal_torch.workers import begin, end_with
 
 CHILD = (
     "import os, time; from rehearsal_torch.workers import end_with; end_with(os.getppid()); "
@@ -36,3 +39,15 @@ def test_a_worker_ends_when_its_parent_is_killed():
 
 def test_a_process_does_not_wait_for_itself():
     end_with(os.getpid())
+
+
+def test_a_worker_has_one_thread_and_may_keep_memory(monkeypatch):
+    monkeypatch.setattr(process_executor, "_MAX_MEMORY_LEAK_SIZE", 1)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        begin(os.getpid())
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(threads)
+    assert sys.maxsize == process_executor._MAX_MEMORY_LEAK_SIZE

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import torch
-
-from rehearsal_torch.workers import end_with
+from rehearsal_torch.workers import begin
 
 Shared = TypeVar("Shared")
 Task = TypeVar("Task")
@@ -63,8 +61,7 @@ def _receive(
     token: str,  # noqa: ARG001
     parent: int,
 ) -> None:
-    end_with(parent)
-    torch.set_num_threads(1)
+    begin(parent)
     _received[:] = [work, common]
 
 
