@@ -1,3 +1,4 @@
+import gzip
 import itertools
 import json
 import math
@@ -551,7 +552,7 @@ def test_a_report_can_be_corrected(fresh):
     # Settings that were told are run once more, not corrected.
     assert fresh.tell(actions[0], {"X": 1.0, "Y": 1.0}).id == 4
     fresh.fail(2, "the sensor was broken")
-    fresh.abandon(4, "a mistake")
+    assert fresh.abandon(4, "a mistake") == fresh.trials[3]
     assert len(fresh.table) == 2
     assert [trial.state for trial in fresh.trials] == ["completed", "failed", "completed", "abandoned"]
     fresh.tell(4, {"X": 1.0, "Y": 1.0})
@@ -607,6 +608,10 @@ def test_a_table_of_any_length_is_taken_up(tmp_path, fresh, rows):
         (action,) = fresh.ask()
         fresh.tell(action, system(action))
     fresh.write(tmp_path / "past.csv.gz")
+    lines = gzip.decompress((tmp_path / "past.csv.gz").read_bytes()).decode().splitlines()
+    assert lines[0] == "a,b,X,Y"
+    assert len(lines) == 1 + rows
+    assert (tmp_path / "past.csv.gz").read_bytes()[4:8] == bytes(4), "the same bytes at any time"
     other = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn())
     other.read(tmp_path / "past.csv.gz")
     assert torch.equal(other.table.values, fresh.table.values)
