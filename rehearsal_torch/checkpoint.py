@@ -142,7 +142,7 @@ def load(
             bounds) are taken over. None skips the comparison.
         trusted: Modules outside this package, or single classes, as dotted names, whose surrogates and parts
             may be built; importing them runs their code, never code from the folder.
-        fitted: The surrogate that `save` has just written there; its derived tensors are taken over.
+        fitted: One with this state, as `save` has just written it: its derived tensors are taken over.
 
     Returns:
         The surrogate, in evaluation mode, on the CPU.
@@ -176,7 +176,7 @@ def load(
     remedy = "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again"
     _usable(non_finite(surrogate), where, remedy)
     try:
-        compute_derived(surrogate, LARGEST - sum(tensor.nbytes for tensor in state.values()), fitted)
+        compute_derived(surrogate, LARGEST - sum(tensor.nbytes for tensor in state.values()), state, fitted)
     except DerivationError as error:
         _usable([str(error)], where, remedy)
     _sound(surrogate, where, remedy)

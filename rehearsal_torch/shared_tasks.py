@@ -22,9 +22,9 @@ does it show progress, of which the process that shares the tasks has a line.
 takes seconds (docs/results/scale). They stay for five minutes, and later sharings use them. Fits of a tenth
 of a second are not worth that. Two rules decide, and neither changes a result:
 
-    timed       the first task is computed here; the others are shared if they will take more than
-                `PAYS` = 10 s together, should each take as long as the first, and twice the time that their
-                results travel, of which two processes save half (`TRAVELS` bytes a second)
+    timed       the first task is computed here; the other n are shared if, each taking as long, they take
+                at least `PAYS` = 10 s + 2 n (bytes of a result) / `TRAVELS`: two processes save half of
+                that time, and more processes more than the rule believes
     an estimate of the caller, where the first task is too large a share of all (`training.fit`)
 
 A cluster in the context is always used: it is there, and was asked for.
@@ -131,15 +131,15 @@ def _of_this_machine(
     ahead: int,
     size: Callable[[Result], int] | None,
 ) -> Iterator[Result]:
-    begin = 0
+    done = 0
     if timed and min(workers, len(tasks)) > 1:
         began = time.perf_counter()
         first = work(common, tasks[0])
         seconds, heavy = time.perf_counter() - began, 0 if size is None else size(first)
-        begin, workers = 1, worth(seconds, len(tasks) - 1, workers, heavy)
+        done, workers = 1, worth(seconds, len(tasks) - 1, workers, heavy)
         yield first
         del first
-    rest = tasks[begin:]
+    rest = tasks[done:]
     if min(workers, len(rest)) > 1:
         yield from _in_processes(work, common, rest, min(workers, len(rest)), ahead)
     else:

@@ -8,6 +8,8 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 SECONDS = 0.5
 _watched: list[int] = []
@@ -27,6 +29,23 @@ def begin(parent: int) -> None:
     # process again, with a warning; a fitted model may have as much.
     process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
     torch.set_num_threads(1)
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Sets torch's number of threads, and restores it afterwards.
+
+    Args:
+        count: The number; None keeps it.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def end_with(parent: int) -> None:

@@ -5,10 +5,11 @@ import subprocess
 import sys
 import time
 
+import pytest
 import torch
 from joblib.externals.loky import process_executor
 
-from rehearsal_torch.workers import begin, end_with
+from rehearsal_torch.workers import begin, end_with, threads
 
 CHILD = (
     "import os, time; from rehearsal_torch.workers import end_with; end_with(os.getppid()); "
@@ -43,11 +44,22 @@ def test_a_process_does_not_wait_for_itself():
 
 def test_a_worker_has_one_thread_and_may_keep_memory(monkeypatch):
     monkeypatch.setattr(process_executor, "_MAX_MEMORY_LEAK_SIZE", 1)
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
+    with threads(2):
         begin(os.getpid())
         assert torch.get_num_threads() == 1
-    finally:
-        torch.set_num_threads(threads)
     assert sys.maxsize == process_executor._MAX_MEMORY_LEAK_SIZE
+
+
+def test_threads_are_given_back_whatever_happened():
+    before = torch.get_num_threads()
+
+    def failing():
+        with threads(before + 1):
+            assert torch.get_num_threads() == before + 1
+            raise RuntimeError("on the way")
+
+    with pytest.raises(RuntimeError, match="on the way"):
+        failing()
+    assert torch.get_num_threads() == before
+    with threads(None):
+        assert torch.get_num_threads() == before

@@ -80,14 +80,20 @@ def derived_bytes(module: nn.Module) -> int:
     )
 
 
-def compute_derived(module: nn.Module, largest: int, known: nn.Module | None = None) -> None:
+def compute_derived(
+    module: nn.Module,
+    largest: int,
+    written: Mapping[str, Tensor] | None = None,
+    known: nn.Module | None = None,
+) -> None:
     """Computes the derived buffers of a loaded module that are empty.
 
     Args:
         module: The module.
         largest: The most bytes that they may have in total.
-        known: A module with the same state, of which `without_derived` has told which buffers to leave out:
-            they are taken over from it.
+        written: The state that was loaded, with `known`.
+        known: A module from which the derived buffers are taken over, not copied, if it has all that was
+            loaded, to the last bit; None computes them.
 
     Raises:
         DerivationError: if they would have more, or one cannot be computed: its sources are damaged.
@@ -98,13 +104,18 @@ def compute_derived(module: nn.Module, largest: int, known: nn.Module | None = N
             f"expected tensors that are left out of at most {largest / 2**30:.1f} GiB in total; got "
             f"{total / 2**30:.1f}"
         )
+    state = {} if known is None else known.state_dict()
+    same = known is not None and all(
+        name in state and state[name].dtype == value.dtype and torch.equal(state[name].cpu(), value)
+        for name, value in (written or {}).items()
+    )
     for path, part in _fitted_parts(module):
         for name, size in part.derivable().items():
             if part.get_buffer(name).numel():
                 continue
             try:
                 with torch.no_grad():
-                    value = part.derive(name) if known is None else known.get_buffer(path + name).cpu()
+                    value = state[path + name].cpu() if same else part.derive(name)
             except (RuntimeError, ValueError, LookupError) as error:
                 raise DerivationError(
                     f"{path}{name} cannot be computed from the other tensors: {' '.join(str(error).split())}"

@@ -150,7 +150,8 @@ class Surrogate(nn.Module, ABC):
 
 class SeparateMembers(Surrogate, ABC):
     """A surrogate of members that are fitted apart from each other, once what they have in common is fitted:
-    in any order, also by several processes (`training.shared_members`).
+    in any order, also by several processes (`training.shared_members`). A subclass that overrides `parts` is
+    fitted in one process.
 
     Attributes:
         members_are: What the members are, in the plural, for progress.

@@ -71,6 +71,7 @@ def fit(
             and not isinstance(table, Blocks)
             and not isinstance(held_out, Blocks)
             and isinstance(surrogate, SeparateMembers)
+            and type(surrogate).parts is SeparateMembers.parts
             and len(surrogate.separate()) > 1
             and separable(surrogate, len(table), trainer)
         ):

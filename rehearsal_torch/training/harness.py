@@ -27,6 +27,7 @@ from rehearsal_torch.training.example_batches import BLOCK, buffers_of
 from rehearsal_torch.training.gpus import alone, current_kept, gpus
 from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
 from rehearsal_torch.training.peers import peers, strategy
+from rehearsal_torch.workers import threads
 
 if TYPE_CHECKING:
     from rehearsal_torch.training.descent import Descent
@@ -65,7 +66,7 @@ def run(
         quiet=not how.progress,
     )
     sharing = peers(_peer, others, used) if others else nullcontext(lambda: None)
-    with current_kept(used), sharing as whole, _threads(how.threads), line:
+    with current_kept(used), sharing as whole, threads(how.threads), line:
         found = _callbacks(how, best, folder, held_out is not None, line, whole)
         _fit(how, module, examples, held_out, found, folder, resumed, used, 0, world)
     best.restore(module)
@@ -140,7 +141,7 @@ def _peer(
     line = Progress("", how.max_epochs, steps="epoch", at_most=False, quiet=True)
     found = _callbacks(how, BestWeights(), folder, checked, line)
     module = TrainingModule(part.train(), settings)
-    with _threads(how.threads):
+    with threads(how.threads):
         _fit(how, module, examples, held_out, found, folder, resumed, used, rank, world)
 
 
@@ -292,14 +293,3 @@ def _quiet() -> Iterator[None]:
     finally:
         for talker, level in zip(talkers, levels, strict=True):
             talker.setLevel(level)
-
-
-@contextmanager
-def _threads(count: int | None) -> Iterator[None]:
-    """Sets torch's number of threads, and restores it afterwards; None keeps it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if count is None else count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

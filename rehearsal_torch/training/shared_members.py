@@ -1,25 +1,24 @@
 """Members of a surrogate that several processes fit, such as the models of an ensemble, or the estimators of
 candidate sets.
 
-The parts that all members have in common, and those that follow from all members, are fitted in this process.
-Surrogate, rows and trainer are then
+The parts that all members have in common are fitted in this process. Surrogate, rows and trainer are then
 sent to each process once; a task is the number of a member, and its result the member's state and losses:
 
     state_j, losses_j = fit(member j, rows),        j = 1 ... M (`shared_tasks`)
 
 A member's initial weights are drawn when the surrogate is built, its resample and the order of its batches
 from seeds, and it is fitted with one thread; so its bits are those of a fit in one process with one thread.
-Each training keeps its own folder, ``<part>/last.ckpt``, from which it is resumed with any number of
-processes.
+The parts that follow from all members come last, in this process. Each training keeps its own folder,
+``<part>/last.ckpt``, from which it is resumed with any number of processes.
 
 **What is shared**, if workers are asked for:
 
 - trained members, if M members x n rows x the most epochs are at least `MANY` = 2,000,000, some 15 s of one
   core at 120,000 rows a second: early stopping may end the trainings at half of that, and processes take
   seconds to start. In a cluster of joblib's context, any number;
-- solved members, by the time that the first one takes, and what its state weighs (`shared_tasks`). States may
-  be large, 230 MB for a candidate set of a kernel method with 2,000 rows or more: each is held once, and that
-  of the first is not sent to the others' processes. Candidate sets are thus shared from some 12,000 rows.
+- solved members, by the time that the first one takes, and by the bytes of its state (`shared_tasks`). States
+  may be large, 250 MB for a candidate set of a kernel method with 2,000 rows or more: each is held once, and
+  that of the first is not sent to the others' processes. A surrogate that overrides `parts` is fitted here.
 
 Not shared are rows in blocks, trainings on a GPU, with several threads or processes each, with callbacks, or
 with loggers that write to one place for all (other than csv and tensorboard). Whether `accelerator=auto` is a
@@ -51,6 +50,7 @@ from rehearsal_torch.surrogates.surrogate import SeparateMembers
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.gpus import settled
 from rehearsal_torch.training.part_fits import fit_parts
+from rehearsal_torch.workers import threads
 
 # Rows times epochs times members from which trainings are shared.
 MANY = 2_000_000
@@ -137,23 +137,31 @@ def fit_members(
     fit_parts(surrogate.common_parts(table), checks, names, trainer, quiet)
     members = surrogate.separate()
     timed = not _trained(members)
+    if timed:
+        for member in members:
+            # What an earlier fit has left there need not be sent.
+            forget(member)
     quiet = quiet if timed or trainer is None else not trainer.progress
     line = Progress(f"fitting the {len(members)} {surrogate.members_are}", len(members), quiet=quiet)
-    folder = None if trainer is None or trainer.folder is None else trainer.folder.resolve()
+    used = None if timed else trainer
+    folder = None if used is None or used.folder is None else used.folder.resolve()
     seen = None if folder is None or named_cluster() is None else folder / f".seen-{uuid4().hex}"
-    fits = _Fits(surrogate, table, held_out, _silent(trainer, folder), torch.get_rng_state(), seen)
-    with line, _shown(seen):
+    fits = _Fits(surrogate, table, held_out, _silent(used, folder), torch.get_rng_state(), seen)
+    # A solver's bits depend on the number of threads, and a worker has one.
+    with line, _shown(seen), threads(1 if timed else None):
         found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1, size=_bytes)
-        states = []
         for place, (state, readings) in enumerate(found):
-            states.append(state)
+            if place:
+                _adopt(members[place], state, timed)
+            else:
+                # Fitted here, and not to be sent to the others' processes.
+                first = state
             if trainer is not None:
                 trainer.history.extend(readings)
             line.at(place + 1)
-    for member, state in zip(members, states, strict=True):
-        # A factor of all rows is taken over, not copied.
-        member.load_state_dict({name: _tensor(value) for name, value in state.items()}, assign=timed)
-        member.eval()
+        del state
+    _adopt(members[0], first, timed)
+    del first
     checks = None if held_out is None else surrogate.closing_parts(held_out)
     fit_parts(surrogate.closing_parts(table), checks, names, trainer, quiet)
 
@@ -178,9 +186,15 @@ def _member(fits: _Fits, place: int) -> _Found:
     member = surrogate.separate()[place]
     state = {name: value.cpu().numpy() for name, value in member.state_dict().items()}
     if not _trained([member]):
-        # What is common is as before: the first member, fitted here, is not sent to the others' processes.
+        # What is common is as before.
         forget(member)
     return state, [] if trainer is None else trainer.history
+
+
+def _adopt(member: nn.Module, state: dict[str, np.ndarray], solved: bool) -> None:
+    """Gives a member its state; a factor of all rows is taken over, not copied."""
+    member.load_state_dict({name: _tensor(value) for name, value in state.items()}, assign=solved)
+    member.eval()
 
 
 def _bytes(found: _Found) -> int:

@@ -11,7 +11,7 @@ from torch import distributed, nn
 from rehearsal_torch.data.part import Trained
 from rehearsal_torch.training import harness
 from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.harness import _digest, _quiet, _threads, run
+from rehearsal_torch.training.harness import _digest, _quiet, run
 from rehearsal_torch.training.peers import _meet
 
 
@@ -173,21 +173,6 @@ def test_data_are_the_same_by_value_shape_and_kind():
         (),
     ]
     assert len({same, *(_digest(each) for each in others)}) == 7
-
-
-def test_threads_are_given_back_whatever_happened():
-    before = torch.get_num_threads()
-
-    def failing():
-        with _threads(before + 1):
-            assert torch.get_num_threads() == before + 1
-            raise RuntimeError("on the way")
-
-    with pytest.raises(RuntimeError, match="on the way"):
-        failing()
-    assert torch.get_num_threads() == before
-    with _threads(None):
-        assert torch.get_num_threads() == before
 
 
 def test_only_the_advice_of_lightning_is_kept_from_the_screen():

@@ -1,5 +1,6 @@
 """Members that processes share have the bits of one process, and resume what was killed."""
 
+import math
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
+from rehearsal_torch import shared_tasks
 from rehearsal_torch.cluster.address import ClusterError
 from rehearsal_torch.cluster.connection import connected
 from rehearsal_torch.cluster.sharing import named_cluster
@@ -31,11 +33,13 @@ from rehearsal_torch.training.callbacks import csv
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.shared_members import _tensor, separable, shareable, trained_elsewhere
+from rehearsal_torch.workers import threads
 from tests.toys.linear_truth import chain
 from tests.toys.transitions import model, observations
 
 WORLD = chain()
 TASK = WORLD.task
+SMALL = partial(SpectralEnsemble, members=2, features=20, iterations=4)
 
 
 def ensemble(effects="dense"):
@@ -92,43 +96,106 @@ def test_trainings_that_are_shared_have_the_same_bits_losses_and_states(
     assert len(files[0]) >= 3 * 2
 
 
+def shared_out(monkeypatch):
+    """The numbers of tasks that go to other processes, which all do after the first."""
+    asked, inner = [], shared_tasks._in_processes
+
+    def noted(work, common, tasks, workers, ahead):
+        asked.append(len(tasks))
+        return inner(work, common, tasks, workers, ahead)
+
+    monkeypatch.setattr(shared_tasks, "_in_processes", noted)
+    monkeypatch.setattr(shared_tasks, "PAYS", 0.0)
+    monkeypatch.setattr(shared_tasks, "TRAVELS", math.inf)
+    return asked
+
+
 @pytest.mark.slow
-def test_imputed_tables_that_are_shared_have_the_same_bits(monkeypatch):
+@pytest.mark.parametrize("stacked", [False, True], ids=["outcome", "stack"])
+def test_imputed_tables_that_are_shared_have_the_same_bits(stacked, monkeypatch):
     holes = WORLD.table(60).values.clone()
     holes[torch.rand(holes.shape, generator=torch.Generator().manual_seed(0)) < 0.15] = torch.nan
     table = ImputedTable.of(WORLD.table(60).names, holes, 3, 0)
 
     def state(workers):
         torch.manual_seed(0)
-        made = ImputedSurrogate(TASK, partial(OutcomeRegression), 3)
+        made = ImputedSurrogate(TASK, lambda task: sets(True) if stacked else OutcomeRegression(task), 3)
         return fit(made, table, workers=workers).state_dict()
 
     alone = state(1)
     assert agree(alone, state(2)), "too short to be shared"
-    monkeypatch.setattr("rehearsal_torch.shared_tasks.PAYS", 0.0)
+    asked = shared_out(monkeypatch)
     assert agree(alone, state(2))
+    assert asked == [2]
 
 
 def sets(stacked):
     """The default's regressions, or the indicator's alone, for three candidate sets."""
-    estimator = partial(SpectralEnsemble, members=2, features=20, iterations=4)
-    indicator, outcome = (
-        partial(NestedRidge, estimator=estimator),
-        partial(OutcomeRegression, members=1, frequencies=10),
-    )
+    indicator = partial(NestedRidge, estimator=SMALL)
+    outcome = partial(OutcomeRegression, members=1, frequencies=10)
     return StackedRegression(TASK, indicator, outcome) if stacked else indicator(task=TASK)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stacked", [False, True], ids=["indicator", "stack"])
 def test_candidate_sets_that_are_shared_have_the_same_bits_and_the_same_weight(stacked, monkeypatch):
-    table, asked = WORLD.table(80), counted(monkeypatch)
-    alone = fit(sets(stacked), table).state_dict()
+    table = WORLD.table(80)
+    alone, made = fit(sets(stacked), table).state_dict(), sets(stacked)
+    assert agree(alone, fit(made, table, workers=2).state_dict()), "too short to be shared"
+    asked = shared_out(monkeypatch)
+    # What an earlier fit has left there is not in the way.
+    assert agree(alone, fit(made, table, held_out=WORLD.table(20, seed=1), workers=2).state_dict())
+    assert asked == [2]
+
+
+def test_a_solver_has_one_thread_in_this_process_as_in_another(monkeypatch):
+    seen, inner = [], shared_members.fit_parts
+
+    def noted(*given):
+        seen.append(torch.get_num_threads())
+        inner(*given)
+
+    monkeypatch.setattr(shared_members, "fit_parts", noted)
+    with threads(2):
+        fit(sets(False), WORLD.table(40), workers=2)
+        assert torch.get_num_threads() == 2
+    assert seen == [2, 1, 1, 1, 2], "common, three members, closing"
+
+
+def test_solved_members_need_neither_the_trainer_nor_its_folder(monkeypatch, tmp_path):
+    """A cluster whose workers did not see the folder of a training that there is not was refused."""
+    given, inner = [], shared_members.results
+
+    def noted(work, common, tasks, workers, **how):
+        given.append(common)
+        return inner(work, common, tasks, workers, **how)
+
+    monkeypatch.setattr(shared_members, "results", noted)
+    monkeypatch.setattr(shared_members, "named_cluster", object)
+    fit(sets(False), WORLD.table(40), Descent(progress=False, folder=tmp_path / "training"), workers=2)
+    assert [(common.trainer, common.seen) for common in given] == [(None, None)]
+    assert not (tmp_path / "training").exists()
+
+
+class Half(NestedRidge):
+    """Fits the estimators to half of the targets."""
+
+    def parts(self, table):
+        for part, examples in super().parts(table):
+            halved = isinstance(part, SpectralEnsemble)
+            yield part, (*examples[:4], examples[4] / 2, examples[5]) if halved else examples
+
+
+def test_a_surrogate_that_overrides_its_parts_is_fitted_by_them(monkeypatch):
+    asked, made = counted(monkeypatch), [Half(TASK, SMALL), Half(TASK, SMALL)]
+    one, other = (
+        fit(each, WORLD.table(60), workers=workers).state_dict()
+        for each, workers in zip(made, (1, 2), strict=True)
+    )
     assert asked == []
-    assert agree(alone, fit(sets(stacked), table, workers=2).state_dict()), "too short to be shared"
-    monkeypatch.setattr("rehearsal_torch.shared_tasks.PAYS", 0.0)
-    assert agree(alone, fit(sets(stacked), table, workers=2).state_dict())
-    assert asked == [2, 2]
+    assert agree(one, other)
+    with pytest.raises(ValueError, match="got Half, which overrides `parts`: override `common_parts` or"):
+        StackedRegression(TASK, partial(Half, estimator=SMALL), partial(OutcomeRegression))
 
 
 def test_one_candidate_set_is_fitted_here(monkeypatch):

@@ -62,7 +62,7 @@ def learnt(
         surrogate: The run's unfitted surrogate, if it was built before.
         validated: Whether held-out rows are used for early stopping.
         quiet: Whether parts with a solver show no progress.
-        workers: The number of processes that share the members of an ensemble.
+        workers: The number of processes that share the fits of members (`training.shared_members`).
 
     Raises:
         ValueError: if a part refuses its data.
@@ -88,7 +88,7 @@ def fit(run: Run, folder: RunFolder, workers: int = 1) -> "Surrogate":
     Args:
         run: The run; its objective is checked against the surrogate before anything is fitted.
         folder: The run's folder; ``training/`` holds the state from which a killed training resumes.
-        workers: The number of processes that share the members of an ensemble.
+        workers: The number of processes that share the fits of members (`training.shared_members`).
 
     Raises:
         UserError: if a part refuses its data or its settings, the surrogate could not be saved, or the

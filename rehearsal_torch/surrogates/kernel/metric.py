@@ -37,6 +37,7 @@ machines).
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -236,6 +237,10 @@ class MetricRidge(Solved):
         self.centred: Tensor
         # Computed from the state, and not a part of it.
         self._solved: tuple[Tensor, int, Tensor] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to other processes, and copied: without what is computed from it."""
+        return self.__dict__ | {"_solved": None}
 
     def sizes(self) -> Sizes:
         """n rows of p inputs, projected on r directions, and q outputs."""

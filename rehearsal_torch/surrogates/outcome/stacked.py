@@ -126,7 +126,8 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         seed: Seed of the folds.
 
     Raises:
-        ValueError: if the estimators of the indicator cannot predict rows that are left out.
+        ValueError: if the estimators of the indicator cannot predict rows that are left out, or the indicator
+            overrides `parts`.
     """
 
     by_adjustment: bool = True
@@ -151,6 +152,12 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
             raise ValueError(
                 f"indicator.estimator: expected a SpectralEnsemble, which predicts rows left out; got "
                 f"{', '.join(sorted(other))}"
+            )
+        if type(self.indicator).parts is not NestedRidge.parts:
+            raise ValueError(
+                "indicator: expected a NestedRidge whose parts are common ones and those of each set; got "
+                f"{type(self.indicator).__name__}, which overrides `parts`: override `common_parts` or "
+                "`member_parts`"
             )
         self.stack, self.seed = StackWeight(prior_rows, fewest_rows, equal_rows), seed
 

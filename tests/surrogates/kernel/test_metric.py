@@ -1,6 +1,7 @@
 """Ridge regression under a metric, against a kernel ridge regression that is written down."""
 
 import math
+import pickle
 
 import pytest
 import torch
@@ -112,6 +113,17 @@ def test_amplitudes_between_combinations_are_those_of_their_sums():
     assert torch.allclose(between.diagonal(dim1=-2, dim2=-1), found.amplitude(mixtures))
     both = found.amplitude(mixtures[:, 0] + mixtures[:, 1]) - found.amplitude(mixtures[:, :2]).sum(-1)
     assert torch.allclose(2 * between[:, 0, 1], both)
+
+
+def test_a_copy_holds_nothing_that_is_computed_from_the_rest():
+    inputs, outputs = data(50)
+    found = made(inputs, outputs)
+    mixtures = torch.ones(1, 2, dtype=torch.float64)
+    before = found.amplitude(mixtures)
+    assert found._solved is not None
+    other = pickle.loads(pickle.dumps(found))
+    assert other._solved is None
+    assert torch.equal(other.amplitude(mixtures), before)
 
 
 def test_no_inputs_or_nothing_to_tell_gives_the_mean():
