@@ -1,10 +1,10 @@
 """The mutation score of modules: the share of small faults in them that their own tests notice.
 
 Each mutant of a module (`mutants`) is tested with the module's mirrored tests alone: those of
-``rehearsal_torch/a/b.py`` are ``tests/a/test_b.py``. A module with more mutants than the budget is judged by
-a sample. Another seed draws another sample: tests that were written for the survivors of one are judged by a
-fresh one. A survivor is a fault that no test notices, or a change that makes no difference; the page lists
-all of them.
+``rehearsal_torch/a/b.py`` are ``tests/a/test_b.py``. The fast ones are run first, and then the slow ones,
+since every change passes both lanes. A module with more mutants than the budget is judged by a sample.
+Another seed draws another sample: tests that were written for the survivors of one are judged by a fresh one.
+A survivor is a fault that no test notices, or a change that makes no difference; the page lists all of them.
 
 Run: python -m tests.mutation MODULE [MODULE ...] [--most 60] [--seed 0] [--least 0.9] [--out FILE]
 Writes FILE (docs/results/endurance/mutation.md), in which the other modules stay, from a clean commit; exit
@@ -28,7 +28,7 @@ from pathlib import Path
 from tests.mutation.deciding import deciding, modules_of, rotated
 from tests.mutation.mutants import mutants
 from tests.mutation.page import Judged, Pooled, Survivor, keep
-from tests.mutation.trial import LATE, SURVIVED, imported, outcome, preload
+from tests.mutation.trial import FAST, LATE, SLOW, SURVIVED, imported, outcome, preload
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "rehearsal_torch"
@@ -53,17 +53,25 @@ def judged(name: str, most: int, seed: int, work: Path, commit: str = "") -> Jud
     tried = sorted(random.Random(seed).sample(every, min(most, len(every))), key=every.index)
     names, _ = imported(tests, work / "log")
     preload(names)
-    _, alone = imported(tests, work / "log")
-    began, survivors, late = time.monotonic(), list[Survivor](), 0
-    for mutant in tried:
-        code = compile(mutant.tree, str(path), "exec")
-        found = outcome(module, code, tests, work / "log", 20 + 10 * alone)
-        late += found == LATE
-        if found == SURVIVED:
-            survivors.append(Survivor(mutant.line, mutant.before, mutant.after))
-            print(f"{name}:{mutant.line}: {mutant.before} -> {mutant.after}", flush=True)
+    began, left, late, slow = time.monotonic(), tried, 0, 0
+    for lane in (FAST, SLOW):
+        alone = imported(tests, work / "log", lane)[1] if left else None
+        if alone is None:
+            continue
+        survived = []
+        for mutant in left:
+            code = compile(mutant.tree, str(path), "exec")
+            found = outcome(module, code, tests, work / "log", 20 + 10 * alone, lane)
+            late += found == LATE
+            slow += found != SURVIVED and lane == SLOW
+            if found == SURVIVED:
+                survived.append(mutant)
+        left = survived
+    survivors = tuple(Survivor(mutant.line, mutant.before, mutant.after) for mutant in left)
+    for one in survivors:
+        print(f"{name}:{one.line}: {one.before} -> {one.after}", flush=True)
     seconds = time.monotonic() - began
-    made = Judged(name, len(every), len(tried), tuple(survivors), late, most, seed, commit)
+    made = Judged(name, len(every), len(tried), survivors, late, most, seed, commit, slow)
     print(f"{name}: {made.score:.3f} of {made.tried} of {made.every}, {seconds:.0f} s", flush=True)
     return made
 

@@ -37,6 +37,7 @@ class Judged:
         most: The number to which the mutants were sampled.
         seed: Drew the sample.
         commit: Of the package and its tests.
+        slow: How many were noticed by the slow tests alone.
     """
 
     module: str
@@ -47,6 +48,7 @@ class Judged:
     most: int
     seed: int
     commit: str
+    slow: int = 0
 
     @property
     def score(self) -> float:
@@ -139,17 +141,20 @@ def page(found: Sequence[Judged], modules: Sequence[str]) -> str:
         "# Mutation scores",
         "",
         "The share of small faults in a module (a comparison or a sign turned round, a number off by one, a "
-        "missing return or raise, ...) that its own mirrored tests notice, the fast ones alone. A module "
-        "with more mutants than were tried is judged by a sample, which the seed draws.",
+        "missing return or raise, ...) that its own mirrored tests notice: the fast ones, or the slow ones, "
+        "which every change passes as well. A module with more mutants than were tried is judged by a "
+        "sample, which the seed draws.",
         "",
         f"Together: {Pooled.of(found)}. A module counts by how many of its mutants were tried, not by "
         "how many it has.",
         "",
-        "| module | mutants | tried | noticed | of these by the clock | score | seed | commit |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        f"By the fast tests alone {sum(each.slow for each in found)} fewer are noticed.",
+        "",
+        "| module | mutants | tried | noticed | by slow tests alone | by the clock | score | seed | commit |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
         *(
             f"| `{each.module}` | {each.every} | {each.tried} | {each.tried - len(each.survivors)} | "
-            f"{each.late} | {each.score:.3f} | {each.seed} | {each.commit[:8]} |"
+            f"{each.slow} | {each.late} | {each.score:.3f} | {each.seed} | {each.commit[:8]} |"
             for each in found
         ),
         "",
@@ -168,8 +173,8 @@ def page(found: Sequence[Judged], modules: Sequence[str]) -> str:
         "## What is not judged",
         "",
         f"{len(modules) - len(found)} of {len(modules)} modules. Nor are faults of other kinds, such as a "
-        "changed fraction, a call that is left out or arguments that change places, nor what the slow tests, "
-        "or the tests of other modules, notice besides.",
+        "changed fraction, a call that is left out or arguments that change places, nor what the nightly "
+        "tests, or those of other modules, notice besides.",
         "",
         "| part | modules | judged |",
         "| --- | ---: | ---: |",

@@ -20,6 +20,10 @@ from types import CodeType
 OWN = ("rehearsal_torch", "tests", "conftest", "__main__", "_pytest", "pytest", "pluggy", "xdist", "nbmake")
 # What a trial may end with: the tests passed, failed, or took too long.
 SURVIVED, KILLED, LATE, BROKEN = "survived", "killed", "late", "broken"
+# The lanes that every change passes (pyproject.toml says what the markers stand for).
+FAST, SLOW = "not slow and not papers and not nightly", "(slow or papers) and not nightly"
+# Pytest's exit code where no test is selected.
+NONE = 5
 
 
 def preload(names: list[str]) -> None:
@@ -29,15 +33,17 @@ def preload(names: list[str]) -> None:
             importlib.import_module(name)
 
 
-def imported(tests: Path, log: Path) -> tuple[list[str], float]:
+def imported(tests: Path, log: Path, lane: str = FAST) -> tuple[list[str], float | None]:
     """Runs the tests on the module as it is.
 
     Args:
         tests: The test file.
         log: Where the outcome is written.
+        lane: The tests of it that are run.
 
     Returns:
-        The modules of other packages that are imported by them, and the seconds that they take.
+        The modules of other packages that are imported by them, and the seconds that they take; None if there
+        are none.
 
     Raises:
         RuntimeError: if they fail.
@@ -47,7 +53,7 @@ def imported(tests: Path, log: Path) -> tuple[list[str], float]:
     number = os.fork()
     if number == 0:
         os.close(read)
-        code = _tested(tests, log)
+        code = _tested(tests, log, lane)
         names = [name for name in sys.modules if name.partition(".")[0] not in OWN]
         with os.fdopen(write, "w") as stream:
             stream.write("\n".join(names))
@@ -55,12 +61,13 @@ def imported(tests: Path, log: Path) -> tuple[list[str], float]:
     os.close(write)
     with os.fdopen(read) as stream:
         names = stream.read().splitlines()
-    if os.waitstatus_to_exitcode(os.waitpid(number, 0)[1]) != 0:
+    ended = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    if ended not in (0, NONE):
         raise RuntimeError(f"{tests} fails before anything is changed: see {log}")
-    return names, time.monotonic() - began
+    return names, time.monotonic() - began if ended == 0 else None
 
 
-def outcome(module: str, code: CodeType, tests: Path, log: Path, seconds: float) -> str:
+def outcome(module: str, code: CodeType, tests: Path, log: Path, seconds: float, lane: str = FAST) -> str:
     """Runs the tests with a module's code replaced.
 
     Args:
@@ -69,17 +76,18 @@ def outcome(module: str, code: CodeType, tests: Path, log: Path, seconds: float)
         tests: The test file.
         log: Where the outcome is written.
         seconds: The time after which the trial ends as `LATE`: the fault made something endless.
+        lane: The tests of it that are run.
     """
     number = os.fork()
     if number == 0:
         _replace(module, code)
-        os._exit(_tested(tests, log))
+        os._exit(_tested(tests, log, lane))
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         done, status = os.waitpid(number, os.WNOHANG)
         if done:
             ended = os.waitstatus_to_exitcode(status)
-            return {0: SURVIVED, 5: BROKEN}.get(ended, KILLED)
+            return {0: SURVIVED, NONE: BROKEN}.get(ended, KILLED)
         time.sleep(0.02)
     os.kill(number, signal.SIGKILL)
     os.waitpid(number, 0)
@@ -96,8 +104,8 @@ def _replace(module: str, code: CodeType) -> None:
     importlib.machinery.SourceFileLoader.get_code = get_code
 
 
-def _tested(tests: Path, log: Path) -> int:
-    """Runs the fast tests of a file up to the first failure, and returns pytest's exit code."""
+def _tested(tests: Path, log: Path, lane: str) -> int:
+    """Runs the tests of a lane of a file up to the first failure, and returns pytest's exit code."""
     import pytest
 
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -118,7 +126,7 @@ def _tested(tests: Path, log: Path) -> int:
                     "addopts=",
                     "--import-mode=importlib",
                     "-m",
-                    "not slow and not nightly",
+                    lane,
                     str(tests),
                 ]
             )
