@@ -59,6 +59,7 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
         assert fact.estimate.point == pytest.approx(world.success(one_case, {"a": 0.7}), abs=0.05)
         assert fact.baseline.point == pytest.approx(world.success(one_case, {}), abs=0.05)
     assert [fact.estimate.point for fact in said] == pytest.approx(sets[0].share(actions, TEST).tolist())
+    assert torch.equal(sets[0](actions), sets[0].values_and_shares(actions)[0])
     assert sets[0].values_and_shares(actions)[1].tolist() != pytest.approx(
         [fact.estimate.point for fact in said], abs=1e-6
     )

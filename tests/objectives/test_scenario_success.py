@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.scenario_success import ScenarioCount
+from rehearsal_torch.objectives.scenario_success import ScenarioCount, origin_of
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
@@ -101,3 +101,12 @@ def test_differences_are_counted_under_the_same_parameters():
     assert apart.upper - apart.lower < 0.7 * (claims[0].upper - claims[0].lower)
     (none,) = one.contrast(first, first)
     assert (none.lower, none.upper) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "origin"),
+    [(-1.0, 2.0, 0.0), (3.0, 5.0, 0.0), (1e9, 1e9 + 1, 1e9), (-1e9 - 1, -1e9, -1e9), (4.0, 4.0, 4.0)],
+)
+def test_alterations_are_measured_from_zero_unless_the_box_is_far_away(lower, upper, origin):
+    found = origin_of(*(torch.tensor([[end]], dtype=torch.float64) for end in (lower, upper)))
+    assert found.tolist() == [[origin]]

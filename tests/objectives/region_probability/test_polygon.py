@@ -66,3 +66,11 @@ def test_far_away_the_logarithm_stays_finite():
     tail = torch.special.log_ndtr(number(-39.0))
     interval = (torch.special.ndtr(number(1.0)) - torch.special.ndtr(number(-1.0))).log()
     assert float(found) == pytest.approx(float(tail + interval), abs=0.05)
+
+
+@pytest.mark.parametrize("centre", [(0.0, 0.0), (1.2, -0.7), (3.0, 2.0)])
+def test_the_curvature_is_that_of_the_slope(centre):
+    law, at = PolygonProbability(SQUARE), number(*centre)
+    step = 1e-5 * torch.eye(2, dtype=torch.float64)
+    slopes = (law.expansion(at + step).gradient - law.expansion(at - step).gradient) / 2e-5
+    torch.testing.assert_close(law.expansion(at).curvature, slopes, rtol=1e-4, atol=1e-6)

@@ -49,3 +49,13 @@ def test_faces_need_not_have_unit_normals_and_the_seed_decides():
 def test_one_dimension_is_refused():
     with pytest.raises(ValueError, match="use RectangleProbability"):
         PolytopeProbability(torch.ones(1, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+
+
+def test_slope_and_curvature_are_the_moments_of_the_cut_off_normal():
+    sides, at = number(1, 1, 1, 1, 1, 1, 0.5), number(0.2, -0.3, 0.1)
+    draws = torch.randn(400_000, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    inside = draws[((draws + at) @ ASKEW.mT <= sides).all(-1)]
+    found = PolytopeProbability(ASKEW, sides).expansion(at)
+    torch.testing.assert_close(found.gradient, inside.mean(0), rtol=0, atol=0.01)
+    curvature = inside.mT.cov(correction=0) - torch.eye(3, dtype=torch.float64)
+    torch.testing.assert_close(found.curvature, curvature, rtol=0, atol=0.01)
