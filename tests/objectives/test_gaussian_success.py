@@ -5,7 +5,10 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, region_probability_of
+from rehearsal_torch.objectives.region_probability.polygon import PolygonProbability
+from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
+from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
@@ -134,3 +137,18 @@ def test_differences_are_those_of_the_same_draws():
     assert [each.upper for each in made.contrast(first, first)] == [0.0] * len(found)
     made.likely = None
     assert made.contrast(first, second) is None
+
+
+@pytest.mark.parametrize(
+    ("width", "askew", "kind"),
+    [
+        (1, False, RectangleProbability),
+        (2, False, RectangleProbability),
+        (2, True, PolygonProbability),
+        (3, False, RectangleProbability),
+        (3, True, PolytopeProbability),
+    ],
+)
+def test_the_fastest_exact_form_is_taken(width, askew, kind):
+    normals = torch.cat([torch.eye(width), -torch.eye(width), *([torch.ones(1, width)] if askew else [])])
+    assert type(region_probability_of(normals.double(), torch.ones(len(normals)).double())) is kind

@@ -54,3 +54,6 @@ def test_a_linear_reward_is_largest_at_the_better_end_of_each_variable() -> None
     lower, upper = torch.tensor([[0.0, 5.0, -1.0]]), torch.tensor([[1.0, 6.0, 3.0]])
     assert reward.highest(lower, upper, ("a", "b", "c")).tolist() == [[3.0]]
     assert reward.highest(lower, lower, ("a", "b", "c")).tolist() == reward(lower, ("a", "b", "c")).tolist()
+    small = LinearReward({"a": 0.5, "c": -0.5})
+    assert small.highest(lower, upper, ("a", "b", "c")).tolist() == [[1.0]]
+    assert small.related() == {}

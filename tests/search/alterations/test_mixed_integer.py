@@ -49,6 +49,22 @@ def test_the_program_finds_what_trying_every_set_finds(seed, width):
         assert int((gains @ found.action <= slack + 1e-6).all(-1).sum()) == best
 
 
+@pytest.mark.parametrize("size", [(1.0, 1.0), (1e7, 1e-7), (3.0, 1e9)], ids=str)
+def test_boxes_that_lie_anywhere_in_any_unit_have_the_same_answer(size):
+    stream, unit = np.random.default_rng(3), np.array(size)
+    gains, slack = stream.normal(size=(6, 2, 2)), stream.normal(size=(6, 2))
+    # Rows pass through the box, which does not lie around zero.
+    lower, upper = np.array([2.0, -5.0]), np.array([3.5, -3.0])
+    slack = slack + (gains * (lower + upper) / 2).sum(-1)
+    found = solve(gains / unit, slack, lower * unit, upper * unit)
+    best = enumerated(gains, slack, lower, upper)
+    assert 0 < best < 6
+    assert (found.count, found.bound) == (best, pytest.approx(best))
+    action = found.action / unit
+    assert ((action >= lower - 1e-9) & (action <= upper + 1e-9)).all()
+    assert int((gains @ action <= slack + 1e-6).all(-1).sum()) == best
+
+
 def test_rows_that_always_or_never_hold_are_counted_without_a_program():
     gains, slack = np.ones((3, 1, 2)), np.array([[5.0], [-5.0], [9.0]])
     found = solve(gains, slack, -np.ones(2), np.ones(2))
