@@ -1,10 +1,11 @@
 """The mutation score of modules: the share of small faults in them that their own tests notice.
 
-Each mutant of a module (`mutants`) is tested with the module's mirrored tests alone: those of
-``rehearsal_torch/a/b.py`` are ``tests/a/test_b.py``. The fast ones are run first, and then the slow ones,
-since every change passes both lanes. A module with more mutants than the budget is judged by a sample.
-Another seed draws another sample: tests that were written for the survivors of one are judged by a fresh one.
-A survivor is a fault that no test notices, or a change that makes no difference; the page lists all of them.
+Each mutant of a module (`mutants`) is tested with the module's own tests alone: those of
+``rehearsal_torch/a/b.py`` are ``tests/a/test_b.py``, and files of the same folder that are named after one of
+its topics (`own_tests`). The fast ones are run first, and then the slow ones, since every change passes both
+lanes. A module with more mutants than the budget is judged by a sample. Another seed draws another sample:
+tests that were written for the survivors of one are judged by a fresh one. A survivor is a fault that no test
+notices, or a change that makes no difference; the page lists all of them.
 
 Run: python -m tests.mutation MODULE [MODULE ...] [--most 60] [--seed 0] [--least 0.9] [--out FILE]
 Writes FILE (docs/results/endurance/mutation.md), in which the other modules stay, from a clean commit; exit
@@ -25,7 +26,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.mutation.deciding import deciding, modules_of, rotated
+from tests.mutation.deciding import deciding, modules_of, own_tests, rotated
 from tests.mutation.mutants import mutants
 from tests.mutation.page import Judged, Pooled, Survivor, keep
 from tests.mutation.trial import FAST, LATE, SLOW, SURVIVED, imported, outcome, preload
@@ -47,7 +48,7 @@ def judged(name: str, most: int, seed: int, work: Path, commit: str = "") -> Jud
         commit: Of the package and its tests.
     """
     path = PACKAGE / name
-    tests = ROOT / "tests" / Path(name).with_name(f"test_{Path(name).name}")
+    tests = own_tests(PACKAGE, ROOT / "tests", name)
     module = ".".join(("rehearsal_torch", *Path(name).with_suffix("").parts))
     every = mutants(path.read_text(encoding="utf-8"))
     tried = sorted(random.Random(seed).sample(every, min(most, len(every))), key=every.index)

@@ -54,3 +54,23 @@ def rotated(modules: Sequence[str], count: int, day: int) -> list[str]:
         raise ValueError(f"expected at least 1 module a day; got {count}")
     first = day * count
     return [modules[(first + place) % len(modules)] for place in range(min(count, len(modules)))]
+
+
+def own_tests(package: Path, tests: Path, name: str) -> list[Path]:
+    """The test files of a module: its mirrored one, and those of the same folder that import it and are named
+    after a topic, so that no module is mirrored by them.
+
+    Args:
+        package: The folder of the package.
+        tests: That of the tests.
+        name: The module's path below the package.
+    """
+    path = Path(name)
+    module = ".".join((package.name, *path.with_suffix("").parts))
+    beside = [
+        each
+        for each in sorted((tests / path.parent).glob("test_*.py"))
+        if not (package / path.parent / each.name.removeprefix("test_")).exists()
+        and f"from {module} import" in each.read_text(encoding="utf-8")
+    ]
+    return [tests / path.with_name(f"test_{path.name}"), *beside]

@@ -141,7 +141,7 @@ def page(found: Sequence[Judged], modules: Sequence[str]) -> str:
         "# Mutation scores",
         "",
         "The share of small faults in a module (a comparison or a sign turned round, a number off by one, a "
-        "missing return or raise, ...) that its own mirrored tests notice: the fast ones, or the slow ones, "
+        "missing return or raise, ...) that its own tests notice, the fast ones or the slow ones, "
         "which every change passes as well. A module with more mutants than were tried is judged by a "
         "sample, which the seed draws.",
         "",

@@ -4,7 +4,7 @@ import pytest
 
 from tests.house.layers import ROOT
 from tests.mutation.__main__ import _chosen, enough
-from tests.mutation.deciding import CHECKS, FOLDERS, deciding, modules_of, rotated
+from tests.mutation.deciding import CHECKS, FOLDERS, deciding, modules_of, own_tests, rotated
 from tests.mutation.page import Judged, Survivor
 
 PACKAGE = ROOT / "rehearsal_torch"
@@ -57,3 +57,27 @@ def test_modules_of_a_day_are_judged_together_and_named_ones_each():
     assert not enough([one, other], 0.9, together=False)
     assert not enough([one, other], 0.91, together=True)
     assert enough([one, other], 0.75, together=False)
+
+
+def test_tests_of_a_module_are_its_mirrored_ones_and_those_of_its_topics(tmp_path):
+    package, tests = tmp_path / "made", tmp_path / "tests"
+    for name in ("made/a/b.py", "made/a/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    texts = {
+        "b": "",
+        "c": "from made.a.b import x",
+        "topic": "from made.a.b import x",
+        "other": "import made",
+    }
+    (tests / "a").mkdir(parents=True)
+    for name, text in texts.items():
+        (tests / f"a/test_{name}.py").write_text(text)
+    found = own_tests(package, tests, "a/b.py")
+    assert [each.name for each in found] == ["test_b.py", "test_topic.py"]
+    assert [each.name for each in own_tests(package, tests, "a/c.py")] == ["test_c.py"]
+
+
+def test_every_module_that_is_judged_has_tests_of_its_own():
+    lacking = [name for name in FOUND if not own_tests(PACKAGE, ROOT / "tests", name)[0].is_file()]
+    assert lacking == []

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType
@@ -33,11 +34,11 @@ def preload(names: list[str]) -> None:
             importlib.import_module(name)
 
 
-def imported(tests: Path, log: Path, lane: str = FAST) -> tuple[list[str], float | None]:
+def imported(tests: Sequence[Path], log: Path, lane: str = FAST) -> tuple[list[str], float | None]:
     """Runs the tests on the module as it is.
 
     Args:
-        tests: The test file.
+        tests: The test files.
         log: Where the outcome is written.
         lane: The tests of it that are run.
 
@@ -63,17 +64,19 @@ def imported(tests: Path, log: Path, lane: str = FAST) -> tuple[list[str], float
         names = stream.read().splitlines()
     ended = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
     if ended not in (0, NONE):
-        raise RuntimeError(f"{tests} fails before anything is changed: see {log}")
+        raise RuntimeError(f"{tests[0]} fails before anything is changed: see {log}")
     return names, time.monotonic() - began if ended == 0 else None
 
 
-def outcome(module: str, code: CodeType, tests: Path, log: Path, seconds: float, lane: str = FAST) -> str:
+def outcome(
+    module: str, code: CodeType, tests: Sequence[Path], log: Path, seconds: float, lane: str = FAST
+) -> str:
     """Runs the tests with a module's code replaced.
 
     Args:
         module: The module's dotted name.
         code: Its changed code.
-        tests: The test file.
+        tests: The test files.
         log: Where the outcome is written.
         seconds: The time after which the trial ends as `LATE`: the fault made something endless.
         lane: The tests of it that are run.
@@ -104,8 +107,8 @@ def _replace(module: str, code: CodeType) -> None:
     importlib.machinery.SourceFileLoader.get_code = get_code
 
 
-def _tested(tests: Path, log: Path, lane: str) -> int:
-    """Runs the tests of a lane of a file up to the first failure, and returns pytest's exit code."""
+def _tested(tests: Sequence[Path], log: Path, lane: str) -> int:
+    """Runs the tests of a lane of some files up to the first failure, and returns pytest's exit code."""
     import pytest
 
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -127,7 +130,7 @@ def _tested(tests: Path, log: Path, lane: str) -> int:
                     "--import-mode=importlib",
                     "-m",
                     lane,
-                    str(tests),
+                    *map(str, tests),
                 ]
             )
         )

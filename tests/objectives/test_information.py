@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.objectives.information import Information, nearest_neighbour_entropy
+from rehearsal_torch.objectives.information import Information
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain
@@ -99,15 +99,3 @@ def test_an_estimate_that_does_not_exist_is_refused():
         Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "histogram")
     with pytest.raises(ValueError, match="choose entropy=sampled"):
         Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "predictive")
-
-
-@pytest.mark.parametrize("neighbours", [1, 3])
-def test_the_entropy_of_normal_draws_is_told_from_their_neighbours_in_any_unit(neighbours):
-    stream = torch.Generator().manual_seed(0)
-    scale = torch.tensor([1e3, 0.2], dtype=torch.float64)
-    draws = scale * torch.randn(4, 800, 2, dtype=torch.float64, generator=stream)
-    exact = math.log(2 * math.pi * math.e) + float(scale.log().sum())
-    assert float(nearest_neighbour_entropy(draws, neighbours).mean()) == pytest.approx(exact, abs=0.06)
-    still = torch.cat((draws, torch.zeros_like(draws[..., :1])), -1)
-    assert (nearest_neighbour_entropy(still, neighbours) == -math.inf).all()
-    assert nearest_neighbour_entropy(draws[..., :0]).tolist() == [0.0] * 4

@@ -25,3 +25,12 @@ def test_one_variable_alone_has_an_interval():
 def test_budgets_without_sense_are_refused(plain):
     with pytest.raises(ValueError, match="limit"):
         AlterationBudget.of(plain)
+
+
+@pytest.mark.parametrize("origin", [0.0, 1e9, -1e9])
+def test_what_costs_the_limit_is_affordable_wherever_nothing_is_spent(origin):
+    budget = AlterationBudget.of({"limit": 0.3, "costs": {"a": 2.0}, "reference": {"a": origin}})
+    ends = torch.tensor([[origin - 0.15], [origin + 0.15], [origin]], dtype=torch.float64)
+    assert budget.affordable(("a",), ends).tolist() == [True] * 3
+    assert budget.affordable(("a",), ends[:2] + torch.tensor([[-0.01], [0.01]])).tolist() == [False] * 2
+    assert budget.reach("a") == (origin - 0.15, origin + 0.15)

@@ -8,7 +8,6 @@ from rehearsal_torch.search.alterations.interval_sweep import (
     IntervalSweep,
     line_sweeps,
     most_covered,
-    spread,
 )
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
@@ -110,19 +109,6 @@ def test_the_answer_does_not_depend_on_the_company():
         )
     )
     assert torch.allclose(joined[2].alteration.values, alone[0].alteration.values, atol=1e-9)
-
-
-def test_points_in_a_union_are_its_ends_and_as_many_in_a_piece_as_it_is_long():
-    pieces = torch.tensor([[-10.0, -9.0], [4.0, 7.0], [20.0, 20.0]], dtype=torch.float64)
-    points = spread(pieces, 406)
-    assert sorted(points[:6].tolist()) == [-10.0, -9.0, 4.0, 7.0, 20.0, 20.0]
-    inside = points[6:]
-    left = ((inside >= -10) & (inside <= -9)).sum()
-    assert int(left) + int(((inside >= 4) & (inside <= 7)).sum()) == 400
-    assert int(left) == pytest.approx(100, abs=2)
-    assert spread(pieces, 2).tolist() == [4.0, 7.0], "the ends of the longest piece"
-    assert spread(pieces, 1).tolist() == [4.0]
-    assert spread(pieces[:0], 5).tolist() == []
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

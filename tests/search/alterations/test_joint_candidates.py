@@ -5,7 +5,6 @@ from scipy.stats import norm
 
 from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations.joint_candidates import (
-    AlterationBudget,
     joint_candidates,
     programmed,
     relaxed,
@@ -78,15 +77,6 @@ def test_every_candidate_qualifies_by_both_samples_and_they_reach_to_the_border(
 
 def test_nothing_that_falls_short_is_given(objective):
     assert joint_candidates(objective, 0, 0.9999, programs=1, scenarios=20, nodes=10).shape == (0, 2)
-
-
-@pytest.mark.parametrize("origin", [0.0, 1e9, -1e9])
-def test_what_costs_the_limit_is_affordable_wherever_nothing_is_spent(origin):
-    budget = AlterationBudget.of({"limit": 0.3, "costs": {"a": 2.0}, "reference": {"a": origin}})
-    ends = torch.tensor([[origin - 0.15], [origin + 0.15], [origin]], dtype=torch.float64)
-    assert budget.affordable(("a",), ends).tolist() == [True] * 3
-    assert budget.affordable(("a",), ends[:2] + torch.tensor([[-0.01], [0.01]])).tolist() == [False] * 2
-    assert budget.reach("a") == (origin - 0.15, origin + 0.15)
 
 
 def test_the_climb_reaches_a_top_that_is_far_from_the_middle():
