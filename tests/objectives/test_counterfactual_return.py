@@ -135,6 +135,14 @@ def test_impossible_questions_are_refused(surrogate: TransitionModel):
         objective(surrogate, changes=-1)
     with pytest.raises(ValueError, match="`fixed` of length 5"):
         objective(surrogate, fixed=torch.zeros(4, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"surrogate models, \['x', 'y'\]; got \['z'\]: choose another"):
+        CounterfactualReturn.check(surrogate, reward=LinearReward({"z": 1.0}))
+    with pytest.raises(ValueError, match=r"got \['xx'\] \(did you mean x\?\)"):
+        CounterfactualReturn.check(surrogate, reward=LinearReward({"xx": 1.0}))
+    (episode,) = patients(1, 5, seed=8)
+    for settings in ({"members": "most"}, {"agreement": "half"}):
+        with pytest.raises(ValueError, match=f"{next(iter(settings))}: expected .*; got '"):
+            CounterfactualReturn(surrogate, EpisodeCase(episode), LinearReward({"x": 1.0}), 2, **settings)
 
 
 def test_what_gives_the_same_is_no_change_and_a_level_without_a_row_is_no_alternative():

@@ -57,6 +57,16 @@ def test_batches_of_actions_and_slopes():
     assert torch.allclose(mine, gradients, rtol=1e-6, atol=1e-8)
 
 
+def test_starts_lie_in_boxes_that_lie_anywhere():
+    (made, *_) = objective(managing()).sets
+    narrow = made.within(made.lower + 0.9 * (made.upper - made.lower), made.upper, {})
+    starts = narrow.starts(64)
+    assert ((starts >= narrow.lower) & (starts <= narrow.upper)).all()
+    share = (starts - narrow.lower) / (narrow.upper - narrow.lower)
+    # Sobol points fill the box: none of its quarters is empty, in any direction.
+    assert all(((share >= each / 4) & (share <= (each + 1) / 4)).any(0).all() for each in range(4))
+
+
 def test_evidence_is_predictive_and_has_an_interval():
     made = objective(chain(), rows=40)
     for decision in ProjectionNewton().batch_search(made):

@@ -56,4 +56,4 @@ def test_a_linear_reward_is_largest_at_the_better_end_of_each_variable() -> None
     assert reward.highest(lower, lower, ("a", "b", "c")).tolist() == reward(lower, ("a", "b", "c")).tolist()
     small = LinearReward({"a": 0.5, "c": -0.5})
     assert small.highest(lower, upper, ("a", "b", "c")).tolist() == [[1.0]]
-    assert small.related() == {}
+    assert (small.related(), small.reads, small.reads_doses) == ({}, ("a", "c"), ())

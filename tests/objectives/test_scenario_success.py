@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.scenario_success import ScenarioCount, origin_of
+from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios, origin_of
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
@@ -110,3 +110,12 @@ def test_differences_are_counted_under_the_same_parameters():
 def test_alterations_are_measured_from_zero_unless_the_box_is_far_away(lower, upper, origin):
     found = origin_of(*(torch.tensor([[end]], dtype=torch.float64) for end in (lower, upper)))
     assert found.tolist() == [[origin]]
+
+
+@pytest.mark.parametrize("far", [1.0, 1e6])
+def test_what_lies_on_a_face_is_desired_in_any_unit(far):
+    scenarios = Scenarios(
+        torch.ones(2, 1, 1, dtype=torch.float64), torch.tensor([[[far]], [[far * (1 - 1e-3)]]]).double()
+    )
+    assert scenarios.desired(torch.tensor([[far]], dtype=torch.float64)).tolist() == [[True], [False]]
+    assert scenarios.one(0).share(torch.tensor([[far * 0.9]], dtype=torch.float64)).tolist() == [1.0]

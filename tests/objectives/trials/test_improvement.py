@@ -7,6 +7,7 @@ from rehearsal_torch.objectives.trials.improvement import (
     Improvement,
     NetworkLogExpectedImprovement,
     improvable_rewards,
+    incumbent,
 )
 from rehearsal_torch.objectives.trials.network_acquisition import DrawnNetwork, standard_draws
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
@@ -102,3 +103,14 @@ def test_an_odd_number_of_draws_is_refused():
     model = linear_chain()
     with pytest.raises(ValueError, match="even number"):
         Improvement(model, one_case(model.task), epistemic_draws=5)
+
+
+def test_the_best_of_the_finite_means_is_to_be_improved_on():
+    means = torch.tensor([1.0, math.nan, 3.0, math.inf], dtype=torch.float64)
+    best, scale = incumbent(means, "round 4")
+    assert (best.item(), scale.item()) == (3.0, pytest.approx(math.sqrt(2)))
+    assert incumbent(means[:1], "round 4")[1].item() == 1.0
+    same = torch.tensor([5.0, 5.0], dtype=torch.float64)
+    assert incumbent(same, "round 4")[1].item() == pytest.approx(1e-12)
+    with pytest.raises(ValueError, match="round 4: expected a finite reward of some visited action"):
+        incumbent(means[1:2], "round 4")
