@@ -1,5 +1,6 @@
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -143,6 +144,15 @@ def test_impossible_questions_are_refused(surrogate: TransitionModel):
     for settings in ({"members": "most"}, {"agreement": "half"}):
         with pytest.raises(ValueError, match=f"{next(iter(settings))}: expected .*; got '"):
             CounterfactualReturn(surrogate, EpisodeCase(episode), LinearReward({"x": 1.0}), 2, **settings)
+
+
+def test_it_warns_of_an_episode_outside_the_data(surrogate: TransitionModel):
+    (episode,) = patients(1, 5, seed=8)
+    values = episode.values.clone()
+    values[2, episode.names.index("x")] = 1e3
+    far = replace(episode, values=values)
+    (found,) = CounterfactualReturn(surrogate, EpisodeCase(far), LinearReward({"x": 1.0}), 2).warnings()
+    assert found.startswith("range: x lies between ")
 
 
 def test_what_gives_the_same_is_no_change_and_a_level_without_a_row_is_no_alternative():

@@ -20,6 +20,8 @@ def test_rewards_of_the_steps_add_up_to_the_return(use, dosed):
     assert record == objective.trajectory_record(decision)
     assert sum(record["rewards"]) == pytest.approx(record["value"])
     assert sum(record["observed_rewards"]) == pytest.approx(record["observed"])
+    gain = record["value"] - record["observed"]
+    assert record["improvement"] == pytest.approx(gain / abs(record["observed"]))
     gains = record["member_gains"]
     gain = min(gains) if use == "worst" else sum(gains) / len(gains)
     assert record["value"] - record["observed"] == pytest.approx(gain)
