@@ -1,3 +1,6 @@
+import math
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -64,3 +67,81 @@ def test_the_answer_does_not_depend_on_the_company():
 def test_numbers_out_of_range_are_refused():
     with pytest.raises(ValueError, match="screened >= starts"):
         AdamInBox(starts=5, screened=2)
+
+
+class Hills:
+    """Two hills whose height is told step by step, in boxes of two cases that lie anywhere."""
+
+    lower = torch.tensor([[2.0, -5.0], [-1.0, 100.0]], dtype=torch.float64)
+    upper = torch.tensor([[4.0, -1.0], [3.0, 180.0]], dtype=torch.float64)
+    tops = torch.tensor([[2.4, -1.5], [1.0, 130.0]], dtype=torch.float64)
+
+    def __init__(self, share=0.5):
+        self.seen, self.share = [], share
+
+    def height(self, actions, which):
+        away = (actions - self.tops[which]) / (self.upper - self.lower)[which]
+        return -away.square().sum(-1) - 0.3 * away[..., 0] * away[..., 1]
+
+    def values_and_shares(self, actions, draws, which):
+        self.seen.append(actions.detach().clone())
+        value = self.height(actions, which)
+        return value, torch.full_like(value, self.share).detach()
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3])
+def test_its_steps_are_those_of_torchs_adam_with_a_half_cosine(rate):
+    hills, steps = Hills(), 25
+    starts = torch.stack([hills.lower + share * (hills.upper - hills.lower) for share in (0.5, 0.8)])
+    found = AdamInBox(patience=10**6).descend(hills, starts, None, torch.arange(2), rate, steps)
+    middle, half = (hills.upper + hills.lower) / 2, (hills.upper - hills.lower) / 2
+    free = torch.atanh((starts - middle) / half).requires_grad_(True)
+    adam = torch.optim.Adam([free], lr=rate, eps=1e-12)
+    decay = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: (1 + math.cos(math.pi * step / steps)) / 2)
+    for seen in hills.seen:
+        actions = middle + half * torch.tanh(free)
+        torch.testing.assert_close(seen, actions.detach(), rtol=1e-9, atol=1e-9)
+        adam.zero_grad()
+        (-hills.height(actions, torch.arange(2)).sum()).backward()
+        adam.step()
+        decay.step()
+    assert len(hills.seen) == steps
+    heights = torch.stack([hills.height(each, torch.arange(2)) for each in hills.seen])
+    torch.testing.assert_close(hills.height(found, torch.arange(2)), heights.amax(0), rtol=1e-5, atol=1e-6)
+
+
+def test_a_case_that_has_stopped_improving_leaves_and_the_others_go_on():
+    hills = Hills()
+    starts = torch.stack([hills.tops]).clone()
+    starts[0, 1] = hills.lower[1] + 1.0
+    AdamInBox(patience=3).descend(hills, starts, None, torch.arange(2), 0.05, 40)
+    assert [each.shape[1] for each in hills.seen[:5]] == [2] * 4 + [1]
+    assert len(hills.seen) == 40
+    only = Hills()
+    found = AdamInBox().descend(only, starts, None, torch.tensor([1]), 0.05, 5)
+    assert {each.shape[1] for each in only.seen} == {1}
+    assert torch.equal(found[:, 0], starts[:, 0]), "others stay at their starts"
+
+
+def test_of_steps_that_improve_the_one_with_the_largest_share_is_kept():
+    hills = Hills()
+    shares = iter([0.2, 0.9, 0.4, 0.4])
+
+    def told(actions, draws, which):
+        value, _ = Hills.values_and_shares(hills, actions, draws, which)
+        return value, torch.full_like(value, next(shares)).detach()
+
+    starts = (hills.lower + 0.5 * (hills.upper - hills.lower)).unsqueeze(0)
+    made = SimpleNamespace(lower=hills.lower, upper=hills.upper, values_and_shares=told)
+    found = AdamInBox().descend(made, starts, None, torch.arange(2), 0.02, 4)
+    heights = [float(hills.height(each, torch.arange(2)).sum()) for each in hills.seen]
+    assert heights == sorted(heights)
+    torch.testing.assert_close(found, hills.seen[1])
+
+
+def test_a_budget_ends_it_after_a_step():
+    hills = Hills()
+    starts = (hills.lower + 0.5 * (hills.upper - hills.lower)).unsqueeze(0)
+    spent = SimpleNamespace(out=lambda: True)
+    AdamInBox().descend(hills, starts, None, torch.arange(2), 0.05, 9, spent)
+    assert len(hills.seen) == 1
