@@ -69,7 +69,7 @@ def climb(
     for sweep in range(SWEEPS if len(free) > 1 else min(1, len(free))):
         before, reached = points, values
         for direction in box.directions(free, points):
-            if (sweep or direction is not None) and budget.out():
+            if budget.out():
                 return points, values
             zooms = COARSE if len(free) > 1 and not sweep else ZOOMS
             moved, found = _along(value, points, values, direction, box, zooms, grid=not sweep)
