@@ -58,7 +58,9 @@ def test_points_outside_are_brought_to_the_nearest():
     assert bool(region.contains(found).all())
 
 
-@pytest.mark.parametrize("limits", [None, limit(1.0, 1.0, offset=2.0), limit(1.0, offset=1e-4)])
+@pytest.mark.parametrize(
+    "limits", [None, limit(1.0, 1.0, offset=2.0), limit(1.0, offset=0.01), limit(1.0, offset=1e-4)]
+)
 def test_points_are_spread_within_the_region_as_the_seed_says(limits):
     region = box(limits)
     found = region.spread(64, seed=3)

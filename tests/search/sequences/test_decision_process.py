@@ -10,6 +10,7 @@ from rehearsal_torch.search.sequences.decision_process import (
     PROVEN_BEST,
     CounterfactualProcess,
     Effort,
+    branching_factor,
     sequence_decision,
 )
 from tests.toys.episodes import equation_episode, transition_episode
@@ -78,3 +79,10 @@ def test_what_is_said_of_better_sequences_is_what_is_known(gap, by_hand: bool, r
         objective, objective.observed, Effort(), Budget(), search="own", gap=gap, by_hand=by_hand
     )
     assert (made.status, made.reason) == ("no_action", reason)
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0, 3.5, 900.0])
+@pytest.mark.parametrize("horizon", [1, 3, 8])
+def test_the_branching_factor_is_that_of_a_full_tree(factor, horizon):
+    nodes = sum(factor**power for power in range(horizon + 1))
+    assert branching_factor(nodes, horizon) == pytest.approx(factor, rel=1e-9)
