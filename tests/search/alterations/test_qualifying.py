@@ -57,6 +57,6 @@ def test_points_are_taken_furthest_first():
     assert apart(points, begin, 2, width).tolist() == [[1.0, 0.0], [0.0, 50.0]]
     assert sorted(apart(points, begin, 9, width).tolist()) == sorted(points.tolist())
     assert apart(points[:0], begin, 3, width).shape == (0, 2)
-    # Also distances from those that are selected are in units of the box: the last point is close to the first.
+    # Distances from those that are selected are in units of the box as well: the last is close to the first.
     line = torch.tensor([[0.0, 100.0], [0.48, 0.0], [1.0, 0.0], [0.0, 55.0]], dtype=torch.float64)
     assert apart(line, begin, 3, width).tolist() == [[0.0, 100.0], [1.0, 0.0], [0.48, 0.0]]
