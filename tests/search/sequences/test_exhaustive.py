@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive, tree_size
 from tests.toys.episodes import equation_episode, transition_episode
 
@@ -87,3 +89,25 @@ def test_a_time_limit_keeps_what_was_found() -> None:
 def test_senseless_arguments_are_refused(arguments: dict) -> None:
     with pytest.raises(ValueError, match="expected"):
         Exhaustive(**arguments)
+
+
+class Raised(LinearReward):
+    """A reward with a large offset, of which single precision keeps no differences."""
+
+    def __call__(self, states, names, doses=None):
+        return super().__call__(states, names, doses) + 1e6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_large_offset_of_the_reward_is_kept_out_of_single_precision(seed: int) -> None:
+    plain = transition_episode(seed, 5, 2)
+    raised = CounterfactualReturn(plain.surrogate, plain.case, Raised({"x0": -1.0}), 2)
+    process = CounterfactualProcess(raised, Effort(), torch.float32)
+    assert process.baseline == pytest.approx(1e6, rel=1e-3)
+    states = torch.randn(9, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    told = process.rewards(states.float(), 0).double() + process.baseline
+    torch.testing.assert_close(told, raised.rewards(states, 0), rtol=0, atol=1e-2)
+    found = Exhaustive(precision="float32")(raised)
+    best = raised(every_sequence(raised)).max()
+    assert found.value == pytest.approx(float(best), abs=1e-6)
+    assert found.trace["proven"]

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
@@ -32,6 +33,17 @@ def fitted():
 
 def settings(decision):
     return decision.alteration.values
+
+
+def test_what_sets_nothing_is_returned_as_it_is(fitted):
+    model, log = fitted
+    log, _ = log.ask(torch.tensor([0.1, 0.2], dtype=torch.float64))
+    none = Decision(None, 0.0, status="no_action", reason="nothing to try")
+    case, make = one_case(CHAIN), partial(ConfidenceBound, draws=4)
+    objective, found = decided_beside(make, lambda _: none, model, case, log, seed=0)
+    assert found is none
+    assert isinstance(objective, ConfidenceBound)
+    assert len(objective.visited) == 12
 
 
 @pytest.mark.slow
