@@ -63,7 +63,7 @@ test: $(READY)
 	$(PYTEST) $(ARGS)
 
 test-slow: $(READY)
-	$(PYTEST) -m "(slow or papers) and not nightly" $(ARGS)
+	$(PYTEST) -m "(slow or papers) and not nightly and not alone" $(ARGS)
 
 # What every process of the tests has taken is joined. Fails below BRANCHES per cent.
 coverage: $(READY)

@@ -22,7 +22,7 @@ OWN = ("rehearsal_torch", "tests", "conftest", "__main__", "_pytest", "pytest", 
 # What a trial may end with: the tests passed, failed, or took too long.
 SURVIVED, KILLED, LATE, BROKEN = "survived", "killed", "late", "broken"
 # The lanes that every change passes (pyproject.toml says what the markers stand for).
-FAST, SLOW = "not slow and not papers and not nightly", "(slow or papers) and not nightly"
+FAST, SLOW = "not slow and not papers and not nightly", "(slow or papers) and not nightly and not alone"
 # Pytest's exit code where no test is selected.
 NONE = 5
 
