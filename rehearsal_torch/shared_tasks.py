@@ -58,7 +58,7 @@ Result = TypeVar("Result")
 # Seconds that the tasks after the first one must take, here and together, to be shared.
 PAYS = 10.0
 # Bytes of large results that a process makes and this one receives in a second: five candidate sets of 2,000,
-# 4,000 and 16,000 rows took 1.5 to 2 s for each 230 MB longer than their fits and the start of processes.
+# 4,000 and 16,000 rows took 1.5 to 2 s for each 250 MB longer than their fits and the start of processes.
 TRAVELS = 1.3e8
 # Tasks that are sent ahead for each process.
 AHEAD = 4

@@ -11,7 +11,7 @@ Run: python -m tests.mutation MODULE [MODULE ...] [--most 60] [--seed 0] [--leas
 Writes FILE (docs/results/endurance/mutation.md), in which the other modules stay, from a clean commit; exit
 code 1 if a module scores less than `--least`.
 
-     python -m tests.mutation --rotate 6 [--most 20] [--day DAY] [--least 0.7] [--out FILE]
+     python -m tests.mutation --rotate 6 [--most 20] [--day DAY] [--least 0.8] [--out FILE]
 judges six of the modules that decide and check (`deciding`), other ones every day, with a seed of the day,
 and writes runs/mutation/page.md; exit code 1 if all six together score less than `--least`. A single module
 may score low by chance: of twenty mutants of one that scores .9, five or more survive in 4 % of the samples.

@@ -6,6 +6,7 @@ from tests.house.layers import ROOT
 from tests.mutation.__main__ import _chosen, enough
 from tests.mutation.deciding import CHECKS, FOLDERS, deciding, modules_of, own_tests, rotated
 from tests.mutation.page import Judged, Survivor
+from tests.mutation.trial import SLOW
 
 PACKAGE = ROOT / "rehearsal_torch"
 FOUND = deciding(PACKAGE)
@@ -76,6 +77,10 @@ def test_tests_of_a_module_are_its_mirrored_ones_and_those_of_its_topics(tmp_pat
     found = own_tests(package, tests, "a/b.py")
     assert [each.name for each in found] == ["test_b.py", "test_topic.py"]
     assert [each.name for each in own_tests(package, tests, "a/c.py")] == ["test_c.py"]
+
+
+def test_the_slow_lane_is_that_of_the_makefile():
+    assert f'-m "{SLOW}"' in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_every_module_that_is_judged_has_tests_of_its_own():
