@@ -41,6 +41,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.linalg.lapack import dpstrf
 from scipy.optimize import minimize
 from torch import Tensor
 
@@ -49,7 +50,7 @@ from rehearsal_torch.data.part import Sizes, Solved
 FLOOR = 1e-4
 NARROWEST = math.log(1e3)
 RATIO = math.log(0.3)
-MOST_PIVOTS, FEW_PIVOTS, SLOW, ROUNDING = 64, 8, 0.05, 1e-14
+ROUNDING = 1e-14
 ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
 
@@ -312,40 +313,35 @@ class MetricRidge(Solved):
         return shown @ shown.mT / len(self.centred)
 
     def _whitened(self) -> Tensor:
-        """L^-1 (Y - mean), (n, q), or fewer rows with the same products (`with_few_rows`): solved once, and
-        again only if the factor was replaced.
+        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q) (`with_few_rows`): computed once,
+        and again only if the weights were replaced.
         """
-        factor = self.factor
-        if factor.is_inference():
+        weights = self.weights
+        if weights.is_inference():
             # Its changes are not counted.
-            return with_few_rows(torch.linalg.solve_triangular(factor, self.centred, upper=False))
-        version = factor._version
-        if self._solved is None or self._solved[0] is not factor or self._solved[1] != version:
-            whitened = torch.linalg.solve_triangular(factor, self.centred, upper=False)
-            self._solved = factor, version, with_few_rows(whitened)
+            return with_few_rows(self.centred.mT @ weights)
+        version = weights._version
+        if self._solved is None or self._solved[0] is not weights or self._solved[1] != version:
+            self._solved = weights, version, with_few_rows(self.centred.mT @ weights)
         return self._solved[2]
 
 
-def with_few_rows(root: Tensor) -> Tensor:
-    """T (r, q) with T'T = R'R up to rounding, for R (n, q) whose columns nearly lie in a small space, as the
-    waves of a single covariate do; R itself where they do not.
+def with_few_rows(products: Tensor) -> Tensor:
+    """T (r, q) with T'T = G up to rounding, for a symmetric G (q, q) without negative eigenvalues, and as few
+    rows as its numerical rank: the waves of a few covariates nearly lie in a small space.
 
-    Source: Harbrecht, Peters and Schneider (2012) (Cholesky factorisation with pivots, truncated).
+    Source: Higham (1990) and Hammarling, Higham and Lucas (2007) (Cholesky factorisation with complete
+    pivoting, truncated), as LAPACK's ``pstrf``.
     """
-    if not root.numel():
-        return root
-    left, found = root.square().sum(0), root.new_zeros(0, root.shape[1])
-    largest = float(left.max())
-    for step in range(MOST_PIVOTS + 1):
-        pivot = int(left.argmax())
-        most = float(left[pivot])
-        if most <= ROUNDING * largest:
-            return found
-        if step == MOST_PIVOTS or (step == FEW_PIVOTS and most > SLOW * largest):
-            break
-        row = (root[:, pivot] @ root - found[:, pivot] @ found) / math.sqrt(most)
-        found, left = torch.cat((found, row.unsqueeze(0))), left - row.square()
-    return root
+    largest = float(products.diagonal().max()) if products.numel() else 0.0
+    if not math.isfinite(largest) or largest <= 0:
+        # What is not finite is to be seen in what is computed with it.
+        return products[: 0 if largest == 0 else None]
+    whole = (products + products.mT).cpu().numpy() / 2
+    factor, order, rank, _ = dpstrf(whole, tol=ROUNDING * largest, overwrite_a=True)
+    found = np.empty((rank, len(whole)))
+    found[:, order - 1] = np.triu(factor[:rank])
+    return torch.from_numpy(found).to(products)
 
 
 def evenly(count: int, max_count: int, device: torch.device) -> Tensor:

@@ -89,20 +89,42 @@ def test_the_amplitude_is_that_of_largest_evidence():
         )
 
 
-def test_waves_of_one_variable_need_few_rows_and_others_stay_as_they_are():
+def test_waves_of_one_variable_need_few_rows_and_others_as_many_as_they_have():
     stream = torch.Generator().manual_seed(0)
     values = torch.randn(300, 2, generator=stream, dtype=torch.float64)
     phases = values[:, :1] * torch.randn(80, generator=stream, dtype=torch.float64)
-    narrow, wide = (
-        torch.cat((phases.cos(), phases.sin()), -1),
-        torch.randn(300, 160, generator=stream).double(),
-    )
-    few = with_few_rows(1e3 * narrow)
+    narrow = 1e3 * torch.cat((phases.cos(), phases.sin()), -1)
+    wide = torch.randn(300, 160, generator=stream).double()
+    few, all_of_them = with_few_rows(narrow.mT @ narrow), with_few_rows(wide.mT @ wide)
+    assert few.shape[1] == 160
     assert len(few) < 50
-    assert torch.allclose(few.mT @ few, 1e6 * narrow.mT @ narrow, rtol=0, atol=1e-13 * 300 * 1e6)
-    assert with_few_rows(wide) is wide
-    assert with_few_rows(0 * wide).shape == (0, 160)
-    assert with_few_rows(wide[:0]).shape == (0, 160)
+    assert torch.allclose(few.mT @ few, narrow.mT @ narrow, rtol=0, atol=1e-13 * 300 * 1e6)
+    assert all_of_them.shape == (160, 160)
+    assert torch.allclose(all_of_them.mT @ all_of_them, wide.mT @ wide, rtol=0, atol=1e-13 * 300)
+    assert with_few_rows(wide[:40].mT @ wide[:40]).shape == (40, 160)
+    assert with_few_rows(0 * wide.mT @ wide).shape == (0, 160)
+    assert with_few_rows(wide[:0].mT @ wide[:0]).shape == (0, 160)
+    assert with_few_rows(wide[:0, :0].mT @ wide[:0, :0]).shape == (0, 0)
+    assert with_few_rows(wide.mT @ wide * torch.nan).isnan().all()
+
+
+def test_amplitudes_are_quadratic_forms_of_the_inverse():
+    inputs, outputs = data(50)
+    found = made(inputs, outputs)
+    centred = outputs - outputs.mean(0)
+    between = centred.mT @ torch.linalg.inv(found.factor @ found.factor.mT) @ centred / 50
+    mixture = torch.tensor([[2.0, -1.0], [0.5, 3.0]], dtype=torch.float64)
+    assert torch.allclose(found.amplitude(mixture), (mixture @ between * mixture).sum(-1), rtol=1e-10)
+
+
+def test_amplitudes_follow_weights_that_are_replaced_or_changed():
+    inputs, outputs = data(50)
+    found, mixture = made(inputs, outputs), torch.ones(1, 2, dtype=torch.float64)
+    before = found.amplitude(mixture)
+    found.weights *= 4
+    assert torch.allclose(found.amplitude(mixture), 4 * before)
+    found.weights = found.weights / 4
+    assert torch.allclose(found.amplitude(mixture), before)
 
 
 def test_amplitudes_between_combinations_are_those_of_their_sums():
