@@ -3,11 +3,15 @@
 Each mutant of a module (`mutants`) is tested with the module's own tests alone: those of
 ``rehearsal_torch/a/b.py`` are ``tests/a/test_b.py``, and files of the same folder that are named after one of
 its topics (`own_tests`). The fast ones are run first, and then the slow ones, since every change passes both
-lanes. A module with more mutants than the budget is judged by a sample. Another seed draws another sample:
-tests that were written for the survivors of one are judged by a fresh one. A survivor is a fault that no test
+lanes. With ``--others MAP``, which says which fast tests run which lines (`tests.mutation.reach`), what these
+do not notice is tried on at most `OTHERS` fast tests of other modules that run the changed line.
+
+A module with more mutants than the budget is judged by a sample. Another seed draws another sample: tests
+that were written for the survivors of one are judged by a fresh one. A survivor is a fault that no test
 notices, or a change that makes no difference; the page lists all of them.
 
-Run: python -m tests.mutation MODULE [MODULE ...] [--most 60] [--seed 0] [--least 0.9] [--out FILE]
+Run: python -m tests.mutation MODULE [MODULE ...] [--most 60] [--seed 0] [--least 0.9] [--others MAP]
+                              [--out FILE]
 Writes FILE (docs/results/endurance/mutation.md), in which the other modules stay, from a clean commit; exit
 code 1 if a module scores less than `--least`.
 
@@ -26,18 +30,24 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.mutation.commit import clean_commit
 from tests.mutation.deciding import deciding, modules_of, own_tests, rotated
-from tests.mutation.mutants import mutants
+from tests.mutation.mutants import Mutant, mutants
 from tests.mutation.page import Judged, Pooled, Survivor, keep
+from tests.mutation.reach import Reach, spread
 from tests.mutation.trial import FAST, LATE, SLOW, SURVIVED, imported, outcome, preload
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "rehearsal_torch"
 PAGE = ROOT / "docs/results/endurance/mutation.md"
 LEAST = 0.9
+# How many tests of other modules a mutant is tried on: they are from as many files as possible.
+OTHERS = 60
 
 
-def judged(name: str, most: int, seed: int, work: Path, commit: str = "") -> Judged:
+def judged(
+    name: str, most: int, seed: int, work: Path, commit: str = "", reach: Reach | None = None
+) -> Judged:
     """Tries the mutants of a module.
 
     Args:
@@ -46,6 +56,7 @@ def judged(name: str, most: int, seed: int, work: Path, commit: str = "") -> Jud
         seed: Draws them.
         work: A folder for logs.
         commit: Of the package and its tests.
+        reach: Which tests of other modules are tried as well; None tries none.
     """
     path = PACKAGE / name
     tests = own_tests(PACKAGE, ROOT / "tests", name)
@@ -68,13 +79,31 @@ def judged(name: str, most: int, seed: int, work: Path, commit: str = "") -> Jud
             if found == SURVIVED:
                 survived.append(mutant)
         left = survived
+    missed = len(left)
+    if reach is not None and left:
+        left = _by_others(left, path, module, tests, reach, work / "log")
     survivors = tuple(Survivor(mutant.line, mutant.before, mutant.after) for mutant in left)
     for one in survivors:
         print(f"{name}:{one.line}: {one.before} -> {one.after}", flush=True)
     seconds = time.monotonic() - began
-    made = Judged(name, len(every), len(tried), survivors, late, most, seed, commit, slow)
+    others = None if reach is None else missed - len(left)
+    made = Judged(name, len(every), len(tried), survivors, late, most, seed, commit, slow, others)
     print(f"{name}: {made.score:.3f} of {made.tried} of {made.every}, {seconds:.0f} s", flush=True)
     return made
+
+
+def _by_others(
+    left: Sequence[Mutant], path: Path, module: str, own: Sequence[Path], reach: Reach, log: Path
+) -> list[Mutant]:
+    """The mutants that fast tests of other modules do not notice either."""
+    survived = []
+    for mutant in left:
+        tests = spread(reach.tests_of(path, mutant.line), own, OTHERS)
+        alone = imported(tests, log)[1] if tests else None
+        code = compile(mutant.tree, str(path), "exec")
+        if alone is None or outcome(module, code, tests, log, 20 + 10 * alone) == SURVIVED:
+            survived.append(mutant)
+    return survived
 
 
 def enough(found: Sequence[Judged], least: float, together: bool) -> bool:
@@ -86,12 +115,13 @@ def main() -> int:
     """Judges the modules that are named, or those of the day, and writes the page."""
     chosen = _chosen()
     chosen.work.mkdir(parents=True, exist_ok=True)
-    commit = _clean_commit(chosen.out)
+    commit = clean_commit(chosen.out)
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
+    reach = None if chosen.others is None else _reach(chosen.others, commit)
     print(f"{' '.join(chosen.modules)} --most {chosen.most} --seed {chosen.seed}", flush=True)
     found, every = list[Judged](), modules_of(PACKAGE)
     for name in chosen.modules:
-        found.append(judged(name, chosen.most, chosen.seed, chosen.work, commit))
+        found.append(judged(name, chosen.most, chosen.seed, chosen.work, commit, reach))
         # After each module, so that an interruption loses one.
         keep(chosen.out, found, every)
     print(f"together: {Pooled.of(found)}")
@@ -107,6 +137,7 @@ def _chosen(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--least", type=float, default=LEAST, help="the score below which the exit code is 1")
     parser.add_argument("--rotate", type=int, metavar="N", help="N modules of the day, judged together")
     parser.add_argument("--day", type=int, help="the day's number, instead of today's (UTC)")
+    parser.add_argument("--others", type=Path, metavar="FILE", help="a map of tests of other modules")
     parser.add_argument("--out", type=Path, help="the page")
     parser.add_argument("--work", type=Path, default=ROOT / "runs/mutation")
     chosen = parser.parse_args(words)
@@ -128,24 +159,11 @@ def _chosen(words: Sequence[str] | None = None) -> argparse.Namespace:
     return chosen
 
 
-def _clean_commit(out: Path) -> str:
-    """The commit, asked for in another process: this one may import nothing of the package."""
-    import subprocess
-
-    code = (
-        "import sys; from pathlib import Path; from rehearsal_torch.cli.errors import UserError\n"
-        "from rehearsal_torch.cli.job import commit\n"
-        "from rehearsal_torch.studies.committed import check_clean\n"
-        "try: check_clean(Path(sys.argv[1]))\n"
-        "except UserError as error: sys.exit(str(error))\n"
-        "print(commit())"
-    )
-    asked = subprocess.run(
-        [sys.executable, "-c", code, str(out)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False
-    )
-    if asked.returncode != 0:
-        sys.exit(asked.returncode)
-    return asked.stdout.strip()
+def _reach(path: Path, commit: str) -> Reach:
+    try:
+        return Reach(path.resolve(), commit)
+    except ValueError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ class Judged:
         seed: Drew the sample.
         commit: Of the package and its tests.
         slow: How many were noticed by the slow tests alone.
+        others: How many were noticed by fast tests of other modules alone; None if those were not tried.
     """
 
     module: str
@@ -49,6 +50,7 @@ class Judged:
     seed: int
     commit: str
     slow: int = 0
+    others: int | None = None
 
     @property
     def score(self) -> float:
@@ -142,19 +144,23 @@ def page(found: Sequence[Judged], modules: Sequence[str]) -> str:
         "",
         "The share of small faults in a module (a comparison or a sign turned round, a number off by one, a "
         "missing return or raise, ...) that its own tests notice, the fast ones or the slow ones, "
-        "which every change passes as well. A module with more mutants than were tried is judged by a "
-        "sample, which the seed draws.",
+        "which every change passes as well, or fast tests of other modules that run the changed line (up to "
+        "sixty, where a number stands in their column). A module with more mutants than were tried is judged "
+        "by a sample, which the seed draws.",
         "",
         f"Together: {Pooled.of(found)}. A module counts by how many of its mutants were tried, not by "
         "how many it has.",
         "",
-        f"By the fast tests alone {sum(each.slow for each in found)} fewer are noticed.",
+        f"By a module's own tests alone {sum(each.others or 0 for each in found)} fewer are noticed, and by "
+        f"their fast ones alone another {sum(each.slow for each in found)}.",
         "",
-        "| module | mutants | tried | noticed | by slow tests alone | by the clock | score | seed | commit |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| module | mutants | tried | noticed | by slow tests alone | by other modules' tests alone "
+        "| by the clock | score | seed | commit |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
         *(
             f"| `{each.module}` | {each.every} | {each.tried} | {each.tried - len(each.survivors)} | "
-            f"{each.slow} | {each.late} | {each.score:.3f} | {each.seed} | {each.commit[:8]} |"
+            f"{each.slow} | {'' if each.others is None else each.others} | {each.late} | {each.score:.3f} | "
+            f"{each.seed} | {each.commit[:8]} |"
             for each in found
         ),
         "",
@@ -174,7 +180,7 @@ def page(found: Sequence[Judged], modules: Sequence[str]) -> str:
         "",
         f"{len(modules) - len(found)} of {len(modules)} modules. Nor are faults of other kinds, such as a "
         "changed fraction, a call that is left out or arguments that change places, nor what the nightly "
-        "tests, or those of other modules, notice besides.",
+        "tests, or the slow ones of other modules, notice besides.",
         "",
         "| part | modules | judged |",
         "| --- | ---: | ---: |",

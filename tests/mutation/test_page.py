@@ -1,5 +1,7 @@
 """The page of mutation scores: each module, all of them together, and what is left out."""
 
+from dataclasses import replace
+
 import pytest
 from scipy.stats import binomtest
 
@@ -9,15 +11,19 @@ MISSED = Survivor(1, "a < b", "a <= b")
 
 
 def judged(module, tried, survived, seed=3):
-    return Judged(module, 12, tried, (MISSED,) * survived, 1, 4, seed, "0" * 40, 2)
+    return Judged(module, 12, tried, (MISSED,) * survived, 1, 4, seed, "0" * 40, 2, 1)
 
 
 def test_the_page_lists_scores_survivors_and_what_is_not_judged():
     found = judged("x/y.py", 4, 1)
     text = page([found], ["x/y.py", "x/z.py", "top.py"])
     assert found.score == 0.75
-    assert "| `x/y.py` | 12 | 4 | 3 | 2 | 1 | 0.750 | 3 | 00000000 |" in text
-    assert "By the fast tests alone 2 fewer are noticed." in text
+    assert "| `x/y.py` | 12 | 4 | 3 | 2 | 1 | 1 | 0.750 | 3 | 00000000 |" in text
+    assert (
+        "By a module's own tests alone 1 fewer are noticed, and by their fast ones alone another 2." in text
+    )
+    without = page([replace(found, others=None)], ["x/y.py"])
+    assert "| `x/y.py` | 12 | 4 | 3 | 2 |  | 1 | 0.750 | 3 | 00000000 |" in without
     assert "| `x/y.py` | 1 | `a < b` | `a <= b` |" in text
     assert "Together: 3 of 4 mutants noticed, 0.750, 95 % interval [0.301, 0.954] (Wilson)" in text
     assert "2 of 3 modules." in text

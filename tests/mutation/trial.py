@@ -34,11 +34,11 @@ def preload(names: list[str]) -> None:
             importlib.import_module(name)
 
 
-def imported(tests: Sequence[Path], log: Path, lane: str = FAST) -> tuple[list[str], float | None]:
+def imported(tests: Sequence[Path | str], log: Path, lane: str = FAST) -> tuple[list[str], float | None]:
     """Runs the tests on the module as it is.
 
     Args:
-        tests: The test files.
+        tests: The test files, or names of tests in them.
         log: Where the outcome is written.
         lane: The tests of it that are run.
 
@@ -69,7 +69,7 @@ def imported(tests: Sequence[Path], log: Path, lane: str = FAST) -> tuple[list[s
 
 
 def outcome(
-    module: str, code: CodeType, tests: Sequence[Path], log: Path, seconds: float, lane: str = FAST
+    module: str, code: CodeType, tests: Sequence[Path | str], log: Path, seconds: float, lane: str = FAST
 ) -> str:
     """Runs the tests with a module's code replaced.
 
@@ -107,7 +107,7 @@ def _replace(module: str, code: CodeType) -> None:
     importlib.machinery.SourceFileLoader.get_code = get_code
 
 
-def _tested(tests: Sequence[Path], log: Path, lane: str) -> int:
+def _tested(tests: Sequence[Path | str], log: Path, lane: str) -> int:
     """Runs the tests of a lane of some files up to the first failure, and returns pytest's exit code."""
     import pytest
 
