@@ -1,0 +1,202 @@
+"""Success probabilities of responses that are written down, beside SciPy's normal distributions."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal, norm
+
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
+from rehearsal_torch.seeding import sobol
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
+from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
+from rehearsal_torch.training.fit import fit
+from tests.toys.linear_truth import chain
+
+DOUBLE = torch.float64
+CONTEXTS = torch.tensor([[0.3], [-1.2], [0.8]], dtype=DOUBLE)
+# Not a face of which has length one, and no point of which is zero.
+REGIONS = {
+    1: Polytope(("y",), torch.tensor([[2.0], [-0.5]]), torch.tensor([6.0, -0.5])),
+    2: Polytope.of({"y": (1.0, 3.0), "w": (-2.0, 0.5)}),
+    3: Polytope.of({"y": (1.0, 3.0), "w": (-2.0, 0.5), "v": (None, 1.0)}),
+}
+LIMITS = {"y": (1.0, 3.0), "w": (-2.0, 0.5), "v": (-np.inf, 1.0)}
+
+
+def response(width, covariance, draws=()):
+    """Effects of one context and two actions on some outcomes; draws differ from each other by a little."""
+    stream = torch.Generator().manual_seed(3)
+    effects = [
+        torch.randn(*draws, width, *shape, dtype=DOUBLE, generator=stream) * (0.2 if draws else 1.0)
+        for shape in ((1,), (2,), ())
+    ]
+    if draws:
+        effects = [a + b for a, b in zip(effects, response(width, covariance)[0], strict=True)]
+    spread = torch.tensor(covariance, dtype=DOUBLE)
+    if draws:
+        spread = spread * torch.linspace(0.8, 1.4, draws[0], dtype=DOUBLE).reshape(-1, 1, 1)
+    return effects, spread
+
+
+def written(width, covariance, draws=3, nothing=(0.9, 0.0, 0.2), level=0.95):
+    region = REGIONS[width]
+    plain, likely = (
+        AffineResponse(*effects, torch.empty(0), spread)
+        for effects, spread in (response(width, covariance, lead) for lead in ((), (draws,)))
+    )
+    cases = [RehearsalCase(str(place), {}, {"a": (-1.0, 3.0), "b": (0.0, 1.5)}) for place in range(3)]
+    before = None if nothing is None else torch.tensor(nothing, dtype=DOUBLE)
+    return GaussianSuccess(
+        cases,
+        ("a", "b"),
+        CONTEXTS,
+        region,
+        region.chebyshev()[0],
+        plain,
+        likely if draws else None,
+        before,
+        level,
+    )
+
+
+def true(made, law, action, row):
+    """P(Y in S) in one case by SciPy."""
+    mean = law.context @ CONTEXTS[row] + law.action @ action + law.constant
+    low, high = (np.array([LIMITS[name][side] for name in made.region.names]) for side in (0, 1))
+    if len(mean) == 1:
+        return float(np.diff(norm.cdf([low[0], high[0]], float(mean), math.sqrt(float(law.covariance))))[0])
+    return float(multivariate_normal(mean.numpy(), law.covariance.numpy()).cdf(high, lower_limit=low))
+
+
+def draw(made, place):
+    return AffineResponse(
+        *(getattr(made.likely, name)[place] for name in ("context", "action", "constant")),
+        torch.empty(0),
+        made.likely.covariance[place],
+    )
+
+
+COVARIANCES = {1: [[0.4]], 2: [[1.0, 0.4], [0.4, 0.6]], 3: np.diag([1.0, 0.5, 0.7]).tolist()}
+ACTIONS = torch.tensor(
+    [[[0.4, 0.2], [-0.7, 1.1], [2.0, 0.9]], [[0.0, 0.0], [1.3, 0.4], [-0.5, 1.5]]], dtype=DOUBLE
+)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_plug_in_values_of_all_and_of_some_cases(width) -> None:
+    made = written(width, COVARIANCES[width])
+    expected = [[true(made, made.response, at[row], row) for row in range(3)] for at in ACTIONS]
+    np.testing.assert_allclose(made(ACTIONS).exp(), expected, rtol=2e-6)
+    some = torch.tensor([2, 0])
+    np.testing.assert_allclose(made.values(ACTIONS[0, some], some), made(ACTIONS)[0, some])
+    at = ACTIONS[1, some].clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(made.values(at, some).sum(), at)
+    found = made.expansion(at.detach(), some)
+    np.testing.assert_allclose(found.value, made(ACTIONS)[1, some])
+    np.testing.assert_allclose(found.gradient, slope, rtol=1e-6, atol=1e-9)
+    step = 1e-5
+    for column in range(2):
+        ahead, behind = (
+            made.expansion(at.detach() + sign * step * torch.eye(2, dtype=DOUBLE)[column], some).gradient
+            for sign in (1, -1)
+        )
+        curvature = (ahead - behind) / (2 * step)
+        np.testing.assert_allclose(found.curvature[:, column], curvature, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_the_predictive_probability_is_the_mean_over_the_draws(width) -> None:
+    made = written(width, COVARIANCES[width])
+    each = [[true(made, draw(made, place), ACTIONS[0, row], row) for row in range(3)] for place in range(3)]
+    near = {"atol": 1e-6} if width == 1 else {"atol": 4e-3 if width > 2 else 1e-6}
+    np.testing.assert_allclose(made.chances(ACTIONS[0]), each, rtol=0, **near)
+    mean = np.mean(each, 0)
+    np.testing.assert_allclose(made.compared_value(ACTIONS[0]).exp(), mean, rtol=0, **near)
+    np.testing.assert_allclose(made.compared_probability(ACTIONS[0]), made.chances(ACTIONS[0]).mean(0))
+    # Of many actions at once: predictive, unless there are so many outcomes that it would take long.
+    whole = made.probability(ACTIONS.expand(4, 2, 3, 2))
+    assert whole.shape == (4, 2, 3)
+    expected = made(ACTIONS).exp() if width > 2 else torch.stack([made.chances(at).mean(0) for at in ACTIONS])
+    np.testing.assert_allclose(whole[3], expected)
+    without = written(width, COVARIANCES[width], draws=0)
+    assert without.chances(ACTIONS[0]) is None
+    np.testing.assert_allclose(without.probability(ACTIONS), without(ACTIONS).exp())
+    np.testing.assert_allclose(without.compared_value(ACTIONS[0]), without(ACTIONS[0]))
+
+
+def test_intervals_are_normal_on_the_logistic_scale() -> None:
+    made = written(1, [[0.4]], level=0.8)
+    found = made.appraise(ACTIONS[0])
+    drawn = np.array(
+        [[true(made, draw(made, i), ACTIONS[0, row], row) for row in range(3)] for i in range(3)]
+    )
+    logit = np.log(drawn / (1 - drawn))
+    ends = logit.mean(0) + norm.ppf([[0.1], [0.9]]) * logit.std(0, ddof=1)
+    low, high = 1 / (1 + np.exp(-ends))
+    assert [each.estimate.point for each in found] == pytest.approx(drawn.mean(0), abs=1e-6)
+    assert [each.estimate.lower for each in found] == pytest.approx(np.minimum(low, drawn.mean(0)), abs=1e-5)
+    assert [each.estimate.upper for each in found] == pytest.approx(np.maximum(high, drawn.mean(0)), abs=1e-5)
+    assert {each.estimate.level for each in found} == {0.8}
+    assert [each.baseline.point for each in found] == [0.9, 0.0, 0.2]
+    assert [each.trace["plug_in"] for each in found] == made(ACTIONS[0]).exp().tolist()
+    better = [each.estimate.point >= each.baseline.point for each in found]
+    assert [not each.declined for each in found] == better
+    assert {*better} == {True, False}
+    assert [each.baseline for each in written(1, [[0.4]], nothing=None).appraise(ACTIONS[0])] == [None] * 3
+
+
+def test_an_alteration_as_good_as_none_is_not_declined() -> None:
+    plain = written(1, [[0.4]], draws=0)
+    even = written(1, [[0.4]], draws=0, nothing=plain(ACTIONS[0]).exp().tolist())
+    assert [each.declined for each in even.appraise(ACTIONS[0])] == [""] * 3
+
+
+def test_certain_success_has_an_interval_too() -> None:
+    made = written(1, [[1e-6]])
+    centre = 2.0
+    law = made.likely
+    made.likely = AffineResponse(
+        0 * law.context, 0 * law.action, 0 * law.constant + centre, law.noise, law.covariance
+    )
+    for found in made.appraise(ACTIONS[0]):
+        assert (found.estimate.point, found.estimate.upper) == pytest.approx((1.0, 1.0))
+        assert found.estimate.lower == pytest.approx(1.0, abs=1e-6)
+
+
+def test_starts_begin_at_the_centre_of_the_region() -> None:
+    made = written(2, COVARIANCES[2])
+    # Boxes that lie anywhere, and are wide enough to hold the action that is aimed at in the first case.
+    lower = torch.tensor([[-40.0, -30.0], [1.0, 2.0], [0.5, 0.25]], dtype=DOUBLE)
+    upper = torch.tensor([[50.0, 44.0], [1.5, 4.0], [0.75, 4.25]], dtype=DOUBLE)
+    narrow = made.within(lower, upper, {})
+    found = narrow.starts(5)
+    law, centre = made.response, made.region.chebyshev()[0]
+    aim = torch.linalg.solve(law.action, centre - law.context @ CONTEXTS[0] - law.constant)
+    np.testing.assert_allclose(found[0, 0], aim)
+    np.testing.assert_allclose(found[0], narrow.project(found[0]))
+    np.testing.assert_allclose(found[1], (lower + upper) / 2)
+    unit = sobol(2).draw(3, dtype=DOUBLE)
+    np.testing.assert_allclose(found[2:], lower + unit.unsqueeze(1) * (upper - lower))
+    assert torch.equal(narrow.starts(3), found[:3])
+    for few in (1, 2):
+        assert torch.equal(narrow.starts(few), found[:few])
+
+
+def test_sets_are_compared_with_doing_nothing_under_the_same_draws() -> None:
+    world = chain()
+    model, cases = fit(LinearStructural(world.task, draws=30), world.table(80)), world.cases(2)
+    made = GaussianSuccess.for_sets(model, cases)
+    assert [one.names for one in made] == list(world.task.candidates)
+    ((_, likely),) = model.responses_of([()])
+    contexts = world.task.given(cases)
+    mean, spread = likely.base(contexts)[..., 0], likely.covariance[:, 0, :].sqrt()
+    expected = (norm.cdf((2.0 - mean) / spread) - norm.cdf((1.0 - mean) / spread)).mean(0)
+    for one in made:
+        np.testing.assert_allclose(one.nothing, expected, atol=1e-6)
+        assert (one.of_success, one.level) == (True, 0.95)
+    with pytest.raises(ValueError, match=r"expected a level in \(0, 1\)"):
+        GaussianSuccess.for_sets(model, cases, 1.0)
