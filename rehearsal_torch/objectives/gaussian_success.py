@@ -89,8 +89,12 @@ class GaussianSuccess(AlterationObjective):
         self.base = _whitened(root, response.base(contexts) - self.origin)
         self.effect = torch.linalg.solve_triangular(root, response.action, upper=False)
         self._asked: tuple[Tensor, Tensor] | None = None
+        middle, half = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
+        farthest = self.centres(middle).abs() + half @ self.effect.abs().mT
         self.region_probability = region_probability_of(
-            region.normals.to(root) @ root, region.offsets.to(root) - region.normals.to(root) @ self.origin
+            region.normals.to(root) @ root,
+            region.offsets.to(root) - region.normals.to(root) @ self.origin,
+            _reach(farthest),
         )
 
     @classmethod
@@ -239,13 +243,15 @@ class GaussianSuccess(AlterationObjective):
         ]
 
 
-def region_probability_of(normals: Tensor, offsets: Tensor) -> RegionProbability:
-    """The fastest exact form of P(N w <= s), w ~ N(nu, I): normals (l, m), offsets (l,)."""
+def region_probability_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> RegionProbability:
+    """The fastest exact form of P(N w <= s), w ~ N(nu, I), for nu within `reach` of zero in each coordinate:
+    normals (l, m), offsets (l,).
+    """
     rectangle = rectangle_of(normals, offsets)
     if rectangle is not None:
         return rectangle
     if normals.shape[-1] == 2:
-        return PolygonProbability(vertices_of(normals, offsets))
+        return PolygonProbability(vertices_of(normals, offsets, reach))
     return PolytopeProbability(normals, offsets)
 
 
@@ -257,7 +263,8 @@ def chances(
     (|Y|, |Y|) the Cholesky factor of the plug-in covariance.
     """
     roots = _root(likely.covariance)
-    centres = _whitened(roots, likely.base(contexts) + actions @ likely.action.mT - origin)
+    away = likely.base(contexts) + actions @ likely.action.mT - origin
+    centres = _whitened(roots, away)
     normals, offsets = region.normals.to(roots), region.offsets.to(roots) - region.normals.to(roots) @ origin
     if len(region.names) == 1:
         # One outcome: an interval, its open sides far away.
@@ -272,8 +279,9 @@ def chances(
             (upper / scale).clamp(-1e8, 1e8) - centres[..., 0],
         ).exp()
     if len(region.names) == 2:
+        vertices = vertices_of(normals @ root, offsets, _reach(_whitened(root, away)))
         corners = torch.linalg.solve_triangular(
-            roots, (vertices_of(normals @ root, offsets) @ root.mT).mT.expand(len(roots), -1, -1), upper=False
+            roots, (vertices @ root.mT).mT.expand(len(roots), -1, -1), upper=False
         ).mT
         return probability(corners.unsqueeze(1), centres, nodes=6)
     return torch.stack(
@@ -294,3 +302,8 @@ def _root(covariance: Tensor) -> Tensor:
 def _whitened(root: Tensor, points: Tensor) -> Tensor:
     """L^-1 y for points (..., B, |Y|)."""
     return torch.linalg.solve_triangular(root, points.mT, upper=False).mT
+
+
+def _reach(centres: Tensor) -> float:
+    """How far from zero centres lie at most in one of their coordinates; undefined ones do not count."""
+    return float(centres.nan_to_num(0.0).abs().amax()) if centres.numel() else 0.0

@@ -186,6 +186,36 @@ def test_starts_begin_at_the_centre_of_the_region() -> None:
         assert torch.equal(narrow.starts(few), found[:few])
 
 
+def of_two_outcomes(region, covariance, constant):
+    """One variable that moves both outcomes alike, with the same law as its only draw."""
+    effect, spread = torch.ones(2, 1, dtype=DOUBLE), torch.tensor(covariance, dtype=DOUBLE)
+    fields = (effect, effect, torch.tensor(constant, dtype=DOUBLE), torch.empty(0), spread)
+    cases = written(2, COVARIANCES[2]).cases
+    likely = AffineResponse(*(each.unsqueeze(0) for each in fields))
+    centre, _ = region.chebyshev()
+    return GaussianSuccess(cases, ("a",), CONTEXTS, region, centre, AffineResponse(*fields), likely, None)
+
+
+@pytest.mark.parametrize("beyond", [0.0, 1e-4])
+def test_outcomes_that_follow_from_each_other_have_a_probability(beyond) -> None:
+    # w = y - 2, but for a little noise, so that y in [1, 3] and w in [-2, 0.5] is y in [1, 2.5].
+    made = of_two_outcomes(REGIONS[2], [[0.4, 0.4], [0.4, 0.4 + beyond]], [1.0, -1.0])
+    mean = 1.0 + CONTEXTS[:, 0].numpy() + 0.5
+    expected = norm.cdf(2.5, mean, 0.4**0.5) - norm.cdf(1.0, mean, 0.4**0.5)
+    actions = torch.full((3, 1), 0.5, dtype=DOUBLE)
+    np.testing.assert_allclose(made(actions).exp(), expected, atol=1e-4)
+    np.testing.assert_allclose(made.chances(actions)[0], expected, atol=1e-4)
+
+
+def test_what_lies_very_far_inside_an_open_region_is_certain() -> None:
+    # The mean of the second case is a million standard deviations inside, that of the first as far outside.
+    region = Polytope.of({"y": (0.0, None), "w": (0.0, None)})
+    made = of_two_outcomes(region, [[1e-12, 4e-13], [4e-13, 1e-12]], [-0.5, -0.5])
+    actions = torch.tensor([[-0.8], [2.7], [-0.3]], dtype=DOUBLE)
+    for found in (made(actions).exp(), made.chances(actions)[0]):
+        np.testing.assert_allclose(found, [0.0, 1.0, 0.25 + math.asin(0.4) / (2 * math.pi)], atol=1e-4)
+
+
 def test_sets_are_compared_with_doing_nothing_under_the_same_draws() -> None:
     world = chain()
     model, cases = fit(LinearStructural(world.task, draws=30), world.table(80)), world.cases(2)

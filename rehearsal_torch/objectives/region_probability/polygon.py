@@ -15,7 +15,8 @@ so that neither needs numerical differentiation. Where P is so small that the su
 precision, P and its moments are integrated outwards from the nearest point of the polygon instead, with terms
 that are all positive.
 
-An open side is closed `FAR` standard deviations away.
+An open side is closed `FAR` standard deviations away, or farther, beyond all centres nu: these lie far away
+where outcomes nearly follow from each other, or the noise is small.
 
 Source: Owen (1956) (the function T, with 2 pi G = angle - 2 pi T); its use for log-concave maximisation is
 ours.
@@ -37,6 +38,8 @@ from rehearsal_torch.objectives.region_probability.rectangle import (
 )
 
 FAR = 1e4
+# Farther away, vertices lose their precision.
+FARTHEST = 1e9
 SMALL = 1e-7
 
 
@@ -81,13 +84,19 @@ def probability(vertices: Tensor, centres: Tensor, nodes: int = 12) -> Tensor:
     return (triangle(distance, second, nodes) - triangle(distance, first, nodes)).sum(-1).clamp(0.0, 1.0)
 
 
-def vertices_of(normals: Tensor, offsets: Tensor) -> Tensor:
-    """The vertices of {w : N w <= s} in counter-clockwise order, (q, 2); open sides are closed far away.
+def vertices_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> Tensor:
+    """The vertices of {w : N w <= s} in counter-clockwise order, (q, 2); what lies far away is cut off.
+
+    Args:
+        normals: N, (l, 2).
+        offsets: s, (l,).
+        reach: How far from zero, in each coordinate, the centres lie whose probability is asked for.
 
     Raises:
         ValueError: if the region has an empty interior.
     """
-    corners = [(-FAR, -FAR), (FAR, -FAR), (FAR, FAR), (-FAR, FAR)]
+    end = max(FAR, min(2 * reach, FARTHEST))
+    corners = [(-end, -end), (end, -end), (end, end), (-end, end)]
     for (a, b), limit in zip(normals.tolist(), offsets.tolist(), strict=True):
         kept = []
         for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True):
