@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.reward import Doses, LinearReward
 
 NAMES = ("MeanBP", "SOFA", "GCS")
 
@@ -45,6 +45,12 @@ def test_a_logarithm_leaves_no_constant():
 def test_rewards_of_nothing_or_of_unknown_variables_are_refused():
     with pytest.raises(ValueError, match="at least one weighted variable"):
         LinearReward({})
+    for wrong in (float("nan"), float("inf"), True, "1", None):
+        with pytest.raises(ValueError, match=r"expected a finite number for each variable; got \{'GCS'"):
+            LinearReward({"SOFA": -1, "GCS": wrong})
+    for wrong in ((), "SOFA", [("SOFA", -1)]):
+        with pytest.raises(ValueError, match="at least one weighted variable"):
+            LinearReward(wrong)
     with pytest.raises(KeyError, match="no column"):
         LinearReward({"lactate": 1})(torch.zeros(1, 3), NAMES)
 
@@ -57,3 +63,11 @@ def test_a_linear_reward_is_largest_at_the_better_end_of_each_variable() -> None
     small = LinearReward({"a": 0.5, "c": -0.5})
     assert small.highest(lower, upper, ("a", "b", "c")).tolist() == [[1.0]]
     assert (small.related(), small.reads, small.reads_doses) == ({}, ("a", "c"), ())
+
+
+def test_the_published_reward_is_minus_sofa_and_doses_are_found_by_name() -> None:
+    assert LinearReward().weights == {"SOFA": -1.0}
+    doses = Doses(("vaso", "fluid"), torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]))
+    assert doses.column("fluid").tolist() == [[2.0, 4.0, 6.0]]
+    with pytest.raises(ValueError, match=r"one of the doses \['vaso', 'fluid'\]; got 'insulin'"):
+        doses.column("insulin")
