@@ -1,9 +1,18 @@
 import math
+from copy import copy
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import logsumexp
+from scipy.stats import norm
 
-from rehearsal_torch.objectives.information import Information
+from rehearsal_torch.objectives.information import (
+    ENTROPIES,
+    Information,
+    PredictiveDensity,
+    nearest_neighbour_entropy,
+)
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain
@@ -99,3 +108,52 @@ def test_an_estimate_that_does_not_exist_is_refused():
         Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "histogram")
     with pytest.raises(ValueError, match="choose entropy=sampled"):
         Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "predictive")
+
+
+def test_a_few_models_have_the_values_of_the_formulas() -> None:
+    models, contexts = BOTH.sampled(7, 5), torch.tensor([[0.3], [-2.0]], dtype=torch.float64)
+    actions = torch.tensor([[[0.5], [1.0]], [[-2.0], [0.0]], [[3.0], [0.1]]], dtype=torch.float64)
+    slopes, errors = models.state_scale.numpy(), models.error[1].numpy()
+    sampled, neighbours = (
+        Information(BOTH, models, contexts, ("a",), entropy) for entropy in ("sampled", "neighbours")
+    )
+    found = sampled(actions)
+    assert found.shape == (3, 2)
+    for place in np.ndindex(3, 2):
+        z = float(actions[place])
+        y = slopes * z + errors
+        each = norm.logpdf(y[:, None], slopes * z, BOTH.noise)
+        expected = np.mean(np.diag(each) - logsumexp(each, axis=1)) + math.log(7)
+        assert float(found[place]) == pytest.approx(expected, abs=1e-12)
+        # Of what is neither given nor set, which is y alone.
+        entropy = float(nearest_neighbour_entropy(torch.from_numpy(y)[:, None]))
+        entropy -= 0.5 * math.log(2 * math.pi * math.e) + math.log(BOTH.noise)
+        assert float(neighbours(actions)[place]) == pytest.approx(entropy, abs=1e-12)
+
+
+@pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)
+def test_predictive_information_is_the_difference_of_two_densities(posterior, names) -> None:
+    world, made = posterior
+    contexts, models = made.task.given(world.cases(2)), made.sampled(20, 3)
+    one = Information(made, models, contexts, names)
+    actions = torch.linspace(-0.5, 0.9, 2 * len(names), dtype=torch.float64).reshape(2, len(names))
+    weights = made.graph_weights().log()
+    for index in (0, 1):
+        rows = models.scenarios(contexts, names).only(made.task.graph.names).rows(actions)[index]
+        # Built from these rows themselves, and from rows of another action.
+        density = PredictiveDensity(made, names, rows)(rows)
+        own = models.log_density(rows, names).diagonal()
+        expected = own.mean() - torch.logsumexp(density + weights, -1).mean()
+        assert float(one.at(index, actions[index])) == pytest.approx(float(expected), abs=1e-9)
+
+
+def test_what_has_no_predictive_density_is_refused(posterior) -> None:
+    _, made = posterior
+    rows = torch.zeros(3, 4, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"\['y'\] may not be altered; actionable are \['a', 'm'\]"):
+        PredictiveDensity(made, ("a", "y"), rows)
+    without = copy(made)
+    object.__setattr__(without, "regressions", [torch.nn.Identity() for _ in made.regressions])
+    with pytest.raises(TypeError, match="expected a BayesianRegression; got Identity"):
+        PredictiveDensity(without, ("m",), rows)
+    assert ENTROPIES == ("predictive", "sampled", "neighbours")
