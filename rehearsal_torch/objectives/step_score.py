@@ -75,8 +75,9 @@ class StepFunction:
             )
         read = [_rule(text, points, where) for text, points in rules.items()]
         edges = sorted({border for border, _, _ in read})
+        rank = {border: place for place, border in enumerate(edges)}
         points = [
-            max([0.0] + [value for border, above, value in read if (place > edges.index(border)) == above])
+            max([0.0] + [value for border, above, value in read if (place > rank[border]) == above])
             for place in range(len(edges) + 1)
         ]
         return cls(torch.tensor(edges, dtype=torch.float64), torch.tensor(points, dtype=torch.float64))

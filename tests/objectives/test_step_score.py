@@ -155,6 +155,13 @@ def test_rules_that_cannot_be_read_are_named(components, message):
         StepScore({"heart": {"drug": {"> 0": 3}}}, ["drug"], without_doses=True)
 
 
+def test_a_thousand_rules_are_read_and_more_are_refused() -> None:
+    made = StepFunction.of({f"> {limit}": limit + 1 for limit in range(1000)}, "here")
+    assert made(torch.tensor([0.0, 0.5, 998.5, 1e9])).tolist() == [0, 1, 999, 1000]
+    with pytest.raises(ValueError, match="here: expected 1 to 1000 rules"):
+        StepFunction.of({f"> {limit}": 1 for limit in range(1001)}, "here")
+
+
 def test_a_score_of_unknown_variables_or_doses_is_refused_before_anything_is_fitted():
     model = transition_model(4)
     with pytest.raises(ValueError, match="some of the variables that the surrogate models"):
