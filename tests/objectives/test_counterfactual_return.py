@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
+from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -141,6 +142,16 @@ def test_impossible_questions_are_refused(surrogate: TransitionModel):
     with pytest.raises(ValueError, match=r"got \['xx'\] \(did you mean x\?\)"):
         CounterfactualReturn.check(surrogate, reward=LinearReward({"xx": 1.0}))
     (episode,) = patients(1, 5, seed=8)
+    wanted = objective(surrogate)
+    for step, action in ((1, wanted.actions), (1, -1), (4, 0)):
+        changed = Alteration((f"action[{step}]",), torch.tensor([float(action)]))
+        with pytest.raises(ValueError, match=rf"action\[{step}\] = {action} is not allowed: expected"):
+            wanted.sequence(Decision(changed, 0.0))
+    last = Alteration(("action[3]",), torch.tensor([wanted.actions - 1.0]))
+    assert wanted.sequence(Decision(last, 0.0)).tolist() == [
+        *wanted.observed[:3].tolist(),
+        wanted.actions - 1,
+    ]
     for settings in ({"members": "most"}, {"agreement": "half"}):
         with pytest.raises(ValueError, match=f"{next(iter(settings))}: expected .*; got '"):
             CounterfactualReturn(surrogate, EpisodeCase(episode), LinearReward({"x": 1.0}), 2, **settings)

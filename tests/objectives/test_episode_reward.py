@@ -56,6 +56,7 @@ def test_it_says_what_it_reads():
     still = episode_reward({"heat": 1.0}, SCORE)
     assert not still.acts
     assert still(states([60.0, 40.0]), NAMES).tolist() == [[39.0]]
+    assert still(states([60.0, 40.0]), NAMES, ACTIONS).tolist() == [[39.0]]
     with pytest.raises(ValueError, match=r"reads the actions \['service', 'oil'\]: pass those of each step"):
         whole(states([60.0, 40.0]), NAMES)
 

@@ -7,6 +7,7 @@ import torch
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.information import (
     ENTROPIES,
     Information,
@@ -132,12 +133,18 @@ def test_a_few_models_have_the_values_of_the_formulas() -> None:
 
 
 @pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)
-def test_predictive_information_is_the_difference_of_two_densities(posterior, names) -> None:
-    world, made = posterior
+@pytest.mark.parametrize("graphs", [1, 2])
+def test_predictive_information_is_the_difference_of_two_densities(names, graphs) -> None:
+    # Whether x is a cause of m, too, is not known where there are two graphs.
+    world = chain()
+    parents = ({"a": "x", "m": "a", "y": ["m", "x"]}, {"a": "x", "m": ["a", "x"], "y": ["m", "x"]})
+    hypotheses = [RehearsalGraph.of(each) for each in parents[:graphs]]
+    made = fit(StructuralPosterior(world.task, hypotheses), world.table(40))
     contexts, models = made.task.given(world.cases(2)), made.sampled(20, 3)
     one = Information(made, models, contexts, names)
     actions = torch.linspace(-0.5, 0.9, 2 * len(names), dtype=torch.float64).reshape(2, len(names))
     weights = made.graph_weights().log()
+    assert len(weights) == graphs
     for index in (0, 1):
         rows = models.scenarios(contexts, names).only(made.task.graph.names).rows(actions)[index]
         # Built from these rows themselves, and from rows of another action.

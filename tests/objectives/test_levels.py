@@ -92,6 +92,9 @@ def test_too_many_boxes_are_refused_by_name():
     one = Hill(cases(levels=levels), ("a",))
     assert len(levelled([one])) == 1
     one.enumerable = False
+    most = Hill(cases(levels={"a": levels["a"][:256]}), ("a",))
+    most.enumerable = False
+    assert len(levelled([most])) == 256
     with pytest.raises(
         ValueError, match="a: 301 combinations of values; Hill is searched for each by itself"
     ):
