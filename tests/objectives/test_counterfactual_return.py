@@ -11,11 +11,12 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
+from rehearsal_torch.objectives.step_score import StepScore
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.toys.episodes import coded_episode, doubled_episode
+from tests.toys.episodes import coded_episode, doubled_episode, transition_model
 from tests.toys.transitions import model, observations, patients
 
 
@@ -155,6 +156,20 @@ def test_impossible_questions_are_refused(surrogate: TransitionModel):
     for settings in ({"members": "most"}, {"agreement": "half"}):
         with pytest.raises(ValueError, match=f"{next(iter(settings))}: expected .*; got '"):
             CounterfactualReturn(surrogate, EpisodeCase(episode), LinearReward({"x": 1.0}), 2, **settings)
+
+
+def test_a_reward_reads_doses_that_the_surrogate_has() -> None:
+    dosed = transition_model(4, drugs=1, levels=3)
+    (drug,) = dosed.dose_names
+    CounterfactualReturn.check(dosed, reward=StepScore({"a": {drug: {"> 1": 1}}}, [drug]))
+    with pytest.raises(ValueError, match=r"expected some of the doses of the surrogate, .*; got \['other'\]"):
+        CounterfactualReturn.check(dosed, reward=StepScore({"a": {"other": {"> 1": 1}}}, ["other"]))
+
+
+def test_returns_are_equal_within_a_share_of_their_size_or_of_what_states_change(surrogate) -> None:
+    wanted = objective(surrogate, changes=0)
+    assert wanted.rounding(1e-9, 0.5) == 0.5e-9
+    assert wanted.rounding(1e-3, 1e9) == pytest.approx(wanted.constant * wanted.horizon, rel=1e-4)
 
 
 def test_it_warns_of_an_episode_outside_the_data(surrogate: TransitionModel):
