@@ -1,11 +1,13 @@
 """Boxes: projection, membership, even points, and what is no box."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.spaces.box import Alteration, Box, levels_text, setting_text
+from rehearsal_torch.spaces.box import Alteration, Box, levels_text, margin, nearest, setting_text
 
 BOX = Box.of({"a": (-1, 2), "b": (0.5, 0.5), "c": (-3, -1)})
 numbers = st.lists(st.floats(-10, 10), min_size=3, max_size=3)
@@ -49,8 +51,10 @@ def test_sobol_points_are_even_and_follow_the_seed():
     assert points.shape == (256, 3)
     assert BOX.contains(points).all()
     assert torch.equal(points, BOX.sobol(256, 3))
+    assert torch.equal(BOX.sobol(8), BOX.sobol(8, 0)), "the default seed"
     assert not torch.equal(points, BOX.sobol(256, 4))
     assert torch.histc(points[:, 0], 8, -1, 2).tolist() == [32] * 8
+    assert torch.histc(points[:, 2], 8, -3, -1).tolist() == [32] * 8
 
 
 @pytest.mark.parametrize(
@@ -59,9 +63,11 @@ def test_sobol_points_are_even_and_follow_the_seed():
         (lambda: Box.of({"a": (1, 0)}), r"a: expected lower <= upper; got \[1.0, 0.0\]"),
         (lambda: Box.of({"a": (0, float("inf"))}), "a: expected finite bounds"),
         (lambda: Box.of({"a": (0, float("nan"))}), "a: expected finite bounds"),
+        (lambda: Box.of({"a": (-math.inf, 0)}), "a: expected finite bounds"),
         (lambda: Box.of({"a": (0, 1, 2)}), r"\['a'\]: expected \(lower, upper\)"),
         (lambda: Box(("a", "a"), torch.zeros(2), torch.ones(2)), "names each variable once"),
         (lambda: Box(("a", "b"), torch.zeros(1), torch.ones(2)), r"got \(1,\) and \(2,\)"),
+        (lambda: Box(("a", "b"), torch.zeros(2), torch.ones(1)), r"got \(2,\) and \(1,\)"),
     ],
 )
 def test_what_is_no_box_is_refused(make, message):
@@ -88,6 +94,7 @@ def test_alterations_are_equal_by_their_content():
         None,
     ]
     assert [other for other in others if one == other] == []
+    assert one.__eq__("another kind") is NotImplemented
 
 
 @pytest.mark.parametrize(
@@ -112,10 +119,21 @@ def test_contradictions_are_refused(names: tuple[str, ...], values: torch.Tensor
         (1.6e9 + 0.25, "1600000000.25"),
         (1e-7, "1e-07"),
         (12345.0, "12345"),
+        (-1e4, "-10000"),
+        (9999.4, "9999"),
     ],
 )
 def test_a_setting_keeps_its_digits_behind_an_offset(value, text):
     assert setting_text(value) == text
+
+
+def test_fewer_digits_may_be_asked_for():
+    assert [setting_text(value, 2) for value in (3.14159, 99.4, 100.0, 123.4567)] == [
+        "3.1",
+        "99",
+        "100",
+        "123.457",
+    ]
 
 
 LEVELLED = Box.of({"a": [0, 4], "b": {"values": [3, 1, 2]}})
@@ -134,6 +152,7 @@ def test_levels_are_kept_in_order_and_are_the_nearest_points():
     assert set(LEVELLED.sobol(64)[:, 1].tolist()) == {1.0, 2.0, 3.0}
     assert LEVELLED.only(["b"]).levels == {"b": (1.0, 2.0, 3.0)}
     assert LEVELLED.only(["a"]).levels == {}
+    assert LEVELLED.to_plain() == {"a": [0.0, 4.0], "b": {"values": [1.0, 2.0, 3.0]}}
     assert Box.of(LEVELLED.to_plain()).to_plain() == LEVELLED.to_plain()
 
 
@@ -143,6 +162,10 @@ def test_levels_are_kept_in_order_and_are_the_nearest_points():
         (lambda: Box.of({"b": {"values": []}}), r"b: expected \{'values'"),
         (lambda: Box.of({"b": {"values": [1, 1]}}), "each once"),
         (lambda: Box.of({"b": {"levels": [1, 2]}}), r"b: expected \{'values'"),
+        (lambda: Box.of({"b": {"values": [1, 2], "unit": [3]}}), r"b: expected \{'values'"),
+        (lambda: Box(("b",), [0], [2], {"b": ()}), "b: expected levels in ascending order"),
+        (lambda: Box(("b",), [0], [2], {"b": (1.0, 2.0)}), "b: expected levels in ascending order"),
+        (lambda: Box(("b",), [0], [2], {"b": (0.0, 1.5, 1.0, 2.0)}), r"b: expected levels in ascending order"),
         (lambda: Box(("b",), [0], [2], {"b": (0.0, 1.0)}), "b: expected levels in ascending order"),
         (lambda: Box(("b",), [0], [2], {"c": (0.0, 2.0)}), "c: expected levels"),
     ],
@@ -153,10 +176,26 @@ def test_what_are_no_levels_is_refused(make, message):
 
 
 def test_a_value_is_at_a_level_within_a_quarter_of_the_smallest_gap():
-    box = Box.of({"a": (0, 1), "b": {"values": [1, 10, 1000]}, "c": {"values": [0, 1]}})
-    assert box.near.tolist() == [float("inf"), 2.25, 0.25]
+    box = Box.of(
+        {"a": (0, 1), "b": {"values": [1, 10, 1000]}, "c": {"values": [0, 1]}, "d": {"values": [7]}}
+    )
+    assert box.near.tolist() == [math.inf, 2.25, 0.25, math.inf]
 
 
 def test_long_lists_of_levels_are_cut_in_messages():
     assert levels_text((0.5, 2.0)) == "0.5, 2"
+    assert levels_text(tuple(range(10))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
+    assert levels_text(tuple(range(11))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ..."
     assert levels_text(tuple(range(12))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ..."
+
+
+def test_of_two_levels_as_near_the_lower_one_is_taken():
+    assert nearest(torch.tensor([[0.5, 1.5], [1.6, -9.0]]), (0, 1, 2)).tolist() == [[0.0, 1.0], [2.0, 0.0]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_margin_is_a_share_of_the_interval_and_four_units_in_the_last_place(dtype):
+    lower, upper = torch.tensor([-8.0, 2.0], dtype=dtype), torch.tensor([2.0, 4.0], dtype=dtype)
+    assert margin(lower, upper, 0.5).tolist() == pytest.approx([5.0, 1.0], rel=1e-5)
+    last = torch.finfo(dtype).eps
+    assert margin(lower, upper, 0.0).tolist() == [32 * last, 16 * last]
