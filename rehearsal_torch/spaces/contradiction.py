@@ -1,11 +1,11 @@
 """Which inequalities contradict each other, where a system M y <= d has no solution.
 
 The smallest t for which M y <= d + t has a solution is positive then, and the faces with positive multipliers
-in that linear program contradict each other by Farkas' lemma: at most |Y| + 1 of them. Each of these is left
-out in turn; those without which the others can be satisfied are needed, and together they are an irreducible
-infeasible subset.
+in that linear program contradict each other by Farkas' lemma. The multipliers are a vertex of the dual
+program, so that no smaller set of faces has multipliers that cancel: these faces are an irreducible infeasible
+subset, of at most |Y| + 1.
 
-Source: Chinneck and Dravnieks (1991), Locating minimal infeasible constraint sets (the deletion filter).
+Source: Gleeson and Ryan (1990), Identifying minimally infeasible subsystems of inequalities.
 """
 
 from collections.abc import Sequence
@@ -59,12 +59,7 @@ def _irreducible(faces: np.ndarray, bounds: np.ndarray) -> list[int]:
     least, multipliers = _excess(faces, bounds)
     if least <= SMALL:
         return []
-    kept = [place for place, each in enumerate(multipliers) if each > SMALL]
-    for place in list(kept):
-        rest = [other for other in kept if other != place]
-        if rest and _excess(faces[rest], bounds[rest])[0] > SMALL:
-            kept = rest
-    return kept
+    return [place for place, each in enumerate(multipliers) if each > SMALL]
 
 
 def _excess(faces: np.ndarray, bounds: np.ndarray) -> tuple[float, np.ndarray]:

@@ -4,8 +4,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
+from scipy.optimize import OptimizeResult, linprog
 
+from rehearsal_torch.spaces import contradiction as of_contradictions
 from rehearsal_torch.spaces.contradiction import _irreducible, contradiction, face_text
 from rehearsal_torch.spaces.inequalities import inequalities
 
@@ -40,7 +41,15 @@ def test_of_two_contradictions_one_is_named():
 
 def test_a_face_has_its_variable_on_the_left():
     assert face_text(("a", "b"), torch.tensor([0.0, -2.0]), 5.0) == "b >= -2.5"
+    assert face_text(("a", "b"), torch.tensor([0.0, -2.0]), 0.0) == "b >= 0", "without a sign of zero"
+    assert face_text(("a", "b"), torch.tensor([4.0, 0.0]), -2.0) == "a <= -0.5"
     assert face_text(("a", "b"), torch.tensor([1.0, -1.0]), 0.0) == "a - b <= 0"
+    assert face_text(("a", "b", "c"), torch.tensor([-2.0, 1.0, 0.5]), 3.0) == "-2*a + b + 0.5*c <= 3"
+
+
+def test_where_the_solver_fails_nothing_is_named(monkeypatch):
+    monkeypatch.setattr(of_contradictions, "linprog", lambda *_, **__: OptimizeResult(success=False))
+    assert told("a >= 1 and a <= 0") == ""
 
 
 def feasible(faces, bounds):
