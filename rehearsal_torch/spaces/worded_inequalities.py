@@ -84,9 +84,10 @@ class _Reader(Reader):
         compared = second.kind == "sign" or (second.kind == "word" and second.value == "in")
         if compared and first.kind in ("word", "name") and first.value in self.levels:
             return self._of(first.value)
-        third = self.tokens[min(self.at + 2, len(self.tokens) - 1)]
-        if second.kind == "sign" and third.kind in ("word", "name") and third.value in self.levels:
-            return self._turned(third.value)
+        if second.kind == "sign":
+            third = self.tokens[self.at + 2]
+            if third.kind in ("word", "name") and third.value in self.levels:
+                return self._turned(third.value)
         for token in self.tokens[self.at :]:
             if token.kind == "word" and token.value == "and":
                 break
@@ -105,7 +106,7 @@ class _Reader(Reader):
         known, token = self.levels[name], self.tokens[self.at + 1]
         if name in self.classes:
             return self._of_classes(name, token)
-        value = self.tokens[self.at + 2] if self.at + 2 < len(self.tokens) else token
+        value = self.tokens[self.at + 2]
         if value.kind == "number" and self._text(value) not in known and not self._counted(name):
             return super().relation()
         self.at += 2
@@ -185,11 +186,11 @@ class _Reader(Reader):
         return sorted(set(places))
 
     def _several(self, name: str) -> list[int]:
-        start, places = self.tokens[min(self.at + 1, len(self.tokens) - 1)], self._places(name)
+        brace, places = self.at, self._places(name)
         if places != list(range(places[0], places[-1] + 1)):
             raise InequalityError(
                 self.text,
-                start.place,
+                self.tokens[brace + 1].place,
                 f"expected levels that are neighbours in the order {', '.join(self.levels[name])}: a region "
                 "is convex, so that levels with others between them are no region",
             )
