@@ -2,8 +2,8 @@
 
 The smallest t for which M y <= d + t has a solution is positive then, and the faces with positive multipliers
 in that linear program contradict each other by Farkas' lemma. The multipliers are a vertex of the dual
-program, so that no smaller set of faces has multipliers that cancel: these faces are an irreducible infeasible
-subset, of at most |Y| + 1.
+program, so that no smaller set of faces has multipliers that cancel: these faces are an irreducible
+infeasible subset, of at most |Y| + 1.
 
 Source: Gleeson and Ryan (1990), Identifying minimally infeasible subsystems of inequalities.
 """

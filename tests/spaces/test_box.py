@@ -165,7 +165,10 @@ def test_levels_are_kept_in_order_and_are_the_nearest_points():
         (lambda: Box.of({"b": {"values": [1, 2], "unit": [3]}}), r"b: expected \{'values'"),
         (lambda: Box(("b",), [0], [2], {"b": ()}), "b: expected levels in ascending order"),
         (lambda: Box(("b",), [0], [2], {"b": (1.0, 2.0)}), "b: expected levels in ascending order"),
-        (lambda: Box(("b",), [0], [2], {"b": (0.0, 1.5, 1.0, 2.0)}), r"b: expected levels in ascending order"),
+        (
+            lambda: Box(("b",), [0], [2], {"b": (0.0, 1.5, 1.0, 2.0)}),
+            r"b: expected levels in ascending order",
+        ),
         (lambda: Box(("b",), [0], [2], {"b": (0.0, 1.0)}), "b: expected levels in ascending order"),
         (lambda: Box(("b",), [0], [2], {"c": (0.0, 2.0)}), "c: expected levels"),
     ],
@@ -176,9 +179,7 @@ def test_what_are_no_levels_is_refused(make, message):
 
 
 def test_a_value_is_at_a_level_within_a_quarter_of_the_smallest_gap():
-    box = Box.of(
-        {"a": (0, 1), "b": {"values": [1, 10, 1000]}, "c": {"values": [0, 1]}, "d": {"values": [7]}}
-    )
+    box = Box.of({"a": (0, 1), "b": {"values": [1, 10, 1000]}, "c": {"values": [0, 1]}, "d": {"values": [7]}})
     assert box.near.tolist() == [math.inf, 2.25, 0.25, math.inf]
 
 
