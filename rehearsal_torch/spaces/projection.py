@@ -75,6 +75,8 @@ def project(
     if box is not None:
         eye = torch.eye(width, dtype=points.dtype, device=points.device)
         normals, offsets = torch.cat([normals, eye, -eye]), torch.cat([offsets, box[1], -box[0]], -1)
+    if not normals.shape[-2]:
+        return Projected(points, torch.ones_like(points[:, 0], dtype=torch.bool))
     scale = weights.expand(count, width).rsqrt()
     # In units of cost, and around p: min |x|^2 / 2 subject to G x <= h, every row of length one.
     rows = normals.expand(count, *normals.shape[-2:]) * scale.unsqueeze(-2)
@@ -88,12 +90,8 @@ def project(
     )
     # Tolerances are meant for distances of order one; the problem is rescaled where all distances are far
     # smaller, or violations far larger.
-    unit = bounds.new_ones(count, 1)
-    if rows.shape[-2]:
-        size, missing = bounds.abs().amax(-1, keepdim=True), (-bounds).amax(-1, keepdim=True)
-        unit = torch.where(
-            (size > 0) & (size * ORDINARY < 1), size, torch.where(missing > ORDINARY, missing, unit)
-        )
+    size, missing = bounds.abs().amax(-1, keepdim=True), (-bounds).amax(-1, keepdim=True)
+    unit = torch.where((size > 0) & (size * ORDINARY < 1), size, missing.where(missing > ORDINARY, 1.0))
     bounds = bounds / unit
     moved = torch.zeros_like(points)
     # Points that are feasible already need no solution.
@@ -103,11 +101,7 @@ def project(
         closed = box is not None and _parallel(some[:, :faces])
         moved[open_] = _between(some[:, :faces], ends) if closed else _interior(some, ends, steps)
     missed = ((rows @ moved.unsqueeze(-1)).squeeze(-1) - bounds) / (1 + bounds.abs())
-    feasible = (
-        moved.isfinite().all(-1) & (missed.nan_to_num(torch.inf).amax(-1) <= tolerance)
-        if rows.shape[-2]
-        else torch.ones_like(points[:, 0], dtype=torch.bool)
-    )
+    feasible = moved.isfinite().all(-1) & (missed.nan_to_num(torch.inf).amax(-1) <= tolerance)
     return Projected(points + moved.nan_to_num() * unit * scale, feasible)
 
 
