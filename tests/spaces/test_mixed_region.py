@@ -193,3 +193,37 @@ def test_levels_of_very_different_size_stay_apart():
         (1, 1e-3),
         (2, 1.0),
     ]
+
+
+def test_points_that_are_moved_satisfy_the_limits_without_a_tolerance():
+    made = region(limits=limit(0.0, 1.0, 10.0, offset=10.0))
+    given = tensor([0.0, 0.9, 0.45], [1.0, 1.0, 0.3])
+    found = made.into(given)
+    assert bool((found @ made.normals.mT <= made.offsets).all())
+    assert made.units(found)[:, 1].tolist() == pytest.approx([20 / 3, 10.0], abs=1e-6)
+    torch.testing.assert_close(made.into(given[:1]), found[:1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("start", "sum_of_two", "nearest"),
+    [
+        ((0.0, 0.0), (0.3, 2.0), (0.0, 0.4)),
+        ((1.0, 1.0), (0.0, 1.55), (0.5, 1.0)),
+        ((0.0, 0.0), (1.3, 2.0), (1.0, 0.4)),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_nearest_levels_are_those_of_the_least_sum_of_distances(start, sum_of_two, nearest, turned):
+    levels = [(0.0, 0.5, 1.0), (0.0, 0.4, 1.0)]
+    if turned:
+        levels, start, nearest = levels[::-1], start[::-1], nearest[::-1]
+    faces = Polytope(("a", "b"), tensor([1.0, 1.0], [-1.0, -1.0]), tensor(sum_of_two[1], -sum_of_two[0]))
+    plain = CandidateRegion.within(tensor(0.0, 0.0), tensor(1.0, 1.0), faces)
+    found = with_levels(plain, dict(enumerate(levels))).into(tensor(start))
+    assert found.tolist() == [list(nearest)]
+
+
+def test_a_bound_that_leaves_no_choice_has_its_level_in_the_middle():
+    made = with_levels(CandidateRegion.within(tensor(2.0, 0.0), tensor(2.0, 1.0), None), {0: (2.0,)})
+    assert made.unit_levels == {0: (0.5,)}
+    assert made.units(made.spread(4, 0))[:, 0].tolist() == [2.0] * 4

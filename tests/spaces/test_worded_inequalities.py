@@ -104,7 +104,7 @@ def test_codes_of_such_levels_are_refused(words):
         worded_inequalities(words, GRADES)
 
 
-CLASSES = {"status": ["well", "mild", "ill"], "site": ["1", "2", "3 b"]}
+CLASSES = {"status": ["well", "mild", "ill"], "site": ["1", "2", "3 b"], "sex": ["f", "m"]}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +133,7 @@ def test_of_classes_one_set_is_desired(words, wished):
         ("status >= mild", "at character 8 .* classes of status have no order: .* status in {well, mild}"),
         ("site = 4", "expected one of 1, 2, 3 b"),
         ("site <= 2", "classes of site have no order"),
+        ("sex >= f", r"at character 5 .* classes of sex have no order: .* sex in \{f\}"),
         ("status + x <= 2", "at character 1 .* classes of status have no order"),
         ("x <= status", "expected the variable first"),
         ("status in {well, mild, ill}", "every class of status is desired then"),
