@@ -6,7 +6,9 @@ import torch
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.network_acquisition import standard_draws
 from rehearsal_torch.objectives.trials.upper_bounds import PROPAGATE
+from tests.defaults import off_defaults
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 POINTS = torch.tensor([[0.1, 0.2], [0.7, 1.9], [1.0, 0.0]], dtype=torch.float64)
@@ -191,11 +193,10 @@ def test_rounds_draw_differently_and_the_same_round_the_same():
 
 
 def test_beta_grows_with_the_experiments():
-    few, many = (linear_chain(visited=[[0.1, 0.1]] * count) for count in (5, 50))
-    betas = [
-        ConfidenceBound(model, one_case(model.task), beta=1.0, growing=True).beta for model in (few, many)
-    ]
-    assert betas == pytest.approx([math.sqrt(0.4 * math.log(10)), math.sqrt(0.4 * math.log(100))])
+    models = [linear_chain(visited=[[0.1, 0.1]] * count) for count in (0, 1, 5, 50)]
+    betas = [ConfidenceBound(model, one_case(model.task), beta=3.0, growing=True).beta for model in models]
+    assert betas == pytest.approx([3 * math.sqrt(0.4 * math.log(twice)) for twice in (2, 2, 10, 100)])
+    assert ConfidenceBound(models[3], one_case(models[3].task), beta=3.0).beta == 3.0
 
 
 def two_nodes(reward):
@@ -237,3 +238,13 @@ def test_a_round_that_leaves_out_an_action_is_refused():
 
     with pytest.raises(ValueError, match="may not be set"):
         ConfidenceBound(linear_chain(), RehearsalCase("0", {}, {"a": (0.0, 1.0)}))
+
+
+def test_the_defaults_are_those_of_the_configuration_and_seed_0():
+    assert off_defaults("objective/confidence_bound", ConfidenceBound) == {"seed": (0, "${seed}")}
+
+
+def test_the_epistemic_draws_of_a_round_follow_from_its_seed():
+    # Published results hang on this derivation.
+    objective = bound("sample")
+    assert torch.equal(objective.epistemic, standard_draws(16, 2, objective.seed + 2))

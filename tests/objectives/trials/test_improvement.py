@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.trials.improvement import (
     Improvement,
     NetworkLogExpectedImprovement,
@@ -10,6 +11,8 @@ from rehearsal_torch.objectives.trials.improvement import (
     incumbent,
 )
 from rehearsal_torch.objectives.trials.network_acquisition import DrawnNetwork, standard_draws
+from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
+from tests.defaults import off_defaults
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 
@@ -97,6 +100,8 @@ def test_nothing_visited_is_refused():
     model = linear_chain(visited=())
     with pytest.raises(ValueError, match="at least one visited action"):
         Improvement(model, one_case(model.task))
+    with pytest.raises(ValueError, match=r"expected noise_draws >= 1 .* got noise_draws=0 and 2 actions"):
+        Improvement(linear_chain(), one_case(model.task), noise_draws=0)
 
 
 def test_an_odd_number_of_draws_is_refused():
@@ -114,3 +119,52 @@ def test_the_best_of_the_finite_means_is_to_be_improved_on():
     assert incumbent(same, "round 4")[1].item() == pytest.approx(1e-12)
     with pytest.raises(ValueError, match="round 4: expected a finite reward of some visited action"):
         incumbent(means[1:2], "round 4")
+
+
+def test_a_spread_of_any_size_counts_unless_it_is_rounding():
+    def scale(*means):
+        return incumbent(torch.tensor(means, dtype=torch.float64), "0")[1].item()
+
+    assert scale(1e-15, 3e-15) == pytest.approx(math.sqrt(2) * 1e-15)
+    assert scale(1e6, 1e6 + 2e-9) == pytest.approx(math.sqrt(2) * 1e-9, rel=0.1), (
+        "within rounding, but not small"
+    )
+    assert scale(0.0, 0.0) == scale(7.0, 7.0, 7.0) == 1e-12
+    assert scale(-2.0) == 2.0
+
+
+def test_the_defaults_are_those_of_the_configuration_and_seed_0():
+    assert off_defaults("objective/improvement", Improvement) == {"seed": (0, "${seed}")}
+
+
+def test_screening_keeps_a_quarter_of_the_epistemic_draws_in_pairs():
+    model = linear_chain()
+    for count, few in ((2, 2), (14, 2), (16, 4), (22, 4), (32, 8)):
+        objective = Improvement(model, one_case(model.task), epistemic_draws=count)
+        every, some = objective.acquisition.drawn, objective.screening.drawn
+        assert (len(every.epistemic), len(every.noise)) == (count, 4)
+        assert torch.equal(some.epistemic, every.epistemic[:few])
+        assert torch.equal(some.noise, every.noise)
+    paired = Improvement(model, one_case(model.task), epistemic_draws=16, noise_draws=1)
+    assert len(paired.acquisition.drawn.noise) == 16
+    assert torch.equal(paired.screening.drawn.noise, paired.acquisition.drawn.noise[:4])
+    assert paired.frame == RewardFrame()
+
+
+def test_the_draws_of_a_round_follow_from_its_seed():
+    # Published results hang on these derivations.
+    model = linear_chain()
+    objective = Improvement(model, one_case(model.task), seed=3)
+    drawn = objective.acquisition.drawn
+    assert torch.equal(drawn.epistemic, standard_draws(32, 2, objective.seed + 2))
+    assert torch.equal(drawn.noise, model.draws(4, objective.seed + 3))
+
+
+def test_the_incumbent_is_allowed_in_the_round_if_any_visited_action_is():
+    model = linear_chain(visited=((0.2, 0.4), (0.9, 0.1)))
+    best = [
+        Improvement(model, RehearsalCase("0", {}, {"a": (0.0, most), "b": (0.0, 2.0)})).best.item()
+        for most in (0.5, 1.0, 0.1)
+    ]
+    # E[r] = 3 a - b: of the first alone, of both, and of both since neither is allowed.
+    assert best == pytest.approx([0.2, 2.6, 2.6], abs=0.1)

@@ -11,6 +11,7 @@ from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.network_acquisition import mean_reward
 from rehearsal_torch.objectives.trials.optimism import Optimism
+from tests.defaults import off_defaults
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 DOUBLE = torch.float64
@@ -121,3 +122,14 @@ def test_a_reward_that_is_no_weighted_sum_has_no_push_of_its_own():
 def test_a_beta_that_is_no_number_of_standard_deviations_is_refused(beta):
     with pytest.raises(ValueError, match=f"expected beta >= 0; got {beta}"):
         optimism(beta=beta)
+
+
+def test_the_defaults_are_those_of_the_configuration_and_seed_0():
+    assert off_defaults("objective/optimism", Optimism) == {"seed": (0, "${seed}")}
+
+
+def test_screening_looks_at_a_quarter_of_the_draws():
+    objective = optimism(draws=8)
+    luck, own = objective.noise[:2].mean(0), 0.2 * (1 + POINTS[:, 1])
+    wanted = 3 * POINTS[:, 0] - POINTS[:, 1] + 0.15 * luck[0] + 0.1 * luck[1] + 2 * own
+    torch.testing.assert_close(objective.rough(POINTS), wanted, rtol=0, atol=1e-12)

@@ -17,7 +17,14 @@ def test_rewards_of_the_order_of_one_are_seen_as_they_are(rewards):
 
 @pytest.mark.parametrize(
     ("rewards", "unit"),
-    [((0.0, 1e-6, 3e-6), 1e-6), ((0.0, 2e7, 5e7), 1e8), ((0.0, 1e-3), 1e-3)],
+    [
+        ((0.0, 1e-6, 3e-6), 1e-6),
+        ((0.0, 2e7, 5e7), 1e8),
+        ((0.0, 1e-3), 1e-3),
+        ((0.0, 1e-2), 1.0),
+        ((0.0, 1e6), 1.0),
+        ((0.0, 2e6), 1e6),
+    ],
 )
 def test_other_units_are_the_power_of_ten_next_to_the_range(rewards, unit):
     assert of(*rewards) == RewardFrame(0.0, unit)
@@ -27,6 +34,10 @@ def test_far_from_zero_the_median_becomes_zero():
     assert of(1e7, 1e7 + 1, 1e7 + 2) == RewardFrame(1e7 + 1, 1.0)
     assert of(5000.0, 5000.0) == RewardFrame(5000.0, 1.0)
     assert of(500.0, 500.0) == RewardFrame()
+    assert of(-1001.0, -1001.0) == RewardFrame(-1001.0, 1.0)
+    assert of(1000.0, 1000.0) == RewardFrame(), "a thousand is not beyond a thousand"
+    assert of(999.5, 1000.0, 1000.5) == RewardFrame(), "nor is it of ranges"
+    assert of(-2.003, -2.002, -2.001) == RewardFrame(-2.002, 1e-3)
 
 
 def test_what_is_not_finite_is_left_out():
