@@ -12,6 +12,7 @@ from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.surrogates.network.network_posterior import MemberSampler
+from tests.defaults import off_defaults
 from tests.objectives.trials.test_improvement import closed_form, one_node
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case
 from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair
@@ -110,6 +111,8 @@ def test_actions_outside_the_round_are_no_incumbents():
     objective = BotorchAcquisition(model, narrow)
     assert objective.acquisition.X_baseline.tolist() == [[0.2, 0.4]]
     assert objective(torch.tensor([[0.4, 0.1]], dtype=DOUBLE)).isfinite().all()
+    none = BotorchAcquisition(model, RehearsalCase("0", {}, {"a": (0.0, 0.1), "b": (0.0, 2.0)}))
+    assert none.acquisition.X_baseline.tolist() == [[0.9, 0.1]], "the best of all if none is allowed"
 
 
 @pytest.mark.parametrize("given", [{"function": "qei"}, {"beta": -1.0}, {"beta": math.inf}])
@@ -133,3 +136,40 @@ def test_nothing_visited_or_nothing_defined_is_refused():
 def test_bad_numbers_of_members_are_refused(given):
     with pytest.raises(ValueError, match=r"expected .*even number"):
         BotorchAcquisition(fitted_pair(), one_case(PAIR), **given)
+
+
+def test_the_defaults_are_those_of_the_configuration_and_seed_0():
+    assert off_defaults("objective/botorch", BotorchAcquisition) == {"seed": (0, "${seed}")}
+
+
+class Doubtful(WrittenLaw):
+    """Claims twice the uncertainty of the fitted function."""
+
+    def as_fitted(self):
+        return WrittenLaw(self.mean, lambda w: self.std(w) / 2, self.scale)
+
+
+def test_what_to_try_is_judged_by_the_uncertainty_of_the_fitted_function():
+    task = one_node().task
+    law = Doubtful(lambda w: w[..., 0], lambda w: 1.0 + 0 * w[..., 0], 0.0)
+    objective = MANY(WrittenModel(task, {"Y": law}, [[0.1], [0.4]]), one_case(task), "qucb")
+    point = torch.tensor([[0.3]], dtype=DOUBLE)
+    assert objective(point).item() == pytest.approx(0.3 + 2 * 0.5, rel=0.01)
+
+
+def test_without_beta_the_bound_is_the_posterior_mean_of_the_members():
+    objective = BotorchAcquisition(fitted_pair(), one_case(PAIR), "qucb", beta=0.0)
+    model, _, _ = in_sds(objective)
+    torch.testing.assert_close(objective(POINTS), model.posterior(POINTS.unsqueeze(-2)).mean[..., 0, 0])
+
+
+def test_the_incumbents_are_the_best_in_some_plausible_network_or_on_average():
+    # E[r] = 3 a - b: 1, 1.02, 1 and 0, and the first and third depend on the draws the most differently.
+    model = linear_chain(visited=((0.5, 0.5), (0.7, 1.08), (0.9, 1.7), (0.1, 0.3)))
+    objective = BotorchAcquisition(model, one_case(model.task), members=2, screening_members=2)
+    same = NetworkModel(model, members=2, draws=16, seed=objective.seed + 2)
+    rewards = torch.stack([same.posterior(each.unsqueeze(0)).values[:, 0, 0] for each in model.tried], -1)
+    assert sorted(rewards.argmax(-1).tolist()) == [0, 2]
+    assert int(rewards.mean(0).argmax()) == 1
+    assert torch.equal(objective.acquisition.X_baseline, model.tried[:3])
+    assert objective.scale.item() == pytest.approx(float(rewards.mean(0).std()))

@@ -9,8 +9,11 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.trials import expected_reward
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.trials.network_acquisition import standard_draws
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
+from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.mixed_region import MixedRegion
+from tests.defaults import off_defaults
 from tests.objectives.trials.test_network_acquisition import bent_chain, by_hand
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 
@@ -48,8 +51,14 @@ def test_many_candidates_are_screened_in_pieces(monkeypatch):
     objective = ConfidenceBound(model, one_case(model.task))
     points = objective.region().units(objective.region().spread(50, 0))
     whole = objective.rough(points)
-    monkeypatch.setattr(expected_reward, "CHUNK", 64)
-    torch.testing.assert_close(objective.screened(points), whole, rtol=0, atol=1e-12)
+    sizes, rough = [], objective.rough
+    monkeypatch.setattr(objective, "rough", lambda part: sizes.append(len(part)) or rough(part))
+    # Sixteen of 64 draws screen: candidates times draws are no more than CHUNK, or one candidate.
+    for chunk, size in ((64, 4), (1, 1)):
+        monkeypatch.setattr(expected_reward, "CHUNK", chunk)
+        torch.testing.assert_close(objective.screened(points), whole, rtol=0, atol=1e-12)
+        assert max(sizes) == size
+        sizes.clear()
 
 
 @pytest.mark.parametrize("settings_", [{"draws": 0}, {"evaluation_draws": 0}])
@@ -164,6 +173,7 @@ def test_further_coordinates_have_no_levels():
 
 def test_a_narrower_round_leaves_the_levels_within_it():
     assert levelled([], feasible={"a": (-0.5, 2.0), "b": (0.0, 1.0)}).levels == {"a": (0.0, 0.4)}
+    assert levelled([], feasible={"a": (0.0, 0.4), "b": (0.0, 1.0)}).levels == {"a": (0.0, 0.4)}
     with pytest.raises(
         ValueError, match=r"0: none of the levels of \['a'\] lies within the bounds of the round"
     ):
@@ -187,3 +197,47 @@ def test_an_action_that_is_held_is_so_at_every_start_but_others_stay_incumbents(
     held = levelled(visited, levels={"a": (3.0,)})
     assert held.starts(4).tolist() == [[3.0, 2.0]]
     assert held.allowed(torch.tensor(visited, dtype=DOUBLE)).tolist() == [True, True, True]
+
+
+def test_the_defaults_are_those_of_the_configuration_and_seed_0():
+    assert off_defaults("objective/posterior_mean", PosteriorMean) == {"seed": (0, "${seed}")}
+
+
+def test_the_draws_of_a_round_follow_from_its_seed():
+    # Published results hang on these derivations.
+    model = linear_chain()
+    objective = PosteriorMean(model, one_case(model.task, "7"), seed=3)
+    seed = round_seed(3, "7")
+    assert torch.equal(objective.noise, model.draws(64, seed))
+    assert torch.equal(objective.other, model.draws(256, seed + 1))
+    assert torch.equal(objective.networks, standard_draws(32, 2, seed + 4))
+
+
+@pytest.mark.parametrize(("evaluation_draws", "few"), [(48, 3), (8, 1)])
+def test_plausible_rewards_are_under_few_draws_corrected_by_the_mean_under_all(evaluation_draws, few):
+    model = bent_chain()
+    objective = PosteriorMean(model, one_case(model.task), evaluation_draws=evaluation_draws)
+    found = objective.plausible(POINTS)
+    assert found.shape == (3, 32)
+    for row, point in zip(found[:2], POINTS, strict=False):
+        correction = by_hand(point, objective.other) - by_hand(point, objective.other[:few])
+        wanted = [
+            by_hand(point, objective.other[:few], each) + correction for each in objective.networks.tolist()
+        ]
+        assert row.tolist() == pytest.approx(wanted)
+
+
+def test_one_draw_screens_where_there_are_fewer_than_four():
+    model = bent_chain()
+    objective = PosteriorMean(model, one_case(model.task), draws=3, evaluation_draws=1)
+    wanted = [by_hand(each, objective.noise[:1]) for each in POINTS]
+    assert objective.rough(POINTS).tolist() == pytest.approx(wanted)
+
+
+def test_no_pending_actions_are_none():
+    model = linear_chain()
+    assert not PosteriorMean.takes_pending
+    assert PosteriorMean(model, one_case(model.task)).pending is None
+    assert PosteriorMean(model, one_case(model.task), pending=POINTS[:0]).pending is None
+    some = PosteriorMean(model, one_case(model.task), pending=POINTS[:1].float()).pending
+    assert torch.equal(some, POINTS[:1].float().double())

@@ -6,10 +6,13 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from rehearsal_torch.objectives.trials import knowledge_gradient
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.knowledge_gradient import FiniteKnowledgeGradient, KnowledgeGradient
+from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
+from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.fit import fit
+from tests.defaults import off_defaults
 from tests.toys.causal_toys import linear_chain, one_case
 from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair, pair_table
 
@@ -127,3 +130,36 @@ def test_nothing_visited_and_mechanisms_that_cannot_be_conditioned_are_refused()
     KnowledgeGradient.check(fitted_pair())
     with pytest.raises(ValueError, match=r"expected surrogate\.decoder=closed_form; got gp"):
         KnowledgeGradient.check(ExogenousModel(PAIR, decoder="gp"))
+
+
+def test_the_defaults_are_those_of_the_configuration_and_seed_0():
+    assert off_defaults("objective/knowledge_gradient", KnowledgeGradient) == {"seed": (0, "${seed}")}
+
+
+def test_the_draws_and_the_alternatives_of_a_round_follow_from_its_seed():
+    # Published results hang on these derivations.
+    model = fitted_pair()
+    objective = KnowledgeGradient(model, one_case(PAIR), **QUICK | {"alternatives": 5}, seed=3)
+    function, screening = objective.acquisition, objective.screening
+    same = NetworkModel(model, members=4, draws=4, fantasy_members=4, seed=objective.seed + 2, as_fitted=True)
+    assert torch.equal(function.model.epistemic, same.epistemic)
+    assert torch.equal(function.model.noise, same.noise)
+    assert function.model.fantasy_members == 4
+    assert [each.sampler.sample_shape for each in (function, screening)] == [(4,), (2,)]
+    assert {each.sampler.seed for each in (function, screening)} == {round_seed(objective.seed, "fantasies")}
+    # Two of five are visited ones, the others the best of 256 that are spread.
+    some = objective.noise[:16]
+    spread = objective.region().units(objective.region().spread(256, objective.seed + 3))
+    best = spread[objective.expected(spread, some).argsort(descending=True)[:3]]
+    assert torch.equal(function.alternatives, torch.cat([objective.starts(2), best]))
+    # Values are compared in standard deviations of the posterior means, from the largest one.
+    means = objective.expected(objective.visited, some)
+    assert objective.frame == RewardFrame(float(means.max()), float(means.std()))
+
+
+def test_one_of_each_is_enough():
+    one = {"fantasies": 1, "alternatives": 1, "screening_fantasies": 9}
+    objective = KnowledgeGradient(fitted_pair(), one_case(PAIR), **QUICK | one)
+    assert objective.acquisition.alternatives.shape == (1, 2)
+    assert objective.screening.sampler.sample_shape == (1,)
+    assert objective(POINTS).isfinite().all()
