@@ -5,9 +5,11 @@ from rehearsal_torch.objectives.region_probability.polygon import (
     PolygonProbability,
     edges,
     probability,
+    tail,
     triangle,
     vertices_of,
 )
+from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
 
 SQUARE = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]], dtype=torch.float64)
 NORMALS = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], dtype=torch.float64)
@@ -74,3 +76,68 @@ def test_the_curvature_is_that_of_the_slope(centre):
     step = 1e-5 * torch.eye(2, dtype=torch.float64)
     slopes = (law.expansion(at + step).gradient - law.expansion(at - step).gradient) / 2e-5
     torch.testing.assert_close(law.expansion(at).curvature, slopes, rtol=1e-4, atol=1e-6)
+
+
+LOWER, UPPER = number(-5.0, -4.0), number(3.0, 6.0)
+OBLONG = number([-5.0, -4.0], [3.0, -4.0], [3.0, 6.0], [-5.0, 6.0])
+
+
+def product(at):
+    return RectangleProbability(torch.eye(2, dtype=torch.float64), LOWER, UPPER).expansion(at)
+
+
+def test_near_a_rectangle_value_slope_and_curvature_are_exact():
+    at = number([[0.0, 0.0], [2.9, 5.0]], [[4.0, -5.0], [-6.0, 1.0]])
+    found, wanted = PolygonProbability(OBLONG).expansion(at), product(at)
+    torch.testing.assert_close(found.value, wanted.value, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.gradient, wanted.gradient, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.curvature, wanted.curvature, rtol=0, atol=1e-12)
+
+
+def test_beyond_every_side_and_corner_of_a_rectangle_the_moments_are_those_of_intervals():
+    at = number(
+        [9, 1], [-11, 1.5], [-1, 13], [0.5, -10], [9, 12], [-12, 12.5], [-11, -10], [8.5, -9], [30, 0]
+    )
+    found, wanted = tail(OBLONG, at), product(at)
+    torch.testing.assert_close(found.value, wanted.value, rtol=0, atol=1e-3)
+    torch.testing.assert_close(found.gradient, wanted.gradient, rtol=0, atol=5e-3)
+    torch.testing.assert_close(found.curvature, wanted.curvature, rtol=0, atol=5e-3)
+    # Where P is small they are the polygon's, side by side with others where it is not.
+    mixed = number([0.0, 0.0], [9.0, 1.0], [2.0, 2.0])
+    law, small = PolygonProbability(OBLONG), tail(OBLONG, mixed[1:2])
+    every = law.expansion(mixed)
+    torch.testing.assert_close(law.log_probability(mixed), product(mixed).value, rtol=0, atol=2e-4)
+    assert float(every.value[1]) == float(small.value[0])
+    assert torch.equal(every.gradient[1], small.gradient[0])
+    assert torch.equal(every.curvature[1], small.curvature[0])
+    torch.testing.assert_close(every.curvature[::2], product(mixed[::2]).curvature, rtol=0, atol=1e-12)
+
+
+def test_a_slanted_triangle_seen_from_far_is_as_likely_as_by_quadrature():
+    # Rotated, a triangle keeps its probability, and its moments turn with it.
+    corners, at = number([0.0, 0.0], [4.0, 1.0], [1.0, 5.0]), number([-5.0, -3.0], [6.0, 8.0], [8.0, -4.0])
+    angle = torch.tensor(0.7, dtype=torch.float64)
+    turn = torch.stack([torch.stack([angle.cos(), -angle.sin()]), torch.stack([angle.sin(), angle.cos()])])
+    one, other = tail(corners, at), tail(corners @ turn.mT, at @ turn.mT)
+    torch.testing.assert_close(one.value, other.value, rtol=0, atol=1e-9)
+    torch.testing.assert_close(one.gradient @ turn.mT, other.gradient, rtol=0, atol=1e-9)
+    torch.testing.assert_close(turn @ one.curvature @ turn.mT, other.curvature, rtol=0, atol=1e-9)
+    # Along x the integral of phi(x) [Phi(high(x)) - Phi(low(x))], around each point.
+    x = torch.linspace(0, 4, 400_001, dtype=torch.float64)[1:-1]
+    low, high = x / 4, torch.where(x < 1, 5 * x, 5 - 4 / 3 * (x - 1))
+    for value, centre in zip(one.value, at, strict=True):
+        density = torch.exp(-((x - centre[0]) ** 2) / 2) / (2 * torch.pi) ** 0.5
+        right, left = torch.special.log_ndtr(high - centre[1]), torch.special.log_ndtr(low - centre[1])
+        mass = (density * (right.exp() - left.exp())).sum() * (x[1] - x[0])
+        assert float(value) == pytest.approx(float(mass.log()), abs=0.05)
+
+
+def test_corners_are_in_counter_clockwise_order_and_on_their_faces():
+    normals, offsets = number([-1.0, 0.2], [0.3, -2.0], [1.0, 1.0]), number(0.5, 0.8, 1.2)
+    found = vertices_of(normals, offsets)
+    assert len(found) == 3
+    slack = offsets - found @ normals.mT
+    assert sorted((slack.abs() < 1e-9).sum(-1).tolist()) == [2, 2, 2]
+    assert bool((slack >= -1e-9).all())
+    (x0, y0), (x1, y1), (x2, y2) = found.tolist()
+    assert (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0) > 0
