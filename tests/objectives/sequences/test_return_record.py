@@ -57,3 +57,27 @@ def test_doses_are_those_that_were_given_unless_their_level_changes():
 def test_an_episode_without_dose_columns_has_the_doses_of_the_levels():
     objective = idle_dose_episode()
     assert given_doses(objective).tolist() == [[0, 1], [1, 2], [0, 2], [1, 1], [0, 1]]
+
+
+def test_where_nothing_changes_the_return_is_the_observed_one():
+    objective = scored_episode(2, members=1)
+    record = return_record(objective, Decision(None, objective.outcome(), status="no_action"))
+    assert record["actions"] == record["observed_actions"] == objective.observed.tolist()
+    assert record["value"] == record["observed"] == objective.outcome()
+    assert record["improvement"] == 0.0
+    assert record["rewards"] == record["observed_rewards"]
+    assert (record["horizon"], record["changes"]) == (5, 2)
+    assert not {"member_gains", "rewards_lower", "rewards_upper", "related"} & set(record)
+
+
+def test_the_range_of_the_members_holds_their_rewards():
+    objective = scored_episode(2, members=3)
+    decision = GreedyChanges()(objective)
+    record, sequence = return_record(objective, decision), objective.sequence(decision)
+    states = objective.replay(sequence.unsqueeze(0))[0]
+    every = objective.by_member(states, sequence)
+    assert record["rewards_lower"] == every.min(0).values.tolist()
+    assert record["rewards_upper"] == every.max(0).values.tolist()
+    assert record["rewards"] == pytest.approx(every.mean(0).tolist())
+    gains = every.sum(-1) - objective.member_returns(objective.observed)
+    assert record["member_gains"] == pytest.approx(gains.tolist())

@@ -13,6 +13,7 @@ from rehearsal_torch.estimators.omitted_variable import bias_factor
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.sequences import sequence_overturning
 from rehearsal_torch.objectives.sequences.sequence_overturning import (
     NO_MODEL,
     NO_RECORDS,
@@ -67,6 +68,7 @@ def test_the_tipping_strength_is_where_no_improvement_is_left(model, problem, hi
     decision = GreedyChanges()(wanted)
     tipping = hidden.tipping(wanted, decision)
     assert 0 < tipping < 1
+    assert tipping in torch.logspace(-4, -0.0044, 200, dtype=torch.float64).tolist()
     sequence = wanted.sequence(decision)
     radius = hidden._radius(wanted, sequence)
     changed = (sequence != wanted.observed).nonzero()[:, 0].tolist()
@@ -149,3 +151,44 @@ def test_models_of_other_kinds_have_none_and_say_so():
     hidden = SequenceOverturning(wanted.surrogate, lambda: pytest.fail("needs no rows"))
     assert hidden.models == ()
     assert hidden.spread == NO_MODEL
+
+
+def test_two_rows_for_each_column_of_the_regressions_are_needed(model, problem):
+    table, first = problem.observations(), model.first
+    covariates, doses = len(first.rescale.names), len(first.dose_names)
+    # A constant, the covariates, their squares and products, and the doses.
+    least = 2 * (1 + covariates + covariates * (covariates + 1) // 2 + doses)
+    few, enough = (
+        SequenceOverturning(model, lambda rows=rows: Table.observed(table.names, table.values[:rows]))
+        for rows in (least - 1, least)
+    )
+    assert few.spread == f"not computed: there are {least - 1} transitions; expected at least {least}"
+    assert not isinstance(enough.spread, str)
+
+
+def test_doses_that_do_not_vary_say_nothing(model, problem):
+    table = problem.observations()
+    values = table.values.clone()
+    for name in model.dose_names:
+        values[:, table.names.index(name)] = 1.0
+    same = SequenceOverturning(model, lambda: Table.observed(table.names, values))
+    assert same.spread == "not computed: no dose varies among the transitions"
+
+
+def test_of_many_rows_evenly_spaced_ones_are_taken(model, problem, monkeypatch):
+    table = problem.observations()
+    monkeypatch.setattr(sequence_overturning, "MOST_ROWS", 700)
+    places = torch.linspace(0, len(table) - 1, 700, dtype=torch.float64).round().long()
+    assert len(table) > 700
+    found, wanted = (
+        SequenceOverturning(model, lambda rows=rows: rows).spread
+        for rows in (table, Table.observed(table.names, table.values[places]))
+    )
+    assert torch.equal(found.precision, wanted.precision)
+    assert torch.equal(found.residual, wanted.residual)
+    parents, values = model.first.examples(Table.observed(table.names, table.values[places]))
+    with torch.no_grad():
+        middle = sum(each.mechanism.moments(parents)[0] for each in model.each) / len(model.each)
+    deviations = (values - middle).double()
+    residual = (deviations - deviations.mean(0)).square().mean(0).sqrt()
+    torch.testing.assert_close(found.residual, residual, rtol=1e-5, atol=1e-7)
