@@ -141,3 +141,12 @@ def test_corners_are_in_counter_clockwise_order_and_on_their_faces():
     assert bool((slack >= -1e-9).all())
     (x0, y0), (x1, y1), (x2, y2) = found.tolist()
     assert (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0) > 0
+
+
+def test_a_face_may_run_through_corners():
+    law = PolygonProbability(vertices_of(number([1.0, -1.0]), number(0.0)))
+    assert float(law.log_probability(number(0.0, 0.0)).exp()) == pytest.approx(0.5, abs=1e-9)
+    square = vertices_of(torch.cat([NORMALS, number([1.0, 1.0])]), number(1.0, 1.0, 1.0, 1.0, 2.0))
+    assert float(probability(square, number(0.3, 0.4))) == pytest.approx(
+        float(probability(SQUARE, number(0.3, 0.4))), abs=1e-9
+    )

@@ -50,6 +50,15 @@ def test_faces_need_not_have_unit_normals_and_the_seed_decides():
 def test_one_dimension_is_refused():
     with pytest.raises(ValueError, match="use RectangleProbability"):
         PolytopeProbability(torch.ones(1, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
+    with pytest.raises(ValueError, match="use RectangleProbability"):
+        PolytopeProbability(number([1.0], [-1.0], [2.0]), number(1.0, 1.0, 3.0))
+
+
+def test_a_half_space_is_one_interval_that_is_open():
+    law, at = PolytopeProbability(number([1.0, 2.0, -2.0]), number(3.0)), number(0.4, 0.0, -0.1)
+    assert float(law.log_probability(at)) == pytest.approx(
+        float(torch.special.log_ndtr(number(0.8))), abs=2e-3
+    )
 
 
 def test_slope_and_curvature_are_the_moments_of_the_cut_off_normal():

@@ -237,3 +237,15 @@ def test_curvatures_are_brought_back_into_their_bounds(width):
     values, vectors = torch.linalg.eigh(curvature)
     expected = vectors * values.clamp(-1, 0).unsqueeze(-2) @ vectors.mT
     assert torch.allclose(concave(curvature), expected, atol=1e-10)
+
+
+def test_of_faces_on_one_side_the_nearest_counts():
+    # 2 x <= 2, x <= 3, x >= -2 and -5 x <= 2.5 are -1/2 <= x <= 1, in whatever order.
+    normals, offsets = (
+        torch.tensor([[2.0], [1.0], [-1.0], [-5.0]]).double(),
+        torch.tensor([2, 3, 2, 2.5]).double(),
+    )
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [1, 2, 0, 3], [2, 1, 3, 0]):
+        law = rectangle_of(normals[order], offsets[order])
+        found = float(law.log_probability(torch.tensor([0.3], dtype=torch.float64)).exp())
+        assert found == pytest.approx(norm.cdf(0.7) - norm.cdf(-0.8), abs=1e-12)

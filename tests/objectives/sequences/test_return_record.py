@@ -34,6 +34,7 @@ def test_rewards_that_do_not_depend_on_the_action_are_those_of_the_state():
     rewards = torch.arange(6.0).view(2, 3)
     assert taken(rewards, torch.tensor([2, 0])).tolist() == [2, 3]
     assert taken(rewards[:, :1], torch.tensor([2, 0])).tolist() == [0, 3]
+    assert taken(rewards[:, :2], torch.tensor([1, 0])).tolist() == [1, 3]
 
 
 def test_doses_are_those_that_were_given_unless_their_level_changes():
