@@ -104,6 +104,11 @@ def test_rounding_is_no_offence():
     objective = PosteriorMean(model, one_case(model.task))
     edge = torch.tensor([[-1.0 - 1e-9, 0.0], [0.0, 10.0 + 1e-8], [0.5, 5.0 + 1e-8]], dtype=DOUBLE)
     assert objective.allowed(edge).all()
+    # A millionth of the width, 4 and 10, and of one more than the size of the offset.
+    near = torch.tensor([[-1 - 3e-6, 0.0], [0.0, 10 + 9e-6], [0.5, 5 + 1.5e-5]], dtype=DOUBLE)
+    far = torch.tensor([[-1 - 5e-6, 0.0], [0.0, 10 + 1.1e-5], [0.5, 5 + 3e-5]], dtype=DOUBLE)
+    assert objective.allowed(near).tolist() == [True] * 3
+    assert objective.allowed(far).tolist() == [False] * 3
 
 
 def test_starts_are_the_visited_actions_by_their_posterior_mean_as_far_as_they_are_allowed():
@@ -241,3 +246,12 @@ def test_no_pending_actions_are_none():
     assert PosteriorMean(model, one_case(model.task), pending=POINTS[:0]).pending is None
     some = PosteriorMean(model, one_case(model.task), pending=POINTS[:1].float()).pending
     assert torch.equal(some, POINTS[:1].float().double())
+
+
+def test_the_network_of_posterior_means_has_one_draw_of_zeros():
+    objective = PosteriorMean(linear_chain(), one_case(linear_chain().task), draws=8)
+    assert objective.drawn(screening=False).epistemic.tolist() == [[0.0, 0.0]]
+    assert torch.equal(
+        objective.drawn(screening=True, epistemic=objective.networks).epistemic, objective.networks
+    )
+    assert torch.equal(objective.drawn(screening=True).noise, objective.noise[:2])

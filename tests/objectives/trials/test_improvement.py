@@ -44,7 +44,9 @@ def test_one_node_has_the_closed_form(at):
 def test_the_acquisition_function_has_the_closed_form_in_any_scale(at, scale):
     model = one_node()
     made = DrawnNetwork(model.network(), model.draws(4, 0), standard_draws(1024, 1, 1))
-    found = NetworkLogExpectedImprovement(made, 0.4, scale)(torch.tensor([[[at]]], dtype=torch.float64))
+    function = NetworkLogExpectedImprovement(made, 0.4, scale)
+    assert function._log, "BoTorch is told that values are logarithms"
+    found = function(torch.tensor([[[at]]], dtype=torch.float64))
     assert found.exp().item() * scale == pytest.approx(closed_form(at, 0.5, 0.4), rel=0.02)
 
 

@@ -3,6 +3,7 @@ import torch
 from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
 from botorch.sampling.normal import SobolQMCNormalSampler
 
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.trials import knowledge_gradient
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.knowledge_gradient import FiniteKnowledgeGradient, KnowledgeGradient
@@ -163,3 +164,25 @@ def test_one_of_each_is_enough():
     assert objective.acquisition.alternatives.shape == (1, 2)
     assert objective.screening.sampler.sample_shape == (1,)
     assert objective(POINTS).isfinite().all()
+
+
+def test_experiments_are_judged_by_the_uncertainty_of_the_fitted_functions():
+    # Noise that grows with a: the claimed uncertainty counts the process under normal noise as well.
+    plain = pair_table(24)
+    values, (a, *_) = plain.values.clone(), plain.values.T
+    stream = torch.Generator().manual_seed(1)
+    values[:, 2] = (2 * a).sin() + 0.3 * a**3 * torch.randn(24, generator=stream, dtype=DOUBLE)
+    table = Table(plain.names, values, plain.altered)
+    model = fit(ExogenousModel(PAIR, phi="heteroskedastic", epistemic="averaged"), table)
+    objective = KnowledgeGradient(model, one_case(PAIR), **QUICK)
+    given = {"members": 4, "draws": 4, "seed": objective.seed + 2}
+    found, fitted, claimed = (
+        made.posterior(POINTS.unsqueeze(-2)).variance
+        for made in (
+            objective.acquisition.model,
+            NetworkModel(model, as_fitted=True, **given),
+            NetworkModel(model, **given),
+        )
+    )
+    assert torch.equal(found, fitted)
+    assert not torch.equal(found, claimed)

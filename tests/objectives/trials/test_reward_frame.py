@@ -44,6 +44,10 @@ def test_what_is_not_finite_is_left_out():
     assert of(1e7, math.inf, 1e7 + 2, math.nan, 1e7 + 1) == RewardFrame(1e7 + 1, 1.0)
 
 
+def test_a_range_beyond_all_numbers_is_no_unit():
+    assert of(-1.7e308, 0.0, 1.7e308) == RewardFrame()
+
+
 def test_units_is_the_inverse_of_seen():
     frame = RewardFrame(10.0, 100.0)
     assert frame.standardised(torch.tensor([10.0, 210.0])).tolist() == [0.0, 2.0]

@@ -152,3 +152,9 @@ def test_the_root_has_a_finite_gradient_at_zero():
     assert roots.tolist() == pytest.approx([0.0, 2.0], abs=1e-14)
     assert squares.grad.isfinite().all()
     assert float(squares.grad[1]) == pytest.approx(0.25)
+
+
+def test_uncertainty_is_averaged_over_a_quarter_of_the_draws_but_one_at_least():
+    for draws, few in ((1, 1), (3, 1), (7, 1), (8, 2), (64, 16)):
+        bound = made(PROPAGATE["sample"], draws=draws)
+        assert torch.equal(bound.few, bound.noise[:few])
