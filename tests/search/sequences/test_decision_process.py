@@ -1,8 +1,12 @@
 """The process: rewards folded into one product, exact rewards to go, counted evaluations."""
 
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import (
@@ -14,6 +18,7 @@ from rehearsal_torch.search.sequences.decision_process import (
     sequence_decision,
 )
 from tests.toys.episodes import equation_episode, transition_episode
+from tests.toys.scored_episodes import scored_episode, weighed_episode
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -86,3 +91,132 @@ def test_what_is_said_of_better_sequences_is_what_is_known(gap, by_hand: bool, r
 def test_the_branching_factor_is_that_of_a_full_tree(factor, horizon):
     nodes = sum(factor**power for power in range(horizon + 1))
     assert branching_factor(nodes, horizon) == pytest.approx(factor, rel=1e-9)
+
+
+def test_no_more_nodes_than_a_path_has_are_a_factor_of_one() -> None:
+    for horizon in (1, 4, 9):
+        for nodes in (1, horizon, horizon + 1):
+            assert branching_factor(nodes, horizon) == 1.0
+        assert branching_factor(horizon + 2, horizon) > 1.01
+
+
+def free_equal_prices(**drawn: Any) -> CounterfactualReturn:
+    objective = equation_episode(0, **drawn)
+    objective.reward.price[:] = 0.25
+    return objective
+
+
+LAST = {
+    "prices of actions": lambda: equation_episode(3, actions=4),
+    "equal prices": free_equal_prices,
+    "a last step that is fixed": lambda: equation_episode(3, fixed=(4,)),
+    "no change allowed": lambda: equation_episode(3, changes=0),
+    "no reward of actions": lambda: equation_episode(3, acts=False),
+    "scores of doses": lambda: scored_episode(3, levels=4, dosed=True),
+    "the worst of two members": lambda: scored_episode(3, levels=4, members=2, dosed=True, use="worst"),
+    "the worst of three members": lambda: scored_episode(4, members=3, dosed=True, use="worst"),
+    "the worst, the last step fixed": lambda: scored_episode(
+        4, members=2, dosed=True, use="worst", fixed=(4,)
+    ),
+    "the worst, without doses": lambda: weighed_episode(4),
+}
+
+
+def ended_alone(objective: CounterfactualReturn, state: Tensor, spent: int, total: Tensor) -> tuple:
+    """The best return of one path and its last action: the observed one unless another one is better."""
+    last = objective.horizon - 1
+    rewards = objective.sums(state.unsqueeze(0), last)[0]
+    observed = int(objective.trajectory.observed[last])
+    may = objective.candidate_actions(last).tolist() if last < len(objective.observed) else []
+    sums = rewards.expand(*objective.lanes, objective.actions)
+    found = [
+        (float(objective.joined(total + sums[..., action])), action)
+        for action in [observed, *(may if spent < objective.changes else [])]
+    ]
+    return max(found, key=lambda each: each[0])
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_the_last_action_is_changed_only_for_a_higher_return_and_within_the_limit(name: str) -> None:
+    objective = LAST[name]()
+    process, stream = CounterfactualProcess(objective, Effort()), torch.Generator().manual_seed(0)
+    near = objective.replay(torch.randint(objective.actions, (12, len(objective.observed)), generator=stream))
+    states, spent = near[:, -1], torch.arange(12) % (objective.changes + 1)
+    totals = torch.randn(12, *objective.lanes, generator=stream, dtype=torch.float64)
+    values, actions = process.ended(states, spent, totals)
+    for row in range(12):
+        value, action = ended_alone(objective, states[row], int(spent[row]), totals[row])
+        assert float(values[row]) == pytest.approx(value, abs=1e-10)
+        assert int(actions[row]) == action
+    if not objective.lanes:
+        alone, same = process.final(states, spent)
+        torch.testing.assert_close(totals + alone, values, rtol=0, atol=0)
+        assert torch.equal(same, actions)
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_rewards_are_split_into_that_of_the_observed_and_those_of_the_other_actions(name: str) -> None:
+    objective = LAST[name]()
+    process = CounterfactualProcess(objective, Effort())
+    for time in range(len(objective.observed)):
+        states = objective.trajectory.states[:4]
+        rewards = process.rewards(states, time)
+        every = objective.sums(states, time).expand(4, *objective.lanes, objective.actions)
+        kept, changed = process.kept(rewards, time), process.changed(rewards, time)
+        others = objective.candidate_actions(time).tolist()
+        assert changed.shape == (4, len(others), *objective.lanes)
+        torch.testing.assert_close(kept, every[..., int(objective.observed[time])], rtol=0, atol=1e-12)
+        for place, action in enumerate(others):
+            torch.testing.assert_close(changed[:, place], every[..., action], rtol=0, atol=1e-12)
+
+
+def test_the_last_step_that_may_change_is_known() -> None:
+    def last(**drawn: Any) -> int:
+        return CounterfactualProcess(equation_episode(0, **drawn), Effort()).last
+
+    assert (last(), last(acts=False), last(fixed=(4,)), last(fixed=(3, 4))) == (4, 3, 3, 2)
+    assert (last(fixed=(1, 2, 3, 4)), last(fixed=range(5)), last(changes=0), last(actions=1)) == (
+        0,
+        -1,
+        -1,
+        -1,
+    )
+
+
+def test_a_search_begins_at_the_first_state_in_its_precision() -> None:
+    objective = transition_episode(0)
+    for made, dtype in (
+        (CounterfactualProcess(objective, Effort()), torch.float64),
+        (CounterfactualProcess(objective, Effort(), torch.float32), torch.float32),
+    ):
+        assert made.start.shape == (1, 2)
+        assert torch.equal(made.start, objective.trajectory.states[:1].to(dtype))
+        assert made.rewards(made.start, 0).dtype == dtype
+    assert Effort() == Effort(expanded=0, generated=0, network_evaluations=0)
+
+
+class Raised(LinearReward):
+    """A weight on one variable, with an offset."""
+
+    offset = 1e6
+
+    def __call__(self, states: Tensor, *rest: Any) -> Tensor:
+        return super().__call__(states, *rest) + self.offset
+
+
+@pytest.mark.parametrize("weight", [-0.02, -1.0, -50.0])
+def test_only_single_precision_and_a_large_offset_have_a_baseline(weight: float) -> None:
+    plain = transition_episode(1)
+    states = torch.rand(9, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for offset, single in ((1e6, True), (0.0, False), (-1e6, True)):
+        reward = Raised({"x0": weight})
+        reward.offset = offset
+        objective = CounterfactualReturn(plain.surrogate, plain.case, reward, 2)
+        typical = float(objective.rewards(objective.trajectory.states).mean())
+        for dtype, moved in ((torch.float32, single), (torch.float64, False)):
+            process = CounterfactualProcess(objective, Effort(), dtype)
+            assert process.baseline == (typical if moved else 0.0)
+            told = process.rewards(states.to(dtype), 0).double() + process.baseline
+            torch.testing.assert_close(
+                told, objective.rewards(states, 0), rtol=1e-6 if moved else 1e-5, atol=1e-7
+            )
