@@ -3,7 +3,10 @@
 import pytest
 import torch
 
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.lipschitz_bound import (
     FacilityLocation,
@@ -11,7 +14,7 @@ from rehearsal_torch.search.sequences.lipschitz_bound import (
     farthest_points,
     value_constants,
 )
-from tests.toys.episodes import equation_episode, transition_episode, transition_model
+from tests.toys.episodes import KnownTruth, equation_episode, transition_episode, transition_model
 
 
 def made(objective, anchors):
@@ -132,3 +135,98 @@ def test_facilities_come_from_a_tensor_or_a_table() -> None:
 def test_senseless_arguments_are_refused(build) -> None:
     with pytest.raises(ValueError, match="expected"):
         build()
+
+
+def test_one_sequence_one_state_and_the_documented_defaults_are_taken() -> None:
+    plain = MonteCarlo()
+    assert (plain.samples, plain.size, plain.weights, plain.seed) == (100, None, "lipschitz", 0)
+    facilities = FacilityLocation(torch.ones(1, 2))
+    assert (facilities.size, facilities.seed) == (500, 0)
+    objective = transition_episode(1, 4, 2)
+    assert [len(states) for states in made(objective, FacilityLocation(torch.ones(3, 2), 1))] == [1] * 4
+    assert [len(states) for states in made(objective, MonteCarlo(None, 1))] == [1] * 4
+    assert sum(len(states) for states in made(objective, MonteCarlo(1))) <= 2 * 4
+
+
+def test_each_sequence_is_replayed_once() -> None:
+    objective, effort = transition_episode(1, 6, 2), Effort()
+    MonteCarlo(5)(CounterfactualProcess(objective, effort), value_constants(objective))
+    # The observed sequence and five drawn ones move on five times.
+    assert effort.network_evaluations == 6 * 5
+
+
+def test_no_sequence_more_than_needed_is_taken() -> None:
+    objective = transition_episode(2, 6, 3, levels=5)
+    totals = [sum(map(len, made(objective, MonteCarlo(None, size)))) for size in range(1, 30)]
+    assert totals[0] == 6
+    for size, total in enumerate(totals, 1):
+        assert total == min(each for each in totals if each >= size)
+
+
+ACTIONS = 50_000
+
+
+def told_episode(changes: int, fixed: tuple[int, ...] = ()) -> CounterfactualReturn:
+    """Many actions, of which 0 was taken throughout; a state tells the four actions before it."""
+    model = KnownTruth(4, ACTIONS, lambda x, a: torch.cat([x[:, 1:], a.unsqueeze(-1).to(x)], -1), 1.0)
+    episode = model.episode("told", torch.zeros(5, 4, dtype=torch.float64), torch.zeros(5).long())
+    mask = torch.zeros(5, dtype=torch.bool)
+    mask[list(fixed)] = True
+    return CounterfactualReturn(model, EpisodeCase(episode, mask), LinearReward({"x0": 1.0}), changes)
+
+
+def drawn_sequences(
+    objective: CounterfactualReturn, anchors: MonteCarlo, lipschitz: torch.Tensor
+) -> torch.Tensor:
+    """The drawn sequences but for the observed one: hardly any is drawn twice."""
+    return anchors(CounterfactualProcess(objective, Effort()), lipschitz)[-1][1:]
+
+
+@pytest.mark.parametrize(("changes", "fixed", "most"), [(1, (), 1), (3, (), 3), (3, (1, 2), 2), (9, (), 4)])
+def test_up_to_k_open_steps_change_to_any_action(changes: int, fixed: tuple[int, ...], most: int) -> None:
+    uniform = MonteCarlo(1500, weights="uniform")
+    drawn = drawn_sequences(told_episode(changes, fixed), uniform, torch.ones(5))
+    moved = drawn != 0
+    numbers = moved.sum(-1).bincount(minlength=5)
+    assert int(numbers[most + 1 :].sum()) == 0
+    # Each number of changes is as likely: 1500 / most are expected, and five standard deviations allowed.
+    assert (numbers[1 : most + 1] - 1500 / most).abs().max() < 100
+    assert not moved[:, list(fixed)].any()
+    chosen = drawn[moved]
+    assert (chosen.min(), chosen.max()) == (pytest.approx(1, abs=500), pytest.approx(ACTIONS, abs=500))
+    assert float(chosen.mean()) == pytest.approx(ACTIONS / 2, rel=0.06)
+    shares = moved.sum(0)[[step for step in range(4) if step not in fixed]] / moved.sum()
+    assert shares.tolist() == pytest.approx([1 / len(shares)] * len(shares), abs=0.06)
+
+
+def test_steps_change_in_proportion_to_their_constants() -> None:
+    lipschitz = torch.tensor([8.0, 4.0, 2.0, 2.0, 7.0], dtype=torch.float64)
+    for weights, shares in (("lipschitz", [0.5, 0.25, 0.125, 0.125]), ("uniform", [0.25] * 4)):
+        drawn = drawn_sequences(told_episode(1), MonteCarlo(1500, weights=weights), lipschitz)
+        assert (drawn != 0).double().mean(0).tolist() == pytest.approx(shares, abs=0.06)
+
+
+def test_facilities_are_the_farthest_points_from_a_first_one_by_the_seed() -> None:
+    objective = transition_episode(0)
+    pool = torch.randn(40, 2, generator=torch.Generator().manual_seed(1))
+    firsts = set()
+    for seed in range(6):
+        sets = made(objective, FacilityLocation(pool, 7, seed))
+        assert all(states is sets[0] for states in sets)
+        assert sets[0].dtype == torch.float64
+        first = int((pool == sets[0][0]).all(-1).nonzero())
+        firsts.add(first)
+        assert torch.equal(sets[0], pool[farthest_points(pool.double(), 7, first)].double())
+        assert torch.equal(sets[0], made(objective, FacilityLocation(pool, 7, seed))[0])
+    assert len(firsts) > 3
+
+
+def test_a_table_is_scaled_anew_for_another_model() -> None:
+    drawn = [transition_episode(seed, 6) for seed in (0, 1)]
+    table = transitions([drawn[0].case.episode])
+    anchors = FacilityLocation(table, 9)
+    for objective in (*drawn, drawn[0]):
+        scaled = objective.surrogate.trajectory(drawn[0].case.episode).states[:-1]
+        found = made(objective, anchors)[1]
+        assert found.shape == (5, 2)
+        assert torch.cdist(found, scaled).amin(1).max() < 1e-6

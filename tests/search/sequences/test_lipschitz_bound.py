@@ -1,5 +1,7 @@
 """Lipschitz bounds: constants, refusals, and distances that are not too short."""
 
+import re
+
 import pytest
 import torch
 
@@ -8,8 +10,14 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
-from rehearsal_torch.search.sequences.lipschitz_bound import LipschitzBound, UnboundedError, value_constants
+from rehearsal_torch.search.sequences.lipschitz_bound import (
+    NO_SUM,
+    LipschitzBound,
+    UnboundedError,
+    value_constants,
+)
 from tests.toys.episodes import KnownTruth, equation_episode, transition_episode, value
+from tests.toys.scored_episodes import weighed_episode
 
 
 def test_constants_follow_the_recursion() -> None:
@@ -99,3 +107,142 @@ def test_anchors_at_every_reachable_state_make_the_bounds_exact(exact: bool) -> 
                 torch.testing.assert_close(
                     bound.values[time][:, spent], value(objective, states, time, spent), rtol=0, atol=1e-8
                 )
+
+
+def test_the_worst_members_return_has_no_constant() -> None:
+    with pytest.raises(UnboundedError, match=re.escape(NO_SUM)):
+        value_constants(weighed_episode(0, use="worst"))
+
+
+EPISODES = {
+    "prices": lambda: equation_episode(5, 5, 2),
+    "prices, fixed steps": lambda: equation_episode(6, 5, 2, fixed=(1, 4)),
+    "no prices": lambda: equation_episode(7, 5, 3, acts=False, fixed=(3,)),
+    "learnt": lambda: transition_episode(5, 5, 1),
+    "no change": lambda: equation_episode(5, 4, 0),
+}
+
+
+class Plain:
+    """The recursion of the module, node by node, with the bounds of three anchors at each step."""
+
+    def __init__(self, objective: CounterfactualReturn, exact: bool) -> None:
+        self.objective, self.exact, self.constants = objective, exact, value_constants(objective).tolist()
+        stream = torch.Generator().manual_seed(0)
+        self.anchors = [
+            state + 0.3 * torch.randn(3, len(state), generator=stream, dtype=torch.float64)
+            for state in objective.trajectory.states
+        ]
+        self.tables: dict[tuple[int, int], list[float]] = {}
+        for time in reversed(range(objective.horizon)):
+            for spent in range(objective.changes + 1):
+                self.tables[time, spent] = [self.ahead(anchor, time, spent) for anchor in self.anchors[time]]
+
+    def near(self, state: torch.Tensor, time: int, spent: int) -> float:
+        distances = (self.anchors[time] - state).square().sum(-1).sqrt().tolist()
+        table = self.tables[time, spent]
+        return min(worth + self.constants[time] * far for worth, far in zip(table, distances, strict=True))
+
+    def fixed(self, time: int, spent: int) -> bool:
+        last = max(self.objective.open.tolist(), default=-1)
+        return self.exact and (
+            spent == self.objective.changes or time > last or time == self.objective.horizon - 1
+        )
+
+    def at(self, state: torch.Tensor, time: int, spent: int) -> float:
+        if self.fixed(time, spent):
+            return float(value(self.objective, state.unsqueeze(0), time, spent))
+        return self.near(state, time, spent)
+
+    def ahead(self, state: torch.Tensor, time: int, spent: int) -> float:
+        objective, here = self.objective, state.unsqueeze(0)
+        if time == objective.horizon - 1:
+            return float(value(objective, here, time, spent))
+        rewards, kept = objective.rewards(state, time), int(objective.observed[time])
+        actions = [kept, *(objective.candidate_actions(time).tolist() if spent < objective.changes else [])]
+        return max(
+            float(rewards[action if objective.reward.acts else 0])
+            + self.at(
+                objective.trajectory.step(here, time, torch.tensor(action))[0],
+                time + 1,
+                spent + (action != kept),
+            )
+            for action in actions
+        )
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("name", EPISODES)
+def test_bounds_are_those_of_the_recursion_node_by_node(name: str, exact: bool) -> None:
+    objective = EPISODES[name]()
+    plain, process = Plain(objective, exact), CounterfactualProcess(objective, Effort())
+    bound = LipschitzBound(process, plain.anchors, value_constants(objective), exact)
+    every = list(range(objective.changes + 1))
+    for time in range(objective.horizon):
+        states = objective.trajectory.states[[time, -1]] + 0.1
+        made = {
+            "values": (bound.values[time], plain.anchors[time], plain.ahead),
+            "ahead": (bound.ahead(states, time, every), states, plain.ahead),
+            "at": (bound.at(states, time, every), states, plain.at),
+            "interpolated": (bound.interpolated(states, time, every), states, plain.near),
+        }
+        for found, points, one in made.values():
+            wanted = [[one(point, time, spent) for spent in every] for point in points]
+            torch.testing.assert_close(found, torch.tensor(wanted).double(), rtol=1e-6, atol=1e-6)
+        assert [bound.fixed(time, spent) for spent in every] == [plain.fixed(time, spent) for spent in every]
+
+
+def test_distances_are_counted_and_held_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    objective = equation_episode(5, 3, 1)
+    plain = Plain(objective, False)
+
+    def made() -> tuple[LipschitzBound, torch.Tensor]:
+        process = CounterfactualProcess(objective, Effort())
+        bound = LipschitzBound(process, plain.anchors, value_constants(objective), False)
+        return bound, bound.interpolated(plain.anchors[0].repeat(4, 1), 1, [1, 0])
+
+    bound, whole = made()
+    # Each of three anchors at two steps has a child that is kept and two others; then 12 states.
+    assert bound.distances == 2 * (3 + 6) * 3 + 12 * 3
+    assert torch.equal(whole[:3], whole[9:])
+    monkeypatch.setattr("rehearsal_torch.search.sequences.lipschitz_bound.ENTRIES", 7)
+    assert torch.equal(made()[1], whole)
+    monkeypatch.setattr("rehearsal_torch.search.sequences.lipschitz_bound.ENTRIES", 1)
+    assert torch.equal(made()[1], whole)
+
+
+def test_paths_are_rolled_out_only_where_they_are_fixed() -> None:
+    objective = equation_episode(5, 5, 2)
+    process = CounterfactualProcess(objective, Effort())
+    bound = LipschitzBound(process, Plain(objective, True).anchors, value_constants(objective))
+    for spent, steps in (([0, 1], 0), ([0, 2], 3), ([2], 3)):
+        process.effort.network_evaluations = 0
+        bound.at(objective.trajectory.states[:4], 1, spent)
+        assert process.effort.network_evaluations == 4 * steps
+
+
+def test_bounds_are_raised_by_more_than_rounding() -> None:
+    objective = equation_episode(5, 4, 2)
+    lipschitz = value_constants(objective)
+    bound = LipschitzBound(
+        CounterfactualProcess(objective, Effort()), Plain(objective, True).anchors, lipschitz
+    )
+    size = float(objective.rewards(objective.trajectory.states).abs().sum()) + float(lipschitz[0])
+    assert 1e-12 * size < bound.margin <= 1.01e-12 * (1 + size)
+    own = bound.interpolated(bound.anchors[1], 1, [0])[:, 0]
+    assert bool((own <= bound.values[1][:, 0] + bound.margin).all())
+
+
+def test_anchors_without_a_finite_state_or_value_bound_nothing() -> None:
+    def steep(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        return torch.where(x > 5, torch.nan, x + a.unsqueeze(-1))
+
+    model = KnownTruth(1, 2, steep, 1.0)
+    episode = model.episode("steep", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3).long())
+    objective = CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 1)
+    anchors = [torch.tensor([[0.0], [torch.nan], [9.0]], dtype=torch.float64)] * 3
+    bound = LipschitzBound(CounterfactualProcess(objective, Effort()), anchors, value_constants(objective))
+    assert [states.tolist() for states in bound.anchors] == [[[0.0], [9.0]]] * 3
+    assert bound.values[2].tolist() == [[0.0, 0.0], [9.0, 9.0]]
+    assert bound.values[1].tolist() == [[1.0, 0.0], [torch.inf, torch.inf]]
+    assert bound.at(torch.tensor([[9.0]]).double(), 1, [0]).item() == pytest.approx(1.0 + 2 * 9.0)
