@@ -294,11 +294,7 @@ class LipschitzBound:
         self.anchors, self.distances = [each[each.isfinite().all(-1)] for each in anchors], 0
         T, every = process.horizon, list(range(process.changes + 1))
         self.values = [torch.empty(0)] * T
-        last = [
-            process.final(self.anchors[-1], self.anchors[-1].new_full((len(self.anchors[-1]),), spent))[0]
-            for spent in every
-        ]
-        self.values[-1] = _above(torch.stack(last, -1))
+        self.values[-1] = _above(self._last(self.anchors[-1], every))
         for time in range(T - 2, -1, -1):
             if budget.out():
                 self.anchors[time] = self.anchors[time][:1]
@@ -314,12 +310,9 @@ class LipschitzBound:
         process = self.process
         out = states.new_empty(len(states), len(spent))
         bounded = [column for column, made in enumerate(spent) if not self.fixed(time, made)]
-        if len(bounded) < len(spent) and time < process.horizon - 1:
-            out[:] = process.to_go(states, time).unsqueeze(-1)
-        elif len(bounded) < len(spent):
-            out[:] = torch.stack(
-                [process.final(states, states.new_full((len(states),), made))[0] for made in spent], -1
-            )
+        if len(bounded) < len(spent):
+            last = time == process.horizon - 1
+            out[:] = self._last(states, spent) if last else process.to_go(states, time).unsqueeze(-1)
         if bounded:
             out[:, bounded] = self.interpolated(states, time, [spent[column] for column in bounded])
         return out
@@ -332,9 +325,7 @@ class LipschitzBound:
         """
         process = self.process
         if time == process.horizon - 1:
-            return torch.stack(
-                [process.final(states, states.new_full((len(states),), made))[0] for made in spent], -1
-            )
+            return self._last(states, spent)
         rewards, other = process.rewards(states, time), process.others[time]
         best = process.kept(rewards, time).unsqueeze(-1) + self.at(
             process.keep(states, time), time + 1, spent
@@ -349,6 +340,11 @@ class LipschitzBound:
             )
             best[:, able] = torch.maximum(best[:, able], gained.amax(1))
         return best
+
+    def _last(self, states: Tensor, spent: Sequence[int]) -> Tensor:
+        """V at time T - 1, (n, D), (m,) -> (n, m)."""
+        found = [self.process.final(states, states.new_full((len(states),), made))[0] for made in spent]
+        return torch.stack(found, -1)
 
     def interpolated(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
         """Upper bounds on V(x, l, t) from the anchors at time t only, (n, D), t, (m,) -> (n, m)."""
