@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.group_bounds import GroupBounds
-from rehearsal_torch.search.sequences.reachable_boxes import enclosed, nowhere
+from rehearsal_torch.search.sequences.reachable_boxes import Intervals, enclosed, expansions, nowhere
+from tests.toys.curved_episodes import curved_episode
 from tests.toys.scored_episodes import scored_curve, scored_episode
 
 
@@ -77,3 +78,165 @@ def test_nothing_moves_without_a_change():
     after = step.kept(still, torch.zeros(1, 4, 1, dtype=torch.float64))
     assert float(after.centre.abs().max()) == 0
     assert float(after.radius.max()) <= 1e-10
+
+
+class Equations:
+    """The expansions of x' = M x + b sin(N_a x) + ..., in closed form; ends of intervals are (D,) each."""
+
+    def __init__(self, objective, choices):
+        model, self.objective, self.choices = objective.surrogate, objective, choices
+        self.states, self.taken = objective.trajectory.states, objective.observed.tolist()
+        self.shared, self.inner, self.bent = model.shared, model.inner, model.bent
+        self.third = objective.trajectory.constants[:, 2]
+
+    def slope(self, time, action):
+        inner = self.inner[action]
+        return self.shared + self.bent * torch.cos(inner @ self.states[time]).unsqueeze(-1) * inner
+
+    def bend(self, time, action):
+        inner = self.inner[action]
+        return self.bent * torch.sin(inner @ self.states[time]).abs() * inner.square().sum(-1)
+
+    def allowed(self, time):
+        return self.choices[time].nonzero()[:, 0].tolist()
+
+    def effects(self, time):
+        actions = torch.tensor(self.allowed(time), dtype=torch.long)
+        moved = self.objective.trajectory.branch(self.states[time : time + 1], time, actions)[0]
+        return moved - self.states[time + 1]
+
+    def next(self, time, lower, upper, far=0.0, effects=None):
+        """The ends under the observed action, or under any allowed one with given effects."""
+        centre, radius = (lower + upper) / 2, (upper - lower) / 2
+        size = torch.maximum(lower.abs(), upper.abs())
+        length, own = float(size.norm()), self.slope(time, self.taken[time])
+        every = [*self.allowed(time), self.taken[time]]
+        bends = [self.bend(time, action) for action in (every if effects is not None else every[-1:])]
+        slope = torch.stack(bends).amax(0) * (far + length / 2)
+        cubic = self.third[time] * (far**2 / 2 + far * length / 2 + length**2 / 6)
+        rest = length * (slope + cubic)
+        if effects is None:
+            middle, width = own @ centre, own.abs() @ radius + rest
+        else:
+            turns = torch.stack([self.slope(time, action) - own for action in every])
+            lowest, highest = turns.amin(0), turns.amax(0)
+            mean = own + (lowest + highest) / 2
+            middle = (effects[0] + effects[1]) / 2 + mean @ centre
+            width = (effects[1] - effects[0]) / 2 + mean.abs() @ radius
+            width = width + (highest - lowest) / 2 @ size + rest
+        return middle - width, middle + width
+
+    def boxes(self, changes):
+        zero = torch.zeros_like(self.states[0])
+        reach = [(zero, zero)] * (changes + 1)
+        found = [(zero, zero)]
+        for time in range(len(self.states) - 1):
+            kept = [self.next(time, *ends) for ends in reach]
+            if changes and self.allowed(time):
+                hull = self.effects(time).aminmax(dim=0)
+                other = [self.next(time, *ends, effects=hull) for ends in reach[:-1]]
+                for number, ends in enumerate(other, 1):
+                    kept[number] = (
+                        torch.minimum(kept[number][0], ends[0]),
+                        torch.maximum(kept[number][1], ends[1]),
+                    )
+            reach = kept
+            lower, upper = (torch.stack(ends) for ends in zip(*reach, strict=True))
+            found.append((lower.amin(0), upper.amax(0)))
+        return found
+
+
+def expanded(objective, changes, choices):
+    made, equations = objective.trajectory, Equations(objective, choices)
+    hulls = []
+    for time in range(made.horizon - 1):
+        effects = equations.effects(time)
+        still = nowhere(1, 1, made.states.shape[-1], made.states)
+        hulls.append(enclosed(*effects.aminmax(dim=0, keepdim=True), 1) if len(effects) else still)
+    return equations, *expansions(made, 1, choices, changes, hulls)
+
+
+@pytest.mark.parametrize(
+    ("seed", "changes", "width", "bent"), [(1, 2, 2, 0.25), (2, 1, 3, 0.5), (3, 3, 1, 0.3), (4, 0, 2, 0.2)]
+)
+def test_boxes_and_steps_are_those_of_the_equations(seed, changes, width, bent):
+    objective = curved_episode(seed, 4, changes, width, 3, bent)
+    choices = objective.choices.clone()
+    choices[1, int(choices[1].nonzero()[0])] = False
+    equations, steps, boxes = expanded(objective, changes, choices)
+    states, stream = objective.trajectory.states, torch.Generator().manual_seed(seed)
+    for time, (box, wanted) in enumerate(zip(boxes, equations.boxes(changes), strict=True)):
+        found = torch.cat(box.ends(states[time : time + 1])) - states[time]
+        torch.testing.assert_close(found, torch.stack(wanted), rtol=1e-6, atol=1e-10)
+        # Boxes are wider than the equations ask for, by more than rounding.
+        assert bool((found[0] <= wanted[0] + 1e-14).all() & (found[1] >= wanted[1] - 1e-14).all())
+    for time, step in enumerate(steps):
+        ends = torch.randn(2, 5, width, generator=stream, dtype=torch.float64).sort(0).values
+        effects = torch.randn(2, 5, width, generator=stream, dtype=torch.float64).sort(0).values
+        away = torch.rand(1, 5, 1, generator=stream, dtype=torch.float64)
+        before, hull = enclosed(*ends, 1), enclosed(*effects, 1)
+        kept, other = step.kept(before, away), step.changed(before, away, hull)
+        for row in range(5):
+            far = float(away[0, row])
+            for found, hulls in ((kept, None), (other, effects[:, row])):
+                wanted = equations.next(time, *ends[:, row], far, hulls)
+                told = torch.cat(found.rows(torch.tensor([row])).ends(torch.zeros(1, width).double()))
+                torch.testing.assert_close(told, torch.stack(wanted), rtol=1e-6, atol=1e-10)
+
+
+def test_a_step_that_is_shut_moves_as_observed():
+    objective = curved_episode(5, 4, 2, 2, 3, 0.25)
+    choices = torch.zeros(3, 3, dtype=torch.bool)
+    _, _, boxes = expanded(objective, 2, choices)
+    assert max(float(box.radius.max()) for box in boxes) <= 1e-11
+    assert float(boxes[0].radius.max()) == 0.0
+    assert min(float(box.radius.min()) for box in boxes[1:]) >= 1e-12, "an allowance for rounding"
+
+
+def test_a_curvature_without_a_bound_leaves_boxes_without_a_bound():
+    for column in (1, 2):
+        objective = curved_episode(5, 4, 2, 2, 3, 0.25)
+        objective.trajectory.constants[1:, column] = torch.inf
+        _, steps, boxes = expanded(objective, 2, objective.choices)
+        assert bool(torch.isfinite(boxes[1].radius).all())
+        for box in boxes[2:]:
+            assert not torch.isfinite(box.radius).any()
+        assert bool(steps[1].third.isinf().all())
+        assert bool(steps[0].third.isfinite().all())
+
+
+def test_intervals_of_members_are_side_by_side_in_the_states():
+    """Two members, three paths of two variables: centre and radius are of each member by itself."""
+    lower = torch.arange(12.0).view(3, 4)
+    upper = lower + torch.tensor([1.0, 2.0, 3.0, 4.0])
+    made = enclosed(lower, upper, 2)
+    assert made.centre.shape == made.radius.shape == (2, 3, 2)
+    assert made.radius[:, 1].tolist() == [[0.5, 1.0], [1.5, 2.0]]
+    assert made.centre[1, 2].tolist() == [11.5, 13.0]
+    ends = made.ends(torch.full((3, 4), 100.0))
+    assert torch.equal(ends[0], lower + 100)
+    assert torch.equal(ends[1], upper + 100)
+    negative = Intervals(-made.centre, made.radius)
+    assert torch.equal(negative.size, made.size)
+    assert made.size[1, 2].tolist() == [13.0, 15.0]
+    assert torch.equal(made.rows(torch.tensor([2, 0])).centre, made.centre[:, [2, 0]])
+    still = nowhere(2, 3, 4, lower.double())
+    assert still.centre.shape == (2, 3, 4)
+    assert still.size.dtype == torch.float64
+    assert float(still.size.max()) == 0
+
+
+@pytest.mark.parametrize(("seed", "members"), [(3, 1), (4, 2), (5, 3)])
+def test_some_changes_stay_in_the_boxes_of_every_member(seed, members):
+    objective = scored_episode(seed, 5, 2, 3, members, spread=0.3)
+    boxes, states = (
+        boxed(objective).boxes,
+        objective.replay(changed(objective, 40, torch.Generator().manual_seed(seed))),
+    )
+    for time, box in enumerate(boxes):
+        assert box.centre.shape == (members, 1, 3)
+        lower, upper = box.ends(objective.trajectory.states[time : time + 1])
+        assert not ((states[:, time] < lower - 1e-12) | (states[:, time] > upper + 1e-12)).any()
+        # Nearly linear maps leave little that no change reaches.
+        reached = states[:, time].amax(0) - states[:, time].amin(0)
+        assert bool((upper - lower <= 4 * reached + 1e-9).all())
