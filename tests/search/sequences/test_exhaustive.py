@@ -5,11 +5,13 @@ from itertools import product
 import pytest
 import torch
 
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive, tree_size
-from tests.toys.episodes import equation_episode, transition_episode
+from tests.toys.episodes import KnownTruth, equation_episode, transition_episode
+from tests.toys.scored_episodes import scored_episode
 
 
 def every_sequence(objective: CounterfactualReturn) -> torch.Tensor:
@@ -111,3 +113,72 @@ def test_a_large_offset_of_the_reward_is_kept_out_of_single_precision(seed: int)
     best = raised(every_sequence(raised)).max()
     assert found.value == pytest.approx(float(best), abs=1e-6)
     assert found.trace["proven"]
+
+
+@pytest.mark.parametrize("dosed", [False, True])
+def test_the_best_of_all_sequences_for_the_worst_of_some_members(dosed: bool) -> None:
+    for seed, chunk in ((1, 2), (2, 100)):
+        objective = scored_episode(seed, 4, 2, 3, members=2, dosed=dosed, use="worst", fixed=(1,))
+        decision = Exhaustive(chunk=chunk)(objective)
+        assert decision.value == pytest.approx(float(objective(every_sequence(objective)).max()), abs=1e-9)
+        assert decision.trace["proven"]
+
+
+def test_a_single_finalist_in_single_precision_leaves_ten_times_its_rounding() -> None:
+    for seed in range(3):
+        objective = transition_episode(seed, 5, 2)
+        found = Exhaustive(precision="float32", finalists=1)(objective).trace
+        assert found["rounding"] > 0
+        # It may have been rounded up or down, which the gap to its own value shows.
+        assert round(found["gap"] / found["rounding"], 6) in (9.0, 11.0)
+        precise = Exhaustive(finalists=1)(objective).trace
+        assert (precise["gap"], precise["proven"]) == (0.0, True)
+        # All of the sequences are finalists: none is left out.
+        assert Exhaustive(precision="float32", finalists=1000)(objective).trace["gap"] == 0.0
+
+
+def test_scores_that_jump_are_not_proven_in_single_precision() -> None:
+    objective = scored_episode(1, 4, 2)
+    assert Exhaustive(precision="float32")(objective).trace["gap"] is None
+    assert Exhaustive()(objective).trace["gap"] == 0.0
+
+
+def test_what_is_given_is_what_is_documented() -> None:
+    plain = Exhaustive()
+    assert (plain.chunk, plain.precision, plain.node_limit) == (2048, "float64", 100_000_000)
+    assert (plain.budget_s, plain.finalists) == (None, 64)
+    assert Exhaustive(1, "float32", 1, None, 1).finalists == 1
+
+
+def test_a_tree_as_large_as_the_limit_is_searched() -> None:
+    objective = transition_episode(0, 6, 2, levels=2)
+    assert Exhaustive(node_limit=41)(objective).trace["nodes"] == 41
+    with pytest.raises(ValueError, match="got 41"):
+        Exhaustive(node_limit=40)(objective)
+
+
+def test_no_time_expands_nothing_and_says_so() -> None:
+    objective = transition_episode(2, 7, 3, levels=4)
+    decision = Exhaustive(budget_s=1e-9)(objective)
+    assert (decision.alteration, decision.value) == (None, objective.outcome())
+    assert (decision.trace["expanded"], decision.trace["generated"]) == (0, 1)
+    assert decision.reason == "stopped after budget_s=1e-09; the sequences not evaluated may be better"
+    assert decision.trace["nodes"] == sum(tree_size(objective))
+
+
+def test_undefined_sequences_lose_and_do_not_count_as_rounding() -> None:
+    def lost(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        return torch.where((a == 2).unsqueeze(-1), torch.nan, x + a.unsqueeze(-1))
+
+    model = KnownTruth(1, 3, lost, 1.0)
+    episode = model.episode("lost", torch.zeros(4, 1, dtype=torch.float64), torch.zeros(4).long())
+    objective = CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 2)
+    decision = Exhaustive()(objective)
+    assert (decision.value, decision.actions(), decision.trace["rounding"]) == (5.0, {0: 1, 1: 1}, 0.0)
+
+
+def test_changes_without_effect_are_not_made() -> None:
+    for precision in ("float64", "float32"):
+        decision = Exhaustive(precision=precision)(transition_episode(0, 5, 2, spread=0.0))
+        assert decision.alteration is None
+        assert decision.trace["proven"]
