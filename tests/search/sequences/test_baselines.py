@@ -6,9 +6,18 @@ import torch
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.sequences.baselines import (
+    GreedyChanges,
+    RandomChanges,
+    TopK,
+    greedy_sequence,
+    nothing_open,
+    single_changes,
+)
+from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from tests.toys.episodes import KnownTruth, transition_episode
+from tests.toys.episodes import KnownTruth, equation_episode, transition_episode
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -71,3 +80,66 @@ def test_a_changed_step_may_change_again() -> None:
     decision = GreedyChanges()(objective)
     assert decision.actions() == {0: 2, 1: 1}
     assert decision.value == pytest.approx(Exhaustive()(objective).value)
+
+
+SEARCHES = [GreedyChanges, TopK, RandomChanges]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_where_nothing_is_open_what_was_done_is_proven(search) -> None:
+    for objective in (
+        transition_episode(0, 5, 0),
+        transition_episode(0, 3, 2, fixed=(0, 1, 2)),
+        equation_episode(0, actions=1),
+    ):
+        assert nothing_open(objective)
+        decision = search()(objective)
+        assert (decision.alteration, decision.value) == (None, objective.outcome())
+        assert (decision.trace["gap"], decision.trace["proven"]) == (0.0, True)
+        assert (decision.trace["expanded"], decision.trace["generated"]) == (0, 0)
+    objective = transition_episode(0, 5, 1, fixed=(0, 1, 2))
+    assert not nothing_open(objective)
+    assert search()(objective).trace["gap"] is None
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_change_without_effect_is_none(search) -> None:
+    decision = search()(transition_episode(0, 5, 2, spread=0.0))
+    if search is not RandomChanges:
+        assert decision.alteration is None
+    assert decision.value == pytest.approx(transition_episode(0, 5, 2, spread=0.0).outcome(), abs=1e-12)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_budget_that_is_no_time_is_refused(search) -> None:
+    with pytest.raises(ValueError, match="expected a budget_s above 0"):
+        search(budget_s=0.0)
+    assert search().budget_s is None
+
+
+def test_each_round_expands_one_sequence_and_generates_its_neighbours() -> None:
+    objective = transition_episode(2, 6, 3, levels=4, fixed=(1,))
+    effort, process = Effort(), CounterfactualProcess(objective, Effort())
+    sequence = greedy_sequence(CounterfactualProcess(objective, effort))
+    rounds = effort.expanded
+    # No step is changed twice here: each change is a round, and a last one finds none.
+    assert rounds == int((sequence != objective.observed).sum()) + 1
+    assert rounds > 1
+    # At each of the four steps that may change, the three others and what was done.
+    assert effort.generated == rounds * 4 * 4
+    assert int(torch.isfinite(single_changes(process, objective.observed)).sum()) == 4 * 4
+    top = TopK()(objective).trace
+    assert (top["expanded"], top["generated"]) == (1, 16)
+
+
+def test_a_budget_ends_the_search_after_a_round() -> None:
+    objective = transition_episode(2, 6, 3, levels=4)
+    decision = GreedyChanges(budget_s=1e-9)(objective)
+    assert len(decision.actions()) == 1
+    assert decision.reason == decision.trace["stopped"].partition(";")[0] == "stopped after budget_s=1e-09"
+    one = transition_episode(2, 6, 1, levels=4)
+    assert decision.value == pytest.approx(GreedyChanges()(one).value)
+    made = greedy_sequence(CounterfactualProcess(objective, Effort()), Budget(1e-9))
+    assert torch.equal(made, objective.sequence(decision))
+    assert len(GreedyChanges()(objective).actions()) > 1
+    assert GreedyChanges()(objective).reason == ""
