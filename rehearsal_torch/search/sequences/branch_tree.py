@@ -4,7 +4,7 @@ Source: ours.
 """
 
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 
 import torch
@@ -38,19 +38,18 @@ class Limits:
     nodes: int | None
 
 
-@dataclass(order=True)
+@dataclass(frozen=True)
 class _Node:
-    """A path with changes made, ordered by descending bound (`rank` is minus the bound on the gain over the
-    observed return). `choices` are the events that may still be added, (T - 1, A) bool.
+    """A path with changes made; `rank` is minus the bound on the gain over the observed return. `choices` are
+    the events that may still be added, (T - 1, A) bool.
     """
 
     rank: float
-    tie: int
-    path: Tensor = field(compare=False)
-    kept: Tensor = field(compare=False)
-    gain: float = field(compare=False)
-    left: int = field(compare=False)
-    choices: Tensor = field(compare=False)
+    path: Tensor
+    kept: Tensor
+    gain: float
+    left: int
+    choices: Tensor
 
 
 class EventTree:
@@ -74,21 +73,11 @@ class EventTree:
         self.root, self.loose, self.modelled, self.recentred, self.rolled_out = 0.0, "", False, 0, 0
         self._ties, self._given_up = count(), -torch.inf
         left = min(objective.changes, len(self.open))
-        self._heap = (
-            [
-                _Node(
-                    -torch.inf,
-                    next(self._ties),
-                    self.trajectory.states,
-                    objective.observed,
-                    0.0,
-                    left,
-                    objective.choices,
-                )
-            ]
-            if left
-            else []
-        )
+        self._heap: list[tuple[float, int, _Node]] = []  # by descending bounds, then as they came
+        if left:
+            self._push(
+                _Node(-torch.inf, self.trajectory.states, objective.observed, 0.0, left, objective.choices)
+            )
 
     @property
     def bound(self) -> float:
@@ -99,17 +88,17 @@ class EventTree:
 
     def gap(self) -> float:
         """Upper bound on how far the optimum lies above the incumbent; 0 within the tolerance."""
-        bound = max(self._given_up, -self._heap[0].rank if self._heap else -torch.inf)
+        bound = max(self._given_up, -self._heap[0][0] if self._heap else -torch.inf)
         return bound - self.best if bound > self.best + self.tolerance else 0.0
 
     def run(self) -> str:
         """Expands nodes until none can be better; returns "", or which limit ended the search."""
-        while self._heap and -self._heap[0].rank > self.best + self.tolerance:
+        while self._heap and -self._heap[0][0] > self.best + self.tolerance:
             if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes and self.recentred:
                 return f"stopped after node_limit={self.limits.nodes} expanded nodes"
             if self.recentred and self.limits.budget.out():
                 return self.limits.budget.reason()
-            self._expand(heapq.heappop(self._heap))
+            self._expand(heapq.heappop(self._heap)[-1])
             if self.loose:
                 return ""
         return "" if self.gap() == 0 else f"gave up nodes beyond pool={self.limits.pool}"
@@ -220,12 +209,11 @@ class EventTree:
             rank = max(node.rank, -(node.gain + float(bounds[place])))
             gain = node.gain + float(events.gains[place])
             path = node.path + events.effects[place]
-            heapq.heappush(
-                self._heap, _Node(rank, next(self._ties), path, kept, gain, node.left - 1, choices)
-            )
+            self._push(_Node(rank, path, kept, gain, node.left - 1, choices))
         if len(self._heap) > self.limits.pool:
-            best_nodes = heapq.nsmallest(self.limits.pool, self._heap)
-            self._given_up = max(
-                self._given_up, -min(set_.rank for set_ in self._heap if set_ > best_nodes[-1])
-            )
-            self._heap = best_nodes
+            ordered = sorted(self._heap)
+            self._given_up = max(self._given_up, -ordered[self.limits.pool][0])
+            self._heap = ordered[: self.limits.pool]
+
+    def _push(self, node: _Node) -> None:
+        heapq.heappush(self._heap, (node.rank, next(self._ties), node))

@@ -18,7 +18,7 @@ Source: ours.
 """
 
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, count
 from math import comb
 
@@ -39,12 +39,11 @@ ROOT = 16_384
 """Groups of the root between two looks at the clock."""
 
 
-@dataclass(order=True)
+@dataclass(frozen=True)
 class Groups:
     """Groups whose next change is at the same time step, in the order of descending bounds.
 
     Attributes:
-        rank: Minus the largest bound, then the number of later changes, fewer first, then a running number.
         time: The time step of the next change.
         bounds: Upper bounds of the return, (n,), descending.
         later: The time steps of the other open changes, (n, m - 1) long.
@@ -54,14 +53,13 @@ class Groups:
         sequences: The path's actions, (n, H) int16.
     """
 
-    rank: tuple[float, int, int]
-    time: int = field(compare=False)
-    bounds: Tensor = field(compare=False)
-    later: Tensor = field(compare=False)
-    path: Tensor = field(compare=False)
-    states: Tensor = field(compare=False)
-    gathered: Tensor = field(compare=False)
-    sequences: Tensor = field(compare=False)
+    time: int
+    bounds: Tensor
+    later: Tensor
+    path: Tensor
+    states: Tensor
+    gathered: Tensor
+    sequences: Tensor
 
     def part(self, rows: slice) -> "Groups":
         """Some of the groups."""
@@ -104,9 +102,10 @@ class StepTree:
         self.tolerance = objective.rounding(1e-9, max(1.0, abs(self.observed)))
         self.best, self.sequence = self.observed, objective.observed
         self.root, self.rolled_out = self.observed, 0
-        self._heap: list[Groups] = []
+        # By descending bounds, then fewer later changes, then in the order of their coming.
+        self._heap: list[tuple[float, int, int, Groups]] = []
         self._given_up, self._left_out = -torch.inf, ""
-        self._ties, self._paths = count(), 0
+        self._ties = count()
         self.changes = min(objective.changes, len(self.open))
         self.process = CounterfactualProcess(objective, effort)
         self.bounds = GroupBounds(objective, objective.trajectory, self.process, self.changes)
@@ -114,7 +113,7 @@ class StepTree:
     @property
     def bound(self) -> float:
         """Upper bound on the return of any sequence."""
-        return max(self.best, self._given_up, -self._heap[0].rank[0] if self._heap else -torch.inf)
+        return max(self.best, self._given_up, -self._heap[0][0] if self._heap else -torch.inf)
 
     def gap(self) -> float:
         """Upper bound on how far the optimum lies above the incumbent; 0 within the tolerance."""
@@ -128,14 +127,14 @@ class StepTree:
         self._offer(self.objective(greedy), greedy)
         self._plant()
         self.root = self.bound
-        while self._heap and -self._heap[0].rank[0] > self.best + self.tolerance:
+        while self._heap and -self._heap[0][0] > self.best + self.tolerance:
             if self.limits.nodes is not None and self.effort.expanded >= self.limits.nodes:
                 return f"stopped after node_limit={self.limits.nodes} expanded nodes"
             if self.evaluations is not None and self.effort.network_evaluations >= self.evaluations:
                 return f"stopped after evaluations={self.evaluations} single steps of the model"
             if self.limits.budget.out():
                 return self.limits.budget.reason()
-            self._expand(heapq.heappop(self._heap))
+            self._expand(heapq.heappop(self._heap)[-1])
         return self._left_out if self.gap() else ""
 
     def _plant(self) -> None:
@@ -206,8 +205,6 @@ class StepTree:
             gathered: The rewards of each path before its tables, (paths, *lanes).
             sequences: The actions of each path, (paths, H).
         """
-        names = self._paths + torch.arange(len(sequences), device=self.device)
-        self._paths += len(sequences)
         bounds = self.objective.joined(self.bounds.of(paths, rows, times) + gathered[rows])
         kept = bounds > self.best + self.tolerance
         bounds, rows, times = bounds[kept], rows[kept], times[kept]
@@ -217,11 +214,10 @@ class StepTree:
             path, at = rows[here], time - paths.start
             self._push(
                 Groups(
-                    (0.0, 0, 0),
                     time,
                     bounds[here],
                     times[here, 1:],
-                    names[path],
+                    path,
                     paths.states[path, at],
                     gathered[path] + paths.before[path, at],
                     sequences[path].to(torch.int16),
@@ -230,20 +226,20 @@ class StepTree:
         self._prune()
 
     def _push(self, groups: Groups) -> None:
-        rank = (-float(groups.bounds[0]), groups.later.shape[1], next(self._ties))
-        heapq.heappush(self._heap, replace(groups, rank=rank))
+        rank = -float(groups.bounds[0]), groups.later.shape[1], next(self._ties)
+        heapq.heappush(self._heap, (*rank, groups))
 
     def _prune(self) -> None:
         """Gives up the groups with the lowest bounds beyond the size of the pool."""
-        if sum(len(groups.bounds) for groups in self._heap) <= self.limits.pool:
+        if sum(len(groups.bounds) for *_, groups in self._heap) <= self.limits.pool:
             return
-        every = torch.cat([groups.bounds for groups in self._heap])
+        every = torch.cat([groups.bounds for *_, groups in self._heap])
         limit = float(every.topk(self.limits.pool + 1).values[-1])
         # All of the groups with the first bound that does not fit go, so that fewer than the pool remain.
         self._given_up = max(self._given_up, limit)
         self._left_out = f"gave up nodes beyond pool={self.limits.pool}"
         heap, self._heap = self._heap, []
-        for groups in heap:
+        for *_, groups in heap:
             taken = int((groups.bounds > limit).sum())
             if taken:
                 self._push(groups.part(slice(0, taken)))
