@@ -252,3 +252,24 @@ def test_where_gains_add_up_only_promising_sets_are_rolled_out(seed):
     # Of the promising sets, all as large as is allowed, and of the optimum, which may be smaller.
     assert tree.rolled_out <= branch_tree.BEAM + 1
     assert (tree.recentred, tree.gap()) == (1, 0.0)
+
+
+def test_the_model_is_made_anew_only_where_enough_events_are_gone(monkeypatch):
+    made, bound_of = [], branch_tree.gain_bound
+
+    def counted(*arguments):
+        made.append(arguments)
+        return bound_of(*arguments)
+
+    monkeypatch.setattr(branch_tree, "gain_bound", counted)
+    monkeypatch.setattr(branch_tree, "QUICK", 1)
+    numbers = {}
+    for shrunk in (0.0, 0.999):
+        monkeypatch.setattr(branch_tree, "SHRUNK", shrunk)
+        made.clear()
+        tree = tree_of(transition_episode(5, 6, 3, 2, 4, hidden=8, spread=10.0))
+        assert tree.run() == ""
+        assert tree.recentred == 1
+        numbers[shrunk] = len(made)
+    assert numbers[0.0] == 1
+    assert numbers[0.999] > 1

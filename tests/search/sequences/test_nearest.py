@@ -10,7 +10,7 @@ from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.search.sequences.nearest import nearest
-from tests.toys.episodes import TwoDoses, idle_dose_episode
+from tests.toys.episodes import KnownTruth, TwoDoses, idle_dose_episode
 
 OBSERVED = [1, 5, 2, 4]
 
@@ -97,3 +97,14 @@ def test_the_agreement_of_members_is_kept(agreement: str, expected: int) -> None
     case = EpisodeCase(model.episode("apart", states, torch.tensor([1, 4, 1])))
     objective = CounterfactualReturn(model, case, LinearReward({"x0": -1.0}), 2, agreement=agreement)
     assert nearest(objective, torch.tensor([6, 4]), 1e-9)[0].tolist() == [expected, 4]
+
+
+def test_one_model_alone_may_lose_its_gain_within_the_tolerance() -> None:
+    """Of 3 a_0 + 2 a_1 + a_2, with amounts -1, 1.5 and 1, the last one is all that is gained."""
+    amounts = torch.tensor([0.0, 1.0, -1.0, 1.5], dtype=torch.float64)
+    model = KnownTruth(1, 4, lambda x, a: x + amounts[a].unsqueeze(-1), 1.0)
+    episode = model.episode("amounts", torch.zeros(4, 1, dtype=torch.float64), torch.zeros(4).long())
+    objective = CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 3)
+    sequence, fall = nearest(objective, torch.tensor([2, 3, 1]), 1.0)
+    assert (sequence.tolist(), fall) == ([2, 3, 0], 1.0)
+    assert nearest(objective, torch.tensor([2, 3, 1]), 0.99)[0].tolist() == [2, 3, 1]
