@@ -105,7 +105,7 @@ def change_events(
     """
     every, horizon = torch.arange(trajectory.actions, device=kept.device), len(path)
     moving, states, when, what = path[:0], [], [], []
-    for time in range(times[0] if times else horizon - 1, horizon - 1):
+    for time in range(times[0] if times else horizon, horizon - 1):
         rows = [trajectory.step(moving, time, kept[time])] if len(moving) else []
         if time in times:
             others = (
