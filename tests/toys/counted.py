@@ -17,9 +17,7 @@ class Counted(CountObjective):
 def cases(names, *boxes):
     """One case for each box, {name: (lower, upper)}, or the same range for all variables."""
     return [
-        RehearsalCase(
-            str(place), {}, {name: box[name] if isinstance(box, dict) else box for name in names}
-        )
+        RehearsalCase(str(place), {}, {name: box[name] if isinstance(box, dict) else box for name in names})
         for place, box in enumerate(boxes)
     ]
 

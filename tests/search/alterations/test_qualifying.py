@@ -97,7 +97,7 @@ def test_intervals_are_those_that_hold_often_enough_in_both_samples(index, shift
 @pytest.mark.parametrize(
     ("search", "validation", "leads"),
     [
-        ([(0, 4), (2, 6), (8, 9), (8.5, 9)], [(0, 3.5), (9.5, 9.9)], True),
+        ([(0, 4), (2, 6), (8, 9), (8.5, 9)], [(2.5, 9), (9.5, 9.9)], True),
         ([(0, 4), (2, 6), (8, 9), (9.5, 9.9)], [(0, 3.5), (9.5, 9.9), (9.7, 9.9)], False),
         ([(0, 4), (5, 6), (8, 9), (9.5, 9.9)], [(0, 9)], False),
     ],
@@ -135,7 +135,12 @@ PAIR = {"names": ("a", "b"), "box": {"a": (0.0, 1.0), "b": (0.5, 1.5)}, "directi
 
 
 def test_several_variables_have_the_most_probable_point_and_others_far_from_it():
-    one = counted([(1, 1.7), (1, 1.5), (1.4, 2), (0.5, 0.7)], [(0.7, 1.5), (1.1, 1.7)], **PAIR, shifts=(0, 0))
+    one = counted(
+        [(1, 1.7), (1, 1.5), (1.4, 2), (0.5, 0.7)],
+        [(0.7, 1.5), (1.1, 1.7), (0.5, 1.3)],
+        **PAIR,
+        shifts=(0, 0),
+    )
     found = Qualifying(0.5, 7, AlterationBudget(1.21, {}, {"b": 0.5}), PROGRAMS)
     points, best = found.points(one, 1), found.best(one, 1)
     starts = one.starts(7)[:, 1]
@@ -144,6 +149,7 @@ def test_several_variables_have_the_most_probable_point_and_others_far_from_it()
     shares = one.share_of(1, tried, validating=False)
     assert torch.equal(best.points[0], tried[shares.argmax()])
     assert shares.max() == 0.75
+    assert one.share_of(1, tried).argmax() != shares.argmax()
     assert points.share == best.share == float(one.share_of(1, best.points))
     candidates = joint_candidates(one, 1, 0.5, 1, 20, 20)
     expected = apart(candidates[candidates.sum(-1) <= 1.71], best.points, 6, torch.ones(2).double())
@@ -163,6 +169,7 @@ def test_without_an_affordable_best_point_those_that_qualify_tell_the_share():
 
 
 def test_a_variable_that_is_held_and_several_points_to_begin_from_are_no_trouble():
-    points = torch.tensor([[0.0, 7.0], [0.4, 7.0], [1.0, 7.0]], dtype=torch.float64)
-    width = torch.tensor([1.0, 0.0], dtype=torch.float64)
-    assert apart(points, points[[0, 2]] + 0.0, 1, width).tolist() == [[0.4, 7.0]]
+    points = torch.tensor([[0.0, 7.0, -1.0], [0.4, 7.0, -0.9], [1.0, 7.0, -1.0]], dtype=torch.float64)
+    width = torch.tensor([1.0, 0.0, 0.1], dtype=torch.float64)
+    assert apart(points, points[[0, 2]], 1, width).tolist() == [[0.4, 7.0, -0.9]]
+    assert apart(points, points[:1], 2, width).tolist() == [[0.4, 7.0, -0.9], [1.0, 7.0, -1.0]]
