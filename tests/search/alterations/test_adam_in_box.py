@@ -1,13 +1,18 @@
+import inspect
 import math
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from rehearsal_torch.objectives.centre_distance import CentreDistance
+from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
+from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
 from rehearsal_torch.training.fit import fit
+from tests.toys.counted import cases
 from tests.toys.linear_truth import chain, managing
 
 
@@ -64,9 +69,15 @@ def test_the_answer_does_not_depend_on_the_company():
     assert torch.allclose(joined[2].alteration.values, alone[0].alteration.values, atol=1e-6)
 
 
-def test_numbers_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="screened >= starts"):
-        AdamInBox(starts=5, screened=2)
+SMALLEST = {"steps": 1, "patience": 1, "starts": 1, "screened": 1, "screening_draws": 1, "batch_size": 1}
+
+
+@pytest.mark.parametrize("name", ["rate", "near", "screened", *SMALLEST])
+def test_numbers_out_of_range_are_refused(name):
+    AdamInBox(**SMALLEST)
+    AdamInBox(starts=5, screened=5)
+    with pytest.raises(ValueError, match="positive numbers and screened >= starts"):
+        AdamInBox(**(SMALLEST | {name: 0}))
 
 
 class Hills:
@@ -145,3 +156,113 @@ def test_a_budget_ends_it_after_a_step():
     spent = SimpleNamespace(out=lambda: True)
     AdamInBox().descend(hills, starts, None, torch.arange(2), 0.05, 9, spent)
     assert len(hills.seen) == 1
+
+
+def test_a_start_is_left_after_its_patience_of_steps_that_hardly_improve():
+    for values in ([0.0] * 9, [1e6, 1e6 + 0.5, 1e6 + 0.9, 1e6, 1e6 + 0.5]):
+        told, seen = iter(values), []
+
+        def flat(actions, draws, which, told=told, seen=seen):
+            seen.append(draws)
+            value = torch.full(actions.shape[:-1], next(told), dtype=torch.float64)
+            return value, torch.zeros_like(value)
+
+        made = SimpleNamespace(lower=Hills.lower, upper=Hills.upper, values_and_shares=flat)
+        AdamInBox(patience=3).descend(made, Hills.tops.unsqueeze(0), 7, torch.arange(2), 0.1, 9)
+        assert seen == [7] * 4
+
+
+def test_a_coordinate_that_is_held_stays():
+    one = Told(cases(("a", "b"), {"a": (1.0, 1.0), "b": (1.5, 2.0)}), ("a", "b"), None)
+    found = AdamInBox().descend(one, one.starts(5)[1:2], None, torch.arange(1), 0.3, 9)
+    assert one.calls[0][2].flatten().tolist() == pytest.approx([1.0, 1.625]), "from its start, in a small box"
+    assert found[0, 0, 0] == 1.0
+    assert found[0, 0, 1] > 1.9
+
+
+@pytest.mark.parametrize(("steps", "asked"), [(1, False), (2, True)])
+def test_a_budget_is_asked_only_while_steps_are_left(steps, asked):
+    hills, spent = Hills(), Budget(1e-9)
+    AdamInBox().descend(hills, torch.stack([hills.lower]), None, torch.arange(2), 0.1, steps, spent)
+    assert (len(hills.seen), spent.ran_out) == (1, asked)
+
+
+class Told(AlterationObjective):
+    """A parabola in [-1, 3], and shares of desired draws that are told."""
+
+    def __init__(self, cases, names, share):
+        super().__init__(cases, names)
+        self.told, self.calls = share, []
+
+    def __call__(self, actions):
+        return -(actions - 2).square().sum(-1)
+
+    def starts(self, count):
+        shares = torch.linspace(0, 1, count, dtype=torch.float64)[:, None, None]
+        return self.lower + shares * (self.upper - self.lower)
+
+    def values_and_shares(self, actions, draws, which=None):
+        self.calls.append((draws, which, actions.detach().clone()))
+        return self(actions), torch.full(actions.shape[:-1], 0.5, dtype=torch.float64)
+
+    def share(self, actions, sample):
+        assert sample == VALIDATION
+        return self.told(actions)
+
+    def appraise(self, actions):
+        return [Appraisal(chance(0.5), chance(0.1)) for _ in actions]
+
+
+def told(one, other, **settings):
+    """Two sets of one variable in three cases, searched."""
+    three = cases(("a", "b"), *[(-1.0, 3.0)] * 3)
+    sets = [Told(three, ("a",), one), Told(three, ("b",), other)]
+    settings = {"steps": 5, "starts": 2, "screened": 7, "screening_draws": 11, "rate": 0.02} | settings
+    return sets, AdamInBox(**settings).batch_search(Candidates(three, sets))
+
+
+def constant(*shares):
+    return lambda actions: torch.tensor(shares, dtype=torch.float64).expand(actions.shape[:-1])
+
+
+def test_the_best_of_screened_points_are_climbed_from_and_then_finer_with_all_draws():
+    (one, other), found = told(constant(0.75, 0.5, 0.9), constant(0.5, 0.75, 0.6), near=0.25)
+    assert [each[0] for each in one.calls] == [11] * 6 + [None] * 2
+    assert torch.equal(one.calls[0][2], one.starts(7))
+    # Of -1, -1/3, ..., 7/3, 3 the two closest to the top of 2.
+    assert sorted(one.calls[1][2][:, 0, 0].tolist()) == pytest.approx([5 / 3, 7 / 3])
+    # A share that is less by exactly `near` is still refined, one by .3 is not.
+    assert [each[1].tolist() for each in one.calls[6:]] == [[0, 1, 2]] * 2
+    assert [each[1].tolist() for each in other.calls[6:]] == [[0, 1]] * 2
+    first, second = (torch.atanh(each[2][0] / 2 - 0.5) for each in one.calls[6:])
+    torch.testing.assert_close((second - first).abs(), torch.full_like(first, 0.005))
+    rough = torch.stack([each[2][0] for each in one.calls[1:6]])
+    torch.testing.assert_close(one.calls[6][2][0], rough.gather(0, one(rough).argmax(0)[None, :, None])[0])
+    # Of equal shares the finer point is taken.
+    assert [each.trace["altered"] for each in found] == [["a"], ["b"], ["a"]]
+    assert float(found[0].alteration.values) == float(one.calls[-1][2][0, 0, 0])
+    assert [each.value for each in found] == [0.75, 0.75, 0.9]
+
+
+def test_what_the_finer_climb_makes_worse_stays():
+    def small(actions):
+        return 1 - actions[..., 0].abs() / 9
+
+    (one, other), found = told(small, constant(0.1, 0.1, 0.1), steps=1)
+    assert [each[0] for each in one.calls] == [11, 11, None], "at least one step each"
+    assert [each[0] for each in other.calls] == [11, 11]
+    # One step: the start of the larger share is kept, and the finer climb begins there.
+    assert [float(each.alteration.values) for each in found] == pytest.approx([5 / 3] * 3)
+    assert one.calls[2][2].flatten().tolist() == pytest.approx([5 / 3] * 3)
+
+
+def test_a_spent_budget_leaves_the_first_set_with_one_step():
+    (one, other), found = told(constant(0.5, 0.5, 0.5), constant(0.9, 0.9, 0.9), budget_s=1e-9)
+    assert ([each[0] for each in one.calls], other.calls) == ([11, 11], [])
+    assert found[0].trace["altered"] == ["a"]
+    assert "stopped after" in found[0].trace["stopped"]
+
+
+def test_its_settings_have_their_defaults():
+    given = inspect.signature(AdamInBox).parameters
+    assert [each.default for each in given.values()] == [0.1, 100, 20, 2, 64, 250, 0.1, 16, None]
