@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -69,3 +70,44 @@ def test_points_are_spread_over_the_pieces_ends_first(count):
         # By length: six times as many in the piece that is six times as long.
         assert (points[6:] <= 0.5).double().mean() == pytest.approx(1 / 7, abs=0.05)
     assert len(spread(pieces[:0], count)) == 0
+
+
+def test_coinciding_ends_count_as_covered():
+    stream = np.random.default_rng(0)
+    for _ in range(25):
+        pairs = stream.integers(-6, 7, (stream.integers(1, 9), 2)).tolist()
+        counts = sum(((low <= GRID) & (high >= GRID)).long() for low, high in pairs)
+        for least in (1, 2, 3):
+            pieces = cover(pairs).at_least(least)
+            assert torch.equal(inside(pieces), counts >= least)
+            assert (pieces[1:, 0] > pieces[:-1, 1]).all()
+        point, most = cover(pairs).deepest()
+        assert most == int(counts.max())
+        deepest = cover(pairs).at_least(most) if most else torch.full((1, 2), torch.nan)
+        assert np.array_equal(point, float(deepest[0].mean()), equal_nan=True), "the middle of the first"
+
+
+def test_unions_meet_in_order_and_in_points():
+    one, other = (
+        torch.tensor(each, dtype=torch.float64)
+        for each in ([[0.0, 1.0], [2.0, 6.0]], [[-3.0, 0.5], [1.0, 3.0], [5.0, 9.0]])
+    )
+    for pair in ((one, other), (other, one)):
+        assert meet(*pair).tolist() == [[0.0, 0.5], [1.0, 1.0], [2.0, 3.0], [5.0, 6.0]]
+
+
+@pytest.mark.parametrize(
+    ("count", "points"),
+    [
+        (1, [3.0]),
+        (2, [3.0, 6.0]),
+        (3, [3.0, 6.0, 4.25]),
+        (4, [3.0, 6.0, 0.0, 0.5]),
+        (5, [3.0, 6.0, 0.0, 0.5, 4.25]),
+        (10, [3.0, 6.0, 0.0, 0.5, 2.0, 2.0, 4.25, 5.125, 3.375, 3.8125]),
+    ],
+)
+def test_of_few_points_the_ends_of_the_longest_pieces_come_first(count, points):
+    # Then .5, .75, .25, .375 of the whole length of 3.5.
+    pieces = torch.tensor([[0.0, 0.5], [2.0, 2.0], [3.0, 6.0]], dtype=torch.float64)
+    assert spread(pieces, count).tolist() == points

@@ -1,16 +1,24 @@
+import inspect
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations.interval_sweep import (
     IntervalSweep,
+    best_of,
+    intervals,
     line_sweeps,
     most_covered,
+    swept,
 )
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
+from tests.toys.counted import Counted, bands, cases
 from tests.toys.linear_truth import chain, managing
 
 
@@ -119,3 +127,155 @@ def test_where_no_scenario_can_be_desired_the_least_violation_is_taken(sign):
     found, counts = line_sweeps(scenarios, lower, upper, torch.zeros(1, 2, 1, dtype=torch.float64), 1)
     assert counts.tolist() == [[0, 0]]
     assert found.flatten().tolist() == [-2.0 if sign > 0 else 3.0] * 2
+
+
+def plain(gains, slack, lower, upper):
+    """The ends of one scenario's interval, row by row."""
+    for gain, room in zip(gains.tolist(), slack.tolist(), strict=True):
+        if gain == 0 and room < 0:
+            return torch.inf, -torch.inf
+        lower = max(lower, room / gain) if gain < 0 else lower
+        upper = min(upper, room / gain) if gain > 0 else upper
+    return lower, upper
+
+
+def test_intervals_are_those_of_half_lines_and_box():
+    gains = torch.tensor([[2.0, -1.0], [0.0, 3.0], [0.0, -1.0], [0.0, 0.0], [-4.0, 1e-13]]).double()
+    slack = torch.tensor([[[3.0, 1.0]], [[-1.0, 3.0]], [[0.0, 2.5]], [[0.0, 0.0]], [[8.0, 1.0]]]).double()
+    slack = (
+        torch.cat([slack, slack + 1.0], 1)[None].expand(3, 5, 2, 2) + torch.arange(3.0)[:, None, None, None]
+    )
+    lower, upper = torch.full((3, 2), -2.0), torch.tensor([[2.0, 1.0]] * 3)
+    left, right = intervals(gains, slack, lower, upper)
+    flat = gains.where(gains.abs() > 1e-12, 0.0)
+    for place in range(3):
+        for case in range(2):
+            ends = [
+                plain(flat[row], slack[place, row, case], -2.0, float(upper[0, case])) for row in range(5)
+            ]
+            assert (
+                list(zip(left[place, :, case].tolist(), right[place, :, case].tolist(), strict=True)) == ends
+            )
+    nothing = intervals(gains[3:4], slack[:, 3:4] - 1.0, lower, upper)
+    assert nothing[0][0].tolist() == [[torch.inf, -2.0]], "rows without an effect hold or do not"
+
+
+def test_one_interval_and_points_of_starts_have_their_middles():
+    left, right = (
+        torch.tensor(each, dtype=torch.float64).reshape(2, 1, 1) for each in ([1.0, 4.0], [2.0, 4.0])
+    )
+    box = torch.zeros(2, 1, dtype=torch.float64), torch.full((2, 1), 9.0, dtype=torch.float64)
+    point, count = most_covered(left, right, *box)
+    assert (point.tolist(), count.tolist()) == ([[1.5], [4.0]], [[1], [1]])
+
+
+def plain_sweeps(scenarios, lower, upper, start, rounds):
+    """The documented sweeps of one case from one start, scenario by scenario and end by end."""
+    gains, slack = scenarios.gains, scenarios.slack[:, 0]
+    at, stream = start.clone(), torch.Generator().manual_seed(0)
+    reached = int(scenarios.desired(at[None]).sum())
+    for _ in range(rounds):
+        before = reached
+        across = torch.randn(2 * (len(at) - 1), len(at), dtype=torch.float64, generator=stream)
+        for line in [*torch.eye(len(at), dtype=torch.float64), *(across * (upper - lower))]:
+            moves = line != 0
+            one, other = ((end - at)[moves] / line[moves] for end in (lower, upper))
+            first, last = float(torch.minimum(one, other).max()), float(torch.maximum(one, other).min())
+            rows, room = gains @ line, slack - gains @ at
+            ends = [plain(row, each, first, last) for row, each in zip(rows, room, strict=True)]
+            ends = [each for each in ends if each[0] <= each[1]]
+            counts = [sum(low <= begin <= high for low, high in ends) for begin, _ in sorted(ends)]
+            most = max(counts, default=0)
+            if most:
+                begin = sorted(ends)[counts.index(most)][0]
+                step = (begin + min(high for _, high in ends if high >= begin)) / 2
+            else:
+                grid = [first + share / 32 * (last - first) for share in range(33)]
+                losses = [float((rows * t - room).clamp_min(0).amax(-1).mean()) for t in grid]
+                step = grid[losses.index(min(losses))]
+            if most > reached or most == reached == 0:
+                at, reached = at + step * line, max(most, reached)
+        if reached == before:
+            break
+    return at, reached
+
+
+@pytest.mark.parametrize("less", [0.0, 40.0], ids=["some hold", "none can"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_lines_are_the_axes_and_random_ones_in_units_of_the_box(seed, less):
+    stream = torch.Generator().manual_seed(seed)
+    lower, upper = torch.tensor([[-2.0, 0.5, 10.0], [2.0, 3.0, 50.0]], dtype=torch.float64)
+    gains = torch.randn(15, 2, 3, dtype=torch.float64, generator=stream) / (upper - lower)
+    slack = (gains @ (lower + upper) / 2 + 0.3 * torch.randn(15, 2, generator=stream))[:, None] - 0.4
+    scenarios = Scenarios(gains, slack - less)
+    starts = torch.stack([lower + share * (upper - lower) for share in (0.5, 0.9)]).unsqueeze(1)
+    for start in starts:
+        found, counts = line_sweeps(scenarios, lower[None], upper[None], start[None], 3)
+        expected, most = plain_sweeps(scenarios, lower, upper, start[0], 3)
+        assert int(counts) == most
+        torch.testing.assert_close(found[0, 0], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_budget_ends_the_sweeps_after_a_line():
+    scenarios, lower, upper = tiny(3, 12, 2, 3)
+    start, asked = torch.zeros(1, 3, 3, dtype=torch.float64), []
+
+    def after(lines):
+        return SimpleNamespace(out=lambda: asked.append(0) or len(asked) >= lines)
+
+    found, _ = line_sweeps(scenarios, lower, upper, start, 9, after(1))
+    assert len(asked) == 1
+    assert (found[..., 1:] == 0).all(), "the first line is the first axis"
+    assert (found[..., 0] != 0).any()
+    asked.clear()
+    line_sweeps(scenarios, lower, upper, start, 9, after(8))
+    # Seven lines a sweep; the first one is never asked about.
+    assert len(asked) == 8
+
+
+def test_the_largest_counts_win():
+    actions = torch.arange(12.0).reshape(3, 2, 2)
+    counts = torch.tensor([[1, 5], [3, 5], [2, 4]])
+    assert best_of(actions, counts).tolist() == [[4.0, 5.0], [2.0, 3.0]]
+
+
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_boxes_far_from_zero_have_the_answers_of_those_at_zero(names):
+    found = [(0, 4), (1, 5), (2, 6), (3, 7)]
+    one = Counted(
+        cases(tuple(names), (-10.0, 10.0), (1e5 - 10, 1e5 + 10)),
+        tuple(names),
+        *[bands(found, 0.0, 1e5, direction=[1.0] * len(names))] * 2,
+    )
+    actions = swept(one, 2, 2, 3) - torch.tensor([[0.0], [1e5]], dtype=torch.float64)
+    assert (actions.sum(-1) - 3.5).abs().max() <= 0.5
+    torch.testing.assert_close(actions[0], actions[1], rtol=0, atol=1e-6)
+    if names == "a":
+        assert actions.flatten().tolist() == [3.5, 3.5]
+
+
+def test_sets_are_compared_by_the_validation():
+    two = cases(("a", "b"), (-10.0, 10.0), (-10.0, 10.0))
+    seen, fresh = bands([(0, 4), (2, 6)], 0.0, 1.0), bands([(2, 4), (8, 9)], 0.0, 1.0)
+    sets = [Counted(two, ("a",), seen, bands([(8, 9)], 0.0, 1.0)), Counted(two, ("b",), seen, fresh)]
+    found = IntervalSweep().batch_search(Candidates(two, sets))
+    assert [each.alteration.names for each in found] == [("b",), ("b",)]
+    assert [float(each.alteration.values) for each in found] == [3.0, 4.0]
+    assert [(each.value, each.trace["search"]) for each in found] == [(0.5, "interval_sweep")] * 2
+    (first, _) = IntervalSweep(budget_s=1e-9).batch_search(Candidates(two, sets))
+    assert first.trace["altered"] == ["a"]
+
+
+NUMBERS = ("starts", "rounds", "screening_draws", "batch_size")
+
+
+def test_settings_have_their_defaults_and_are_positive():
+    given = inspect.signature(IntervalSweep).parameters
+    assert {name: each.default for name, each in given.items()} == {
+        **dict(zip(NUMBERS, (8, 10, 500, 32), strict=True)),
+        "budget_s": None,
+    }
+    IntervalSweep(**dict.fromkeys(NUMBERS, 1))
+    for name in NUMBERS:
+        with pytest.raises(ValueError, match=f"expected positive numbers; got .*{name}=0"):
+            IntervalSweep(**{name: 0})
