@@ -66,7 +66,7 @@ def climb(
     points, values = starts, evaluated(value, starts)
     active = torch.ones_like(values, dtype=torch.bool)
     free = [place for place in range(starts.shape[-1]) if bool((upper > lower)[:, place].any())]
-    for sweep in range(SWEEPS if len(free) > 1 else min(1, len(free))):
+    for sweep in range(SWEEPS if len(free) > 1 else len(free)):
         before, reached = points, values
         for direction in box.directions(free, points):
             if budget.out():
