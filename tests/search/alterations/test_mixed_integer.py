@@ -1,16 +1,23 @@
+import inspect
+import math
 from itertools import combinations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import ScenarioCount
-from rehearsal_torch.search.alterations.interval_sweep import swept
-from rehearsal_torch.search.alterations.mixed_integer import MixedInteger, solve
+from rehearsal_torch.search.alterations import mixed_integer
+from rehearsal_torch.search.alterations.interval_sweep import Cover, swept
+from rehearsal_torch.search.alterations.mixed_integer import MixedInteger, Solution, solve
+from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
+from tests.toys.counted import Counted, bands, cases
 from tests.toys.linear_truth import chain, managing
 
 
@@ -106,6 +113,108 @@ def test_one_variable_needs_no_program():
     assert facts == [{}, {}]
 
 
-def test_numbers_out_of_range_are_refused():
-    with pytest.raises(ValueError, match="expected positive numbers"):
-        MixedInteger(scenarios=0)
+NUMBERS = ("scenarios", "nodes", "starts", "rounds", "screening_draws", "batch_size")
+
+
+def test_settings_have_their_defaults_and_ranges():
+    given = inspect.signature(MixedInteger).parameters
+    assert [given[name].default for name in NUMBERS] == [100, 500, 8, 10, 500, 32]
+    assert inspect.signature(solve).parameters["nodes"].default == 500
+    MixedInteger(**dict.fromkeys(NUMBERS, 1), gap=0.0)
+    for name, value in [*dict.fromkeys(NUMBERS, 0).items(), ("gap", -0.1)]:
+        with pytest.raises(ValueError, match=f"expected positive numbers; got .*{name}={value}"):
+            MixedInteger(**{name: value})
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_programs_of_one_variable_count_as_sweeps_do(sign):
+    stream = np.random.default_rng(1)
+    for _ in range(8):
+        ends = np.sort(stream.uniform(1.0, 6.0, (7, 2)))
+        # One scenario always holds; rows differ in their units.
+        ends[0] = [0.0, 9.0]
+        ends, unit = np.sort(sign * ends), stream.uniform(0.1, 10.0, (7, 2))
+        gains, slack = np.array([1.0, -1.0]) * unit, np.stack([ends[:, 1], -ends[:, 0]], -1) * unit
+        lower, upper = np.sort(sign * np.array([2.0, 5.0]))
+        left, right = (
+            torch.from_numpy(ends.clip(lower, None)[:, 0]),
+            torch.from_numpy(ends[:, 1]).clamp_max(upper),
+        )
+        _, most = Cover.of(left, right).deepest()
+        for known in (0, most):
+            found = solve(gains[..., None], slack, lower[None], upper[None], known=known)
+            assert (found.count, found.bound) == (most, pytest.approx(most))
+            (action,) = found.action
+            assert lower <= action <= upper
+            assert int(((ends[:, 0] <= action + 1e-7) & (action - 1e-7 <= ends[:, 1])).sum()) == most
+
+
+def test_rows_that_hold_just_in_a_corner_or_just_everywhere():
+    box = np.array([2.0, -3.0]), np.array([5.0, -1.0])
+    corner = solve(np.ones((1, 1, 2)), np.array([[-1.0]]), *box)
+    assert corner.count == 1
+    assert corner.action == pytest.approx([2.0, -3.0])
+    everywhere = solve(np.ones((1, 1, 2)), np.array([[4.0]]), *box)
+    assert (everywhere.count, everywhere.action.tolist()) == (1, [3.5, -2.0])
+    # Two rows, of which one never holds.
+    never = solve(np.ones((1, 2, 2)), np.array([[9.0, -1.5]]), *box)
+    assert (never.count, never.bound) == (0, 0.0)
+
+
+def test_a_variable_that_is_held_takes_part():
+    gains, slack = np.array([[[1.0, 1.0]], [[-1.0, 2.0]]]), np.array([[7.5], [5.5]])
+    found = solve(gains, slack, np.array([0.0, 4.0]), np.array([9.0, 4.0]))
+    assert (found.count, found.action[1]) == (2, 4.0)
+    assert 2.5 - 1e-6 <= found.action[0] <= 3.5 + 1e-6
+
+
+def pair(*boxes, intervals=((0, 4), (1, 5), (2, 6), (8, 9))):
+    names, middle = ("a", "b"), [(low + high) / 2 for low, high in boxes]
+    seen = bands(intervals, *middle, direction=(1.0, 1.0))
+    return Counted(cases(names, *boxes), names, seen, seen)
+
+
+def test_each_case_has_its_program_and_the_gap_that_it_leaves(monkeypatch):
+    one, asked = pair((-10.0, 10.0), (1e5 - 10, 1e5 + 10)), []
+
+    def told(*given):
+        asked.append(given)
+        return Solution(np.array([40.0, -10.0]) if len(asked) > 1 else None, len(asked), 10.0)
+
+    monkeypatch.setattr(mixed_integer, "solve", told)
+    found, facts = MixedInteger(scenarios=3, nodes=7, gap=0.2, starts=1, rounds=1).best(one)
+    for index, (gains, slack, lower, upper, known, nodes, seconds, gap) in enumerate(asked):
+        some = one.search_scenarios.first(3)
+        assert np.array_equal(gains, some.gains)
+        assert np.array_equal(slack, some.slack[:, index])
+        assert (lower.tolist(), upper.tolist()) == (
+            ([-10.0] * 2, [10.0] * 2) if not index else ([0.0] * 2, [20.0] * 2)
+        )
+        assert (known, nodes, seconds, gap) == (3, 7, math.inf, 0.2)
+    # Three are known to be reached, of at most ten.
+    assert facts == [{"program_gap": 0.7}] * 2
+    assert (one.search_scenarios.desired(found - one.origin).sum(0) == 3).all()
+    spent, without = Budget(1e-9), []
+    _, without = MixedInteger(starts=1, rounds=1).best(one, spent)
+    assert (without, len(asked)) == ([{}, {}], 2)
+
+
+def test_the_solution_of_a_program_is_swept_as_well(monkeypatch):
+    one = pair((-10.0, 10.0), intervals=((0, 1), (15, 16), (15.5, 16)))
+    monkeypatch.setattr(mixed_integer, "swept", lambda *_: torch.zeros(1, 2, dtype=torch.float64))
+    monkeypatch.setattr(mixed_integer, "solve", lambda *_: Solution(np.array([30.0, 5.7]), 5, 3.0))
+    found, facts = MixedInteger(rounds=1).best(one)
+    assert int(one.search_scenarios.desired(found).sum()) == 2
+    assert facts == [{"program_gap": 0.0}]
+
+
+def test_sets_are_compared_by_the_validation():
+    two = cases(("a", "b"), (-10.0, 10.0), (-10.0, 10.0))
+    seen, fresh = bands([(0, 4), (2, 6)], 0.0, 1.0), bands([(2, 4), (8, 9)], 0.0, 1.0)
+    sets = [Counted(two, ("a",), seen, bands([(8, 9)], 0.0, 1.0)), Counted(two, ("b",), seen, fresh)]
+    found = MixedInteger().batch_search(Candidates(two, sets))
+    assert [each.alteration.names for each in found] == [("b",), ("b",)]
+    assert [float(each.alteration.values) for each in found] == [3.0, 4.0]
+    assert [(each.value, each.trace["search"]) for each in found] == [(0.5, "mixed_integer")] * 2
+    (first, _) = MixedInteger(budget_s=1e-9).batch_search(Candidates(two, sets))
+    assert first.trace["altered"] == ["a"]
