@@ -1,6 +1,7 @@
 import inspect
 import math
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from rehearsal_torch.objectives.candidates import Candidates
-from rehearsal_torch.objectives.scenario_success import ScenarioCount
+from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations import mixed_integer
 from rehearsal_torch.search.alterations.interval_sweep import Cover, swept
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger, Solution, solve
@@ -133,7 +134,7 @@ def test_programs_of_one_variable_count_as_sweeps_do(sign):
         ends = np.sort(stream.uniform(1.0, 6.0, (7, 2)))
         # One scenario always holds; rows differ in their units.
         ends[0] = [0.0, 9.0]
-        ends, unit = np.sort(sign * ends), stream.uniform(0.1, 10.0, (7, 2))
+        ends, unit = np.sort(sign * ends), 10 ** stream.uniform(-3.0, 3.0, (7, 2))
         gains, slack = np.array([1.0, -1.0]) * unit, np.stack([ends[:, 1], -ends[:, 0]], -1) * unit
         lower, upper = np.sort(sign * np.array([2.0, 5.0]))
         left, right = (
@@ -200,12 +201,24 @@ def test_each_case_has_its_program_and_the_gap_that_it_leaves(monkeypatch):
 
 
 def test_the_solution_of_a_program_is_swept_as_well(monkeypatch):
-    one = pair((-10.0, 10.0), intervals=((0, 1), (15, 16), (15.5, 16)))
+    # Two scenarios hold in a small square on its tip around (9, 4), which the box cuts.
+    turned = torch.tensor([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]], dtype=torch.float64)
+    slack = torch.tensor([[1.0] * 4, [13.01, -12.99, 5.01, -4.99], [13.01, -12.99, 5.01, -4.99]])
+    seen = Scenarios(turned.expand(3, 4, 2), slack.double().unsqueeze(1))
+    one = Counted(cases(("a", "b"), (-9.0, 9.0)), ("a", "b"), seen, seen)
     monkeypatch.setattr(mixed_integer, "swept", lambda *_: torch.zeros(1, 2, dtype=torch.float64))
-    monkeypatch.setattr(mixed_integer, "solve", lambda *_: Solution(np.array([30.0, 5.7]), 5, 3.0))
+    monkeypatch.setattr(mixed_integer, "solve", lambda *_: Solution(np.array([30.0, 4.0]), 5, 3.0))
     found, facts = MixedInteger(rounds=1).best(one)
-    assert int(one.search_scenarios.desired(found).sum()) == 2
+    assert int(seen.desired(found).sum()) == 2
     assert facts == [{"program_gap": 0.0}]
+
+
+@pytest.mark.parametrize("dual", [None, -math.inf])
+def test_a_tree_that_is_cut_off_before_it_has_an_answer_gives_the_bound_of_counting(monkeypatch, dual):
+    nothing = SimpleNamespace(x=None, mip_dual_bound=dual)
+    monkeypatch.setattr(mixed_integer, "milp", lambda *_, **__: nothing)
+    slack = np.array([[0.0], [0.5], [9.0], [-2.5]])
+    assert solve(np.ones((4, 1, 2)), slack, -np.ones(2), np.ones(2)) == Solution(None, 0, 3.0)
 
 
 def test_sets_are_compared_by_the_validation():
