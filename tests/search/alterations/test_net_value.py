@@ -193,3 +193,52 @@ def test_an_objective_without_a_probability_is_refused():
     one = case(up=1.0)
     with pytest.raises(ValueError, match="looks for something else"):
         decided(ProjectedAscent(), Candidates([one], [Other([one], ("a",))]))
+
+
+class Gated(Bell):
+    """Accepts only what lies in a range."""
+
+    gate = (-2.0, 2.0)
+
+    def acceptable(self, actions):
+        low, high = self.gate
+        return ((actions >= low) & (actions <= high)).all(-1)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.4, 0.3), (5.0, 6.0), (-2.0, 2.0)])
+def test_where_no_end_is_accepted_the_best_on_the_way_to_what_is_kept_is_taken(low, high):
+    pair = [case(up=0.1), case(up=3.0)]
+    one = Gated(pair, ("a",))
+    # The best of all lies above .3.
+    tops = torch.stack([each.alteration.values for each in of(*pair)])
+    assert tops.min() > 0.4
+    one.gate = (low, high)
+    found = decided(ProjectedAscent(), Candidates(pair, [one]))
+    way = tops + torch.linspace(0, 1, 17, dtype=torch.float64) * (-1 - tops)
+    for each, some in zip(found, way, strict=True):
+        accepted = some[(some >= low) & (some <= high)]
+        # The further up the better; if none is accepted, the best of all is told.
+        expected = accepted.max() if len(accepted) else some[0]
+        assert float(each.alteration.values) == pytest.approx(float(expected), abs=1e-9)
+
+
+class Two(Bell):
+    """P = exp(-(a - 1)^2 - (b - 1)^2)."""
+
+
+def test_beside_levels_the_other_actions_are_searched_for_each():
+    costs = CaseCosts({"b": ActionCost(up=3.0)}, {"a": -1.0, "b": -1.0}, 10.0)
+    one = RehearsalCase(
+        "one",
+        {},
+        {"a": (-1.0, 1.0), "b": (-1.0, 1.0)},
+        levels={"a": (-1.0, 0.9)},
+        present={"a": -1.0, "b": -1.0},
+        costs=costs,
+    )
+    (found,) = decided(ProjectedAscent(), Candidates([one], [Two([one], ("a", "b"))]))
+    a, b = found.alteration.values.tolist()
+    grid = torch.linspace(-1, 1, 20001, dtype=torch.float64)
+    net = 10 * (-(grid - 1).square() - 0.01).exp() - 3 * (grid + 1)
+    assert (a, b) == (0.9, pytest.approx(float(grid[net.argmax()]), abs=1e-3))
+    assert found.value == pytest.approx(float(net.max()), abs=1e-4)
