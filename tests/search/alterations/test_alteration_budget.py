@@ -34,3 +34,11 @@ def test_what_costs_the_limit_is_affordable_wherever_nothing_is_spent(origin):
     assert budget.affordable(("a",), ends).tolist() == [True] * 3
     assert budget.affordable(("a",), ends[:2] + torch.tensor([[-0.01], [0.01]])).tolist() == [False] * 2
     assert budget.reach("a") == (origin - 0.15, origin + 0.15)
+
+
+def test_nothing_may_be_spent_and_everything_be_free():
+    budget = AlterationBudget(0.0, {"free": 0.0}, {"a": 2.0})
+    actions = torch.tensor([[2.0, 1e9], [2.0 + 1e-12, 0.0]], dtype=torch.float64)
+    assert budget.affordable(("a", "free"), actions).tolist() == [True, False]
+    with pytest.raises(ValueError, match=r"negative costs for \['b'\]"):
+        AlterationBudget(1.0, {"a": 1.0, "b": -1.0})

@@ -1,17 +1,26 @@
+import inspect
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
 from scipy.stats import norm
 
 from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
+from rehearsal_torch.search.alterations import joint_candidates as module
 from rehearsal_torch.search.alterations.joint_candidates import (
+    along,
     joint_candidates,
     programmed,
+    qualifies,
     relaxed,
 )
-from rehearsal_torch.search.budget import UNLIMITED
+from rehearsal_torch.search.alterations.mixed_integer import Solution
+from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
+from tests.toys.counted import Counted, bands, cases
 from tests.toys.linear_truth import managing
 
 BOX = -torch.ones(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
@@ -87,3 +96,86 @@ def test_the_climb_reaches_a_top_that_is_far_from_the_middle():
     )
     box = torch.tensor([[-2.0, -2e6], [4.0, 6e6]], dtype=torch.float64)
     assert relaxed(scenarios, *box).tolist() == pytest.approx([-2.0, 6e6], rel=1e-3)
+
+
+ACROSS = {"direction": (1.0, 2.0)}
+
+
+def test_ends_and_middles_of_a_line_are_those_that_hold_in_both_samples():
+    search = bands([(0, 4), (1, 5), (2, 6), (3, 7)], **ACROSS)
+    validation = bands([(-5, 3)] * 3 + [(4, 8)] * 3, **ACROSS)
+    point, direction = torch.tensor([[0.5, 1.0], [2.0, 0.0]], dtype=torch.float64)
+    box = torch.tensor([[-0.25, 0.0], [9.0, 2.0]], dtype=torch.float64)
+    # Half of them: a + 2 b in [1, 3] or [4, 6], of which the box cuts away a < -.25.
+    found = along(search, validation, *box, point, direction, 0.5)
+    assert torch.stack(found).tolist() == [[value, 1.0] for value in (-0.25, 2, 1, 4, 0.375, 3)]
+    # Three quarters hold in [2, 5] and nowhere in the validation.
+    assert along(search, validation, *box, point, direction, 0.75) == []
+
+
+def test_every_share_that_is_reached_exactly_is_enough():
+    search, validation = bands([(0, 4), (3, 9)], **ACROSS), bands([(0, 2), (1, 9)], **ACROSS)
+    sums = torch.tensor([0.5, 1.5, 3.5, 9.5], dtype=torch.float64)
+    actions = torch.stack([sums, torch.zeros(4).double()], -1)
+    assert qualifies(search, validation, actions, 0.5).tolist() == [True, True, True, False]
+    assert qualifies(search, validation, actions, 0.51).tolist() == [False] * 4
+
+
+def test_a_program_gets_what_earlier_ones_left_and_what_is_known(monkeypatch):
+    # Seven scenarios hold at the start, five at 3; the last two are beyond the first programs.
+    scenarios, asked = bands([(-1, 1)] * 4 + [(2, 4)] * 2 + [(-1, 4)] * 3 + [(7, 9)] * 2, **ACROSS), []
+    box, begin = torch.tensor([[-9.0, -9.0], [9.0, 9.0]], dtype=torch.float64), torch.zeros(2).double()
+    answers = iter([np.array([3.0, 0.0]), None, np.array([50.0, -20.5])])
+
+    def told(gains, slack, lower, upper, known, nodes, seconds, gap):
+        asked.append((slack[:, 0], known))
+        assert (lower.tolist(), upper.tolist(), nodes, seconds) == ([-9.0] * 2, [9.0] * 2, 5, float("inf"))
+        return Solution(next(answers), 0, 9.0)
+
+    monkeypatch.setattr(module, "solve", told)
+    stream = torch.Generator().manual_seed(0)
+    found = programmed(scenarios, *box, begin, 3, 9, 5, UNLIMITED, stream)
+    assert [each.tolist() for each in found] == [[3.0, 0.0], [9.0, -9.0]]
+    again, rest, whole = torch.Generator().manual_seed(0), list(range(11)), scenarios.slack[:, 0, 0]
+    for slack, known in asked:
+        mine = rest[:9]
+        assert slack.tolist() == whole[mine].tolist()
+        assert known == sum(place < 4 or 6 <= place < 9 for place in mine)
+        # About half of those that the last answer satisfies leave.
+        low = torch.rand(len(mine), generator=again) < 0.5
+        left = [
+            place for place, drop in zip(mine, low.tolist(), strict=True) if not (drop and 4 <= place < 9)
+        ]
+        rest = left + rest[9:]
+    assert len(asked) == 3
+    assert len(asked[2][0]) < 9
+    assert programmed(scenarios, *box, begin, 3, 9, 5, Budget(1e-9), stream) == []
+
+
+def pair(*boxes, unit=1.0):
+    middles = [(low + high) / 2 for low, high in boxes]
+    parts = [
+        bands(each, *middles, direction=(1 / unit, 2 / unit)) for each in ([(0, 4), (2, 6)], [(1, 5), (3, 9)])
+    ]
+    return Counted(cases(("a", "b"), *boxes), ("a", "b"), *parts)
+
+
+def test_candidates_have_the_same_places_in_any_unit_and_far_away():
+    plain = joint_candidates(pair((-10.0, 10.0)), 0, 0.5, programs=0)
+    small = joint_candidates(pair((-10 / 64, 10 / 64), unit=1 / 64), 0, 0.5, programs=0)
+    torch.testing.assert_close(small * 64, plain, rtol=1e-9, atol=1e-9)
+    far = joint_candidates(pair((-10.0, 10.0), (1e5 - 10, 1e5 + 10)), 1, 0.5, programs=0)
+    torch.testing.assert_close(far - 1e5, plain, rtol=0, atol=1e-6)
+    # The top of the relaxation and the swept point; for each two axes and four lines, each with an interval.
+    assert len(plain) == 2 + 2 * 6 * 3
+    assert len(joint_candidates(pair((-10.0, 10.0)), 0, 0.5, programs=0, lines=0)) == 2 + 2 * 2 * 3
+
+
+def test_a_spent_budget_leaves_one_line():
+    spent = SimpleNamespace(out=lambda: True, left=lambda: 0.0)
+    assert len(joint_candidates(pair((-10.0, 10.0)), 0, 0.5, budget=spent)) == 2 + 3
+
+
+def test_settings_have_their_defaults():
+    given = inspect.signature(joint_candidates).parameters
+    assert [given[name].default for name in ("programs", "scenarios", "nodes", "lines")] == [3, 100, 200, 4]

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
-from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.net_value import check_worth, decided
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.search import NoAction
+from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.verbs.methods import RequestError
 from tests.toys.priced import CASES, COSTS, TASK, WORTH, reached, rows, truths
 
@@ -242,3 +243,43 @@ def test_beside_levels_the_other_actions_are_searched_for_each():
     net = 10 * (-(grid - 1).square() - 0.01).exp() - 3 * (grid + 1)
     assert (a, b) == (0.9, pytest.approx(float(grid[net.argmax()]), abs=1e-3))
     assert found.value == pytest.approx(float(net.max()), abs=1e-4)
+
+
+class Needle(Bell):
+    """P is .2, and .9 close to a place that no grid meets."""
+
+    place = 0.0
+
+    def __call__(self, actions):
+        return 0.2 + 0.7 * (-((actions - self.place) / 1e-4).square()).sum(-1).exp()
+
+
+class Fixed(ProjectedAscent):
+    """A search that has found .4137."""
+
+    def batch_search(self, objective):
+        return [
+            Decision(Alteration(("a",), torch.tensor([0.4137], dtype=torch.float64)), 0.9)
+            for _ in objective.cases
+        ]
+
+
+@pytest.mark.parametrize("place", [0.4137, (0.4137 - 1) / 2], ids=["itself", "half-way"])
+def test_what_the_search_has_found_and_half_the_way_to_it_are_starts(place):
+    priced = [case(up=1.0)]
+    one = Needle(priced, ("a",))
+    one.place = place
+    (found,) = decided(Fixed(), Candidates(priced, [one]))
+    assert float(found.alteration.values) == pytest.approx(place, abs=1e-4)
+    assert found.trace["without_costs"] == {"a": 0.4137}
+
+
+def test_what_a_search_would_have_set_without_costs_is_told():
+    # P is below .05 everywhere: without costs nothing is done either.
+    costs = CaseCosts({"a": ActionCost(up=1.0)}, {"a": -1.0}, 10.0)
+    one = RehearsalCase("one", {}, {"a": (-1.0, -0.9)}, present={"a": -1.0}, costs=costs)
+    objective = Candidates([one], [Bell([one], ("a",))])
+    (alone,) = ProjectedAscent().batch_search(objective)
+    assert alone.alteration is None
+    (found,) = decided(ProjectedAscent(), objective)
+    assert found.trace["without_costs"] == alone.trace["would_set"]
