@@ -213,7 +213,7 @@ def test_lines_are_the_axes_and_random_ones_in_units_of_the_box(seed, less):
         found, counts = line_sweeps(scenarios, lower[None], upper[None], start[None], 3)
         expected, most = plain_sweeps(scenarios, lower, upper, start[0], 3)
         assert int(counts) == most
-        torch.testing.assert_close(found[0, 0], expected, rtol=1e-9, atol=1e-9)
+        assert torch.allclose(found[0, 0], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_budget_ends_the_sweeps_after_a_line():
@@ -249,7 +249,7 @@ def test_boxes_far_from_zero_have_the_answers_of_those_at_zero(names):
     )
     actions = swept(one, 2, 2, 3) - torch.tensor([[0.0], [1e5]], dtype=torch.float64)
     assert (actions.sum(-1) - 3.5).abs().max() <= 0.5
-    torch.testing.assert_close(actions[0], actions[1], rtol=0, atol=1e-6)
+    assert torch.allclose(actions[0], actions[1], rtol=0, atol=1e-6)
     if names == "a":
         assert actions.flatten().tolist() == [3.5, 3.5]
 
