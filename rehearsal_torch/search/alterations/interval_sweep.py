@@ -221,12 +221,13 @@ def line_sweeps(
 
     Returns:
         Actions (R, B, k) and their numbers of desired scenarios, (R, B). The budget ends the sweeps after a
-        line.
+        line; a case that a sweep has not improved from any start stays as it is, whatever the others do.
     """
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
     axes, stream = torch.eye(width, dtype=starts.dtype), generator(0)
     reach = (upper - lower).amax(0).cpu()
+    improving = torch.ones_like(counts[0], dtype=torch.bool)
     for sweep in range(1 if width == 1 else rounds):
         before = counts.clone()
         across = torch.randn(2 * (width - 1), width, dtype=starts.dtype, generator=stream) * reach
@@ -244,10 +245,12 @@ def line_sweeps(
             none = count == 0
             if none.any():
                 step = torch.where(none, _min_violation(gains, slack, first, last), step)
-            better = (count > counts) | (none & (counts == 0))
+            better = improving & ((count > counts) | (none & (counts == 0)))
             moved = torch.minimum(torch.maximum(actions + step.unsqueeze(-1) * direction, lower), upper)
-            actions, counts = torch.where(better.unsqueeze(-1), moved, actions), torch.maximum(count, counts)
-        if bool((counts == before).all()):
+            actions = torch.where(better.unsqueeze(-1), moved, actions)
+            counts = torch.where(better, count, counts)
+        improving = improving & (counts > before).any(0)
+        if not bool(improving.any()):
             break
     return actions, counts
 

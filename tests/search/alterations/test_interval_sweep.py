@@ -233,6 +233,20 @@ def test_a_budget_ends_the_sweeps_after_a_line():
     assert len(asked) == 8
 
 
+def test_a_case_that_no_longer_improves_stays_while_others_go_on():
+    for seed in range(4):
+        stream = torch.Generator().manual_seed(seed)
+        gains, slack = (torch.randn(40, *each, 3, generator=stream).double() for each in ((2,), (8,)))
+        scenarios = Scenarios(gains, 0.7 * slack[..., :2] - 0.3)
+        box = [torch.full((8, 3), end, dtype=torch.float64) for end in (-2.0, 2.0)]
+        starts = torch.zeros(1, 8, 3, dtype=torch.float64)
+        joined, _ = line_sweeps(scenarios, *box, starts, 10)
+        for case in range(8):
+            some = [each[[case]] for each in (*box, starts[0])]
+            alone, _ = line_sweeps(scenarios.one(case), *some[:2], some[2][None], 10)
+            assert torch.allclose(alone[0, 0], joined[0, case], rtol=0, atol=1e-9)
+
+
 def test_the_largest_counts_win():
     actions = torch.arange(12.0).reshape(3, 2, 2)
     counts = torch.tensor([[1, 5], [3, 5], [2, 4]])
