@@ -1,14 +1,21 @@
+import inspect
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+import torch
 
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.informative import Informative
+from tests.toys.counted import bands, cases
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt
 from tests.toys.toy_posteriors import Toy, toy_cases
 
 # Information grows with |z|: the most informative qualifying z is the end of the interval that lies further
 # from 0.
+POSITIVE = ("pool", "probes", "scenarios", "nodes", "batch_size")
 TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
 
 
@@ -158,10 +165,70 @@ def test_a_situation_does_not_depend_on_the_others(posterior):
     assert joined[1].value == pytest.approx(alone[0].value, abs=1e-6)
 
 
+def told(intervals, name, information, two):
+    """A set of one variable whose scenarios are written by hand, and its information."""
+    parts = [bands(intervals, 0.0, 0.0)] * 3
+    told = SimpleNamespace(at=lambda index, points: information(points[..., 0]) + index)
+    return SuccessProbability(two, (name,), *parts, torch.zeros(2), told)
+
+
+def decided(one, other, **settings):
+    """Decisions between a set on [0, 4] or [2, 6] and another one, by the information in their pools."""
+    two = cases(("a", "b"), (-10.0, 10.0), (-10.0, 10.0))
+    sets = [told([(0, 4), (2, 6)], "a", one, two), told([(1, 3), (7, 9), (2, 9)], "b", other, two)]
+    return Informative(**({"tau": 0.5, "acquisition": "every"} | settings)).batch_search(
+        Candidates(two, sets)
+    )
+
+
+def test_what_is_less_informative_by_no_more_than_the_indifference_contends():
+    def known(z):
+        return z / 8
+
+    # [0, 6] qualifies for a, [2, 3] and [7, 9] for b.
+    strict, _ = decided(known, known)
+    assert (strict.trace["altered"], float(strict.alteration.values), strict.value) == (["b"], 9.0, 1.125)
+    assert strict.trace["most_probable"] == {"a": 1.0, "b": 0.6667}
+    assert strict.trace["qualifying"] == [["a"], ["b"]]
+    assert strict.trace["evaluations"] == 64 * 2
+    # All scenarios hold for a in [2, 4], which is less informative by 5/8 exactly at its end.
+    lenient, second = decided(known, known, indifference=0.75, pool=4)
+    assert lenient.trace["evaluations"] == 8
+    assert lenient.trace["altered"] == ["a"]
+    assert (float(lenient.alteration.values), lenient.value) == (3.0, 0.375)
+    assert (float(second.alteration.values), second.value) == (3.0, 1.375)
+    nearly, _ = decided(known, known, indifference=0.7499, pool=4)
+    assert nearly.trace["altered"] == ["b"]
+
+
+def test_pools_of_different_sizes_and_a_share_of_zero():
+    def nothing(z):
+        return -z.abs()
+
+    only, _ = decided(nothing, nothing, tau=0.7, pool=5)
+    # Three of three or two of two are needed; b reaches two of three.
+    assert only.trace["qualifying"] == [["a"]]
+    assert float(only.alteration.values) == 2.0
+    everything, _ = decided(nothing, nothing, tau=1.0, fallback="drop")
+    assert everything.trace["qualifying"] == [["a"]], "tau may be 1"
+
+
+def test_settings_have_their_defaults_and_may_be_as_small_as_possible():
+    given = inspect.signature(Informative).parameters
+    names = (*POSITIVE, "iterations", "programs", "kappa", "indifference", "declines")
+    defaults = [64, 6, 100, 200, 1, 4, 3, 2.576, 0.0, True]
+    assert [given[name].default for name in names] == defaults
+    least = dict.fromkeys(POSITIVE, 1) | {"iterations": 0, "programs": 0, "kappa": 0.0, "tau": 1.0}
+    assert Informative(**least).weighs is False
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"tau": 0.0},
+        *({name: 0} for name in POSITIVE),
+        {"programs": -1},
+        {"indifference": -0.1},
         {"tau": 1.2},
         {"fallback": "hope"},
         {"acquisition": "luck"},
