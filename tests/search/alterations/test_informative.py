@@ -13,9 +13,9 @@ from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt
 from tests.toys.toy_posteriors import Toy, toy_cases
 
+POSITIVE = ("pool", "probes", "scenarios", "nodes", "batch_size")
 # Information grows with |z|: the most informative qualifying z is the end of the interval that lies further
 # from 0.
-POSITIVE = ("pool", "probes", "scenarios", "nodes", "batch_size")
 TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
 
 
