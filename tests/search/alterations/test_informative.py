@@ -213,6 +213,15 @@ def test_pools_of_different_sizes_and_a_share_of_zero():
     assert everything.trace["qualifying"] == [["a"]], "tau may be 1"
 
 
+def test_what_was_not_searched_in_time_has_no_points():
+    nothing = {"limit": 0.0, "reference": {"a": 50.0, "b": 50.0}}
+    first, second = decided(lambda z: z, lambda z: z, budget=nothing, budget_s=1e-9)
+    assert "no affordable candidate alteration was found before budget_s was spent" in first.reason
+    assert [each.trace["evaluations"] for each in (first, second)] == [0, 0]
+    found, _ = decided(lambda z: z, lambda z: z, budget_s=1e-9)
+    assert (found.trace["qualifying"], float(found.alteration.values)) == ([["a"]], 6.0)
+
+
 def test_settings_have_their_defaults_and_may_be_as_small_as_possible():
     given = inspect.signature(Informative).parameters
     names = (*POSITIVE, "iterations", "programs", "kappa", "indifference", "declines")

@@ -180,6 +180,9 @@ def test_cases_in_which_nothing_costs_anything_keep_the_decision_of_the_search()
     (alone,) = ProjectedAscent().batch_search(Candidates([free], [Bell([free], ("a",))]))
     assert both[0].trace == alone.trace
     assert torch.equal(both[0].alteration.values, alone.alteration.values)
+    assert decided(ProjectedAscent(), Candidates([free], [Bell([free], ("a",))]))[0].trace == alone.trace
+    (never,) = decided(NoAction(), Candidates([priced], [Bell([priced], ("a",))]))
+    assert (never.status, never.reason) == ("no_action", "this method never acts")
     assert both[1].trace["search"] == "net_value"
     assert both[1].cost == pytest.approx(3 * (float(both[1].alteration.values) + 1))
 
