@@ -217,7 +217,8 @@ def line_sweeps(
     rounds: int,
     budget: Budget = UNLIMITED,
 ) -> tuple[Tensor, Tensor]:
-    """Sweeps lines through starts (R, B, k) in the box (B, k).
+    """Sweeps lines through starts (R, B, k) in the box (B, k): in every round the k axes, then 2 (k - 1)
+    normal directions in units of the box, from one stream of seed 0.
 
     Returns:
         Actions (R, B, k) and their numbers of desired scenarios, (R, B). The budget ends the sweeps after a
