@@ -218,7 +218,7 @@ def line_sweeps(
     budget: Budget = UNLIMITED,
 ) -> tuple[Tensor, Tensor]:
     """Sweeps lines through starts (R, B, k) in the box (B, k): in every round the k axes, then 2 (k - 1)
-    normal directions in units of the box, from one stream of seed 0.
+    normal directions in units of each case's box, from one stream of seed 0.
 
     Returns:
         Actions (R, B, k) and their numbers of desired scenarios, (R, B). The budget ends the sweeps after a
@@ -227,19 +227,21 @@ def line_sweeps(
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
     axes, stream = torch.eye(width, dtype=starts.dtype), generator(0)
-    reach = (upper - lower).amax(0).cpu()
+    reach = (upper - lower).cpu()
+    # One set of lines for cases whose boxes have the same widths.
+    reach = reach[:1] if bool((reach == reach[0]).all()) else reach
     improving = torch.ones_like(counts[0], dtype=torch.bool)
     for sweep in range(1 if width == 1 else rounds):
         before = counts.clone()
-        across = torch.randn(2 * (width - 1), width, dtype=starts.dtype, generator=stream) * reach
-        lines = torch.cat([axes, across]).to(starts)
-        # A box that is a point has no line across.
-        for place, direction in enumerate(lines[(lines != 0).any(-1)]):
+        across = torch.randn(2 * (width - 1), 1, width, dtype=starts.dtype, generator=stream) * reach
+        lines = torch.cat([axes.unsqueeze(1).expand(-1, len(reach), -1), across]).to(starts)
+        # Where all boxes are points there is no line across.
+        for place, direction in enumerate(lines[(lines != 0).flatten(1).any(-1)]):
             if (sweep or place) and budget.out():
                 return actions, counts
             first, last = _chord(actions, direction, lower, upper)
             gains, slack = (
-                scenarios.gains @ direction,
+                _along(scenarios.gains, direction),
                 scenarios.slack - torch.einsum("slk,rbk->rsbl", scenarios.gains, actions),
             )
             step, count = most_covered(*intervals(gains, slack, first, last), first, last)
@@ -256,21 +258,28 @@ def line_sweeps(
     return actions, counts
 
 
+def _along(gains: Tensor, direction: Tensor) -> Tensor:
+    """G d of scenarios (n, l, k), (n, l) for the direction (1, k) of all cases, and (n, B, l) for (B, k)."""
+    return gains @ direction[0] if len(direction) == 1 else torch.einsum("slk,bk->sbl", gains, direction)
+
+
 def _chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """Lower and upper end of the t for which actions (R, B, k) + t direction lie in the box, (R, B) each."""
+    """Lower and upper end of the t for which actions (R, B, k) + t direction (1 or B, k) lie in the box, (R,
+    B) each; 0 along a direction of zero.
+    """
     moves = direction != 0
-    one, other = ((end - actions)[..., moves] / direction[moves] for end in (lower, upper))
-    return torch.minimum(one, other).amax(-1).clamp_max(0.0), torch.maximum(one, other).amin(-1).clamp_min(
-        0.0
-    )
+    one, other = ((end - actions) / direction.where(moves, 1.0) for end in (lower, upper))
+    first = torch.minimum(one, other).where(moves, -torch.inf).amax(-1).clamp_max(0.0)
+    last = torch.maximum(one, other).where(moves, torch.inf).amin(-1).clamp_min(0.0)
+    return first.where(moves.any(-1), 0.0), last.where(moves.any(-1), 0.0)
 
 
 def intervals(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The interval on which each scenario is desired: gains (n, l), slack (..., n, B, l), box (..., B) ->
-    ends (..., n, B); empty where left > right.
+    """The interval on which each scenario is desired: gains (n, l), or (n, B, l) of each case, slack (..., n,
+    B, l), box (..., B) -> ends (..., n, B); empty where left > right.
     """
-    coefficient = gains.unsqueeze(-2)
-    flat = coefficient.abs() <= 1e-12 * coefficient.abs().amax()
+    coefficient = _of_cases(gains)
+    flat = coefficient.abs() <= 1e-12 * coefficient.abs().amax((0, 2), keepdim=True)
     bound = slack / torch.where(flat, torch.ones_like(coefficient), coefficient)
     right = torch.where((coefficient > 0) & ~flat, bound, torch.full_like(bound, torch.inf)).amin(-1)
     left = torch.where((coefficient < 0) & ~flat, bound, torch.full_like(bound, -torch.inf)).amax(-1)
@@ -278,6 +287,11 @@ def intervals(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> tup
     return torch.where(never, torch.inf, torch.maximum(left, lower.unsqueeze(-2))), torch.where(
         never, -torch.inf, torch.minimum(right, upper.unsqueeze(-2))
     )
+
+
+def _of_cases(gains: Tensor) -> Tensor:
+    """Gains (n, l) of all cases as (n, 1, l), and those of each case, (n, B, l), as they are."""
+    return gains.unsqueeze(-2) if gains.ndim == 2 else gains
 
 
 def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
@@ -314,7 +328,7 @@ def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -
     points = [lower + share * (upper - lower) for share in shares]
     violation = torch.stack(
         [
-            (gains.unsqueeze(-2) * point.unsqueeze(-2).unsqueeze(-1) - slack).clamp_min(0).amax(-1).mean(-2)
+            (_of_cases(gains) * point.unsqueeze(-2).unsqueeze(-1) - slack).clamp_min(0).amax(-1).mean(-2)
             for point in points
         ]
     )

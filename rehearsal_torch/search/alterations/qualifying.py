@@ -77,7 +77,7 @@ class Qualifying:
                 one,
                 index,
                 one.origin[index] + spread(pieces, self.pool).unsqueeze(-1),
-                self._deepest(one, index, covers[0][0]),
+                self._likeliest(one, index, covers[0][0]),
             )
         how = self.programs
         found = joint_candidates(one, index, self.tau, how.count, how.scenarios, how.nodes, budget=budget)
@@ -94,8 +94,7 @@ class Qualifying:
         there is none.
         """
         if len(one.names) == 1:
-            found = self._deepest(one, index, self._covers(one, index)[0][0])
-            found = found if len(found) else self.anywhere(one, index)[:1]
+            found = self._likeliest(one, index, self._covers(one, index)[0][0])
         else:
             whole = [self.anywhere(one, index), self._affordable(one, swept(one, 4, 5, 500, budget)[[index]])]
             found = torch.cat(whole)
@@ -127,9 +126,14 @@ class Qualifying:
     def _required_count(self, count: int) -> int:
         return math.ceil(self.tau * count - 1e-9)
 
-    def _deepest(self, one: SuccessProbability, index: int, cover: Cover) -> Tensor:
+    def _likeliest(self, one: SuccessProbability, index: int, cover: Cover) -> Tensor:
+        """The affordable value of one variable under which most scenarios are desired, (1, 1), or any where
+        none is; (0, 1) if none is affordable.
+        """
         point, count = cover.deepest()
-        return one.origin[index] + one.lower.new_tensor([[point]] if count else []).reshape(-1, 1)
+        if not count:
+            return self.anywhere(one, index)[:1]
+        return one.origin[index] + one.lower.new_tensor([[point]])
 
     def _bounds(self, one: SuccessProbability, index: int) -> tuple[Tensor, Tensor]:
         """Bounds of one variable, relative to the origin, (1,) each; lower > upper if none is affordable."""

@@ -233,18 +233,37 @@ def test_a_budget_ends_the_sweeps_after_a_line():
     assert len(asked) == 8
 
 
-def test_a_case_that_no_longer_improves_stays_while_others_go_on():
+@pytest.mark.parametrize("same", [True, False], ids=["one box", "boxes of their own"])
+def test_a_case_is_swept_as_it_is_alone(same):
     for seed in range(4):
         stream = torch.Generator().manual_seed(seed)
         gains, slack = (torch.randn(40, *each, 3, generator=stream).double() for each in ((2,), (8,)))
         scenarios = Scenarios(gains, 0.7 * slack[..., :2] - 0.3)
-        box = [torch.full((8, 3), end, dtype=torch.float64) for end in (-2.0, 2.0)]
-        starts = torch.zeros(1, 8, 3, dtype=torch.float64)
-        joined, _ = line_sweeps(scenarios, *box, starts, 10)
+        upper = torch.full((8, 3), 2.0, dtype=torch.float64)
+        if not same:
+            upper = 4 * torch.rand(8, 3, generator=stream, dtype=torch.float64)
+            # One that is a point in one variable, and one in all of them.
+            upper[2, 1], upper[5] = -2.0, -2.0
+        box, starts = [torch.full_like(upper, -2.0), upper], torch.full((1, 8, 3), -2.0, dtype=torch.float64)
+        starts[..., 0] = torch.minimum(torch.zeros(8, dtype=torch.float64), upper[:, 0])
+        joined, most = line_sweeps(scenarios, *box, starts, 10)
+        assert (most > scenarios.desired(starts).sum(-2)).any()
         for case in range(8):
-            some = [each[[case]] for each in (*box, starts[0])]
-            alone, _ = line_sweeps(scenarios.one(case), *some[:2], some[2][None], 10)
+            some = [each[[case]] for each in box]
+            alone, count = line_sweeps(scenarios.one(case), *some, starts[:, [case]], 10)
+            assert int(count) == int(most[0, case])
             assert torch.allclose(alone[0, 0], joined[0, case], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_where_no_scenario_of_two_boxes_can_be_desired_each_takes_its_least_violation(sign):
+    gains = torch.tensor([[[sign, 0.0]]], dtype=torch.float64).expand(5, 1, 2)
+    scenarios = Scenarios(gains, torch.full((5, 2, 1), -100.0, dtype=torch.float64))
+    lower = torch.tensor([[-2.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
+    upper = torch.tensor([[3.0, 1.0], [7.0, 2.0]], dtype=torch.float64)
+    found, counts = line_sweeps(scenarios, lower, upper, torch.zeros(1, 2, 2, dtype=torch.float64), 2)
+    assert counts.tolist() == [[0, 0]]
+    assert found[0, :, 0].tolist() == ([-2.0, -1.0] if sign > 0 else [3.0, 7.0])
 
 
 def test_the_largest_counts_win():

@@ -127,8 +127,11 @@ def test_a_limit_on_costs_narrows_the_box():
 
 def test_where_nothing_is_desired_any_affordable_point_is_the_best():
     one = counted([(20, 30)], [(-10, -9)])
-    best = Qualifying(0.5, 4, None, PROGRAMS).best(one, 1)
+    found = Qualifying(0.5, 4, None, PROGRAMS)
+    best, points = found.best(one, 1), found.points(one, 1)
     assert (listed(best.points - FAR), best.share) == ([-10.0], 1.0)
+    # No point qualifies, and yet some are affordable.
+    assert (points.points.shape, points.share) == ((0, 1), 1.0)
 
 
 PAIR = {"names": ("a", "b"), "box": {"a": (0.0, 1.0), "b": (0.5, 1.5)}, "direction": (1.0, 1.0)}
