@@ -99,5 +99,5 @@ def ascend(
 
 def _apart(points: Tensor, radius: float = 1e-3) -> Tensor:
     """Drops points that coincide with a better one; (R, d), best first."""
-    near = torch.cdist(points, points).tril(-1) + torch.ones_like(points[:, :1] @ points[:, :1].mT).triu()
-    return points[(near > radius).all(-1)]
+    near = torch.cdist(points, points) <= radius
+    return points[~near.tril(-1).any(-1)]

@@ -1,3 +1,5 @@
+import inspect
+
 import pytest
 import torch
 
@@ -98,3 +100,86 @@ def test_a_spent_budget_ends_at_the_best_points_so_far():
     assert found.values.shape == (8,)
     assert float(found.values[0]) > float(bowl(0.7, 1.2)(BOX.units(starts())).max())
     torch.testing.assert_close(bowl(0.7, 1.2)(BOX.units(found.points)), found.values)
+
+
+def asked(name, value, calls):
+    """A function that notes of each call its name, whether a gradient is wanted, and the number of points."""
+
+    def noted(points):
+        calls.append((name, points.requires_grad, len(points)))
+        return value(points)
+
+    return noted
+
+
+def total(calls, *names):
+    return sum(count for name, gradient, count in calls if gradient and name in names)
+
+
+def test_a_hundred_steps_six_starts_and_a_comparison_after_eight_are_the_defaults() -> None:
+    given = {name: each.default for name, each in inspect.signature(ascend).parameters.items()}
+    assert (given["steps"], given["screening_steps"], given["kept"]) == (100, 8, 6)
+    assert (given["rough"], given["sure"]) == (None, 0)
+
+
+def test_the_approximation_compares_and_both_functions_are_counted() -> None:
+    calls = []
+    found = ascend(
+        asked("fine", hills, calls), BOX, starts(16), kept=3, rough=asked("rough", hills, calls), sure=2
+    )
+    assert found.evaluations == total(calls, "fine", "rough")
+    assert calls[0] == ("rough", True, 16)
+    first = next(each for each in calls if each[0] == "fine")
+    # After eight steps starts coincide at the tops.
+    assert first[1]
+    assert 2 < first[2] <= 5
+    calls.clear()
+    found = ascend(asked("fine", hills, calls), BOX, starts(16), kept=3)
+    assert found.evaluations == total(calls, "fine")
+    # As many starts as are kept are not compared.
+    calls.clear()
+    ascend(asked("fine", hills, calls), BOX, starts(4), kept=4, rough=asked("rough", hills, calls))
+    assert {name for name, _, _ in calls} == {"fine"}
+    assert calls[0] == ("fine", True, 4)
+
+
+# A start on the lower hill is better than one at the foot of the higher one.
+FOOT = BOX.unit(torch.tensor([[1.35, 0.0], [0.32, 0.0], [1.2, 2.0]], dtype=torch.float64))
+LIMITED = CandidateRegion.within(
+    LOWER, UPPER, Polytope(("a", "b"), torch.ones(1, 2).double(), torch.tensor([4.9]).double())
+)
+
+
+def worst(points):
+    return -hills(points)
+
+
+@pytest.mark.parametrize(("region", "screening"), [(BOX, 0), (LIMITED, 0), (LIMITED, 8)])
+def test_without_steps_or_under_limits_the_starts_themselves_are_compared(region, screening) -> None:
+    calls = []
+    rough = asked("rough", worst, calls)
+    found = ascend(hills, region, FOOT, screening_steps=screening, kept=1, rough=rough)
+    assert region.units(found.points)[:, 0].tolist() == pytest.approx([0.3] * len(found.points), abs=0.03)
+    assert calls == []
+
+
+def test_after_a_few_steps_the_higher_hill_shows() -> None:
+    found = ascend(hills, BOX, FOOT, screening_steps=8, kept=1)
+    assert BOX.units(found.points)[:, 0].tolist() == pytest.approx([1.7], abs=1e-2)
+
+
+def test_of_starts_that_coincide_the_better_goes_on_alone() -> None:
+    # Under limits the starts that went on are among the ends: of two that are 5e-4 apart the better one.
+    near = LIMITED.unit(torch.tensor([[0.2, 0.0], [0.201, 0.0], [1.0, 0.0]], dtype=torch.float64))
+    found = ascend(hills, LIMITED, near, kept=3)
+    assert [bool((found.points == each).all(-1).any()) for each in near] == [False, True, True]
+    calls = []
+    ascend(asked("fine", hills, calls), BOX, near[[0, 0, 2, 2]], screening_steps=0, kept=3)
+    assert next(each for each in calls if each[1]) == ("fine", True, 2)
+
+
+def test_ends_under_limits_are_inside_and_in_order_of_their_values() -> None:
+    found = ascend(bowl(3.0, 4.0), LIMITED, LIMITED.spread(4, 0), kept=2)
+    assert bool(LIMITED.contains(found.points).all())
+    assert bool((found.values.diff() <= 0).all())
+    torch.testing.assert_close(bowl(3.0, 4.0)(LIMITED.units(found.points)), found.values)
