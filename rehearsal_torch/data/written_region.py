@@ -33,7 +33,7 @@ def _rectangle(rows: Any) -> Any:
         or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
     ):
         raise fault("rows of equal length, [[...], ...]", rows)
-    if len(rows) * max(len(rows[0]), 1) > SETS or len(rows) > FACES:
+    if len(rows) * len(rows[0]) > SETS or len(rows) > FACES:
         raise fault(f"at most {FACES} faces with {SETS} numbers", rows)
     return rows
 

@@ -2,7 +2,7 @@
 
 Given values x_1 ... x_n of independent episodes, the interval of their mean consists of percentiles of the
 means of resampled episodes, corrected for the bias and the skewness that the resamples show. Skewed values
-(improvements, seconds) are why Student's t interval is not used. The resamples come from a fixed seed, so
+(improvements, seconds) are why Student's t interval is not used. The resamples come from the seed 0, so
 equal values have equal intervals.
 
 Values of one unit (a patient, a store) are not independent of each other. With units, whole units are
@@ -131,7 +131,7 @@ def _by_unit(
     return sums, np.bincount(place).astype(np.float64)
 
 
-def _ratio(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+def _ratio(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     """The mean over all values of the units."""
     mean: NDArray[np.float64] = sums.sum(axis) / sizes.sum(axis)
     return mean

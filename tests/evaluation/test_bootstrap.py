@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import bootstrap
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval, t_interval
 
@@ -109,3 +110,64 @@ def test_a_higher_level_is_wider_and_the_first_values_that_are_not_finite_are_sh
     assert wide.low < narrow.low < narrow.high < wide.high
     with pytest.raises(ValueError, match=r"got \[nan inf nan\]: drop the rows"):
         mean_interval([1.0, math.nan, math.inf, math.nan, -math.inf])
+
+
+def resampled(sample, statistic, level, resamples):
+    """SciPy's own interval, from the seed 0."""
+    found = bootstrap(
+        sample,
+        statistic,
+        paired=len(sample) > 1,
+        confidence_level=level,
+        n_resamples=resamples,
+        method="BCa",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return found.low, found.high
+
+
+def test_the_interval_is_that_of_2000_resamples_of_the_seed_0() -> None:
+    values = np.random.default_rng(3).exponential(size=25)
+    found = mean_interval(values)
+    assert (found.low, found.high) == resampled((values,), np.mean, 0.95, 2000)
+    found = mean_interval(values, level=0.8, resamples=300)
+    assert (found.low, found.high) == resampled((values,), np.mean, 0.8, 300)
+
+
+def test_the_interval_of_units_is_that_of_the_ratio_of_their_sums_and_counts() -> None:
+    values = np.random.default_rng(3).exponential(size=12)
+    units, counts = ["c"] * 3 + ["a"] * 1 + ["b"] * 6 + ["d"] * 2, (1, 6, 3, 2)
+    sums = (values[3], values[4:10].sum(), values[:3].sum(), values[10:].sum())
+    found = mean_interval(values, resamples=300, units=units)
+
+    def ratio(total, count, axis=-1):
+        return total.sum(axis) / count.sum(axis)
+
+    told = resampled((np.array(sums), np.array(counts, dtype=float)), ratio, 0.95, 300)
+    assert (found.low, found.high) == pytest.approx(told, rel=1e-12)
+    assert (found.mean, found.count) == (values.mean(), 12)
+
+
+def test_student_s_interval_has_the_level_95_percent_and_two_values_suffice() -> None:
+    # The quantile at .975 with one degree of freedom is tan(.475 pi).
+    found = t_interval([1.0, 3.0])
+    assert found.high == pytest.approx(2 + math.tan(0.475 * math.pi))
+    assert math.isnan(t_interval([5.0]).high)
+    assert (t_interval([5.0]).mean, t_interval([5.0]).count, t_interval([]).count) == (5.0, 1, 0)
+
+
+def test_two_values_have_an_interval_and_one_value_says_all_that_is_known() -> None:
+    assert mean_interval([1.0, 2.0], resamples=100).high <= 2.0
+    alone = mean_interval([4.0])
+    assert (alone.mean, alone.count, math.isnan(alone.high)) == (4.0, 1, True)
+    none = mean_interval([])
+    assert math.isnan(none.low)
+    assert math.isnan(none.high)
+    unit = mean_interval([1.0, 2.0], units=["a", "a"])
+    assert (unit.mean, math.isnan(unit.high)) == (1.5, True)
+    same = mean_interval([1.0, 3.0, 1.0, 3.0], units=["a", "a", "b", "b"])
+    assert (same.mean, same.count) == (2.0, 4)
+    flat = mean_interval([0.0, 0.0, 0.0])
+    assert (flat.mean, flat.low, flat.high, flat.count) == (0.0, 0.0, 0.0, 3)
+    # Differences of 1e-13 of the mean are rounding, whatever its sign.
+    assert mean_interval([-1.0, -1.0 - 1e-13]).low == mean_interval([-1.0, -1.0 - 1e-13]).high
