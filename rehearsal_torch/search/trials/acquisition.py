@@ -104,12 +104,14 @@ class AcquisitionSearch(Search[CausalObjective]):
 
     Args:
         screened: Number of points that are screened.
-        starts: R, number of starts of the ascent.
+        starts: R, number of starts of the ascent besides the maximiser of the posterior mean, which continues
+            in any case.
         incumbents: How many of the starts are visited actions.
         screening_steps: Steps after which the starts are compared.
         kept: Number of starts that continue.
         steps: Maximum number of further steps.
-        seed: Together with the identity of the round, determines the screened points.
+        seed: Together with the identity of the round, determines the screened points, which are spread from
+            the seed after that of the round.
         budget_s: See `Search`; a step is one evaluation of all starts.
 
     Raises:
