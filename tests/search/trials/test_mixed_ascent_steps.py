@@ -201,14 +201,14 @@ def test_the_ends_themselves_are_in_order_of_their_values() -> None:
 
 
 def test_the_best_ascend_again_until_that_gains_nothing() -> None:
-    # A curved ridge, one step at a time, on two levels of which the second is better by 1.
+    # A curved ridge, two steps at a time, on two levels of which the second is better by 1.
     def ridge(points):
         level, a, b = points.unbind(-1)
         return level - (0.7 - a).square() - (b - a.square()).square()
 
     made, calls = region(2, free=2), []
     starts = torch.tensor([[0.0, 0.1, 0.9], [1.0, 0.1, 0.9]], dtype=DOUBLE)
-    found = ascend(noted("fine", ridge, calls), made, starts, steps=1, screening_steps=0, kept=2)
+    found = ascend(noted("fine", ridge, calls), made, starts, steps=2, screening_steps=0, kept=2)
     assert float(found.values[0]) > 1 - 1e-3
     assert len(calls) < 200
 

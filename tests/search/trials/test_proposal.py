@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
@@ -17,8 +18,10 @@ from rehearsal_torch.search.trials.proposal import (
     check_settable,
     designed_action,
     lacking_for_model,
+    searched_action,
 )
 from rehearsal_torch.seeding import round_seed
+from rehearsal_torch.spaces.box import Alteration
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 
 DOUBLE = torch.float64
@@ -189,8 +192,8 @@ def test_what_a_table_lacks_for_a_model(made, lacking):
 FEW = {"graph": {"parents": {"Y": ["a", "b"]}}, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 5]}}}
 
 
-@pytest.mark.slow
-def test_where_all_settings_are_trials_completed_ones_are_repeated():
+def test_where_all_settings_are_trials_completed_ones_are_repeated(monkeypatch):
+    monkeypatch.setattr(proposal, "TRIES", 16)
     task = CausalTask.of({**FEW, "reward": "Y"})
     log = TrialLog(task)
     for _ in range(4):
@@ -203,6 +206,23 @@ def test_where_all_settings_are_trials_completed_ones_are_repeated():
     assert torch.equal(designed_action(task, log, 6, 0), log.settings("completed")[0])
 
 
+def test_where_an_action_may_take_any_value_completed_settings_are_not_repeated(monkeypatch) -> None:
+    monkeypatch.setattr(proposal, "TRIES", 2)
+    task = CausalTask.of({**FEW, "actions": {"a": {"values": [0, 1]}, "b": [0, 5]}, "reward": "Y"})
+    design = [start_point(task, number, 6, 0) for number in range(4)]
+    log = TrialLog(task)
+    for point in design[2:]:
+        ran = dict(zip(task.actions, point.tolist(), strict=True))
+        log, _, _ = log.complete(None, {"Y": 1.0}, ran=ran)
+    with pytest.raises(ValueError, match="the next 2 points of the start design are trials already"):
+        designed_action(task, log, 6, 0)
+    # One further point is looked at.
+    monkeypatch.setattr(proposal, "TRIES", 3)
+    assert torch.equal(designed_action(task, log, 6, 0), start_point(task, 4, 6, 0))
+    monkeypatch.undo()
+    assert proposal.TRIES == 512
+
+
 def test_the_start_design_holds_what_is_held():
     task = hills().task
     held = task.held({"b": 7.0})
@@ -212,3 +232,46 @@ def test_the_start_design_holds_what_is_held():
         assert torch.equal(action, start_point(task, number, 4, 0, held))
         assert action[1] == 7.0
         log = asked(log, action)
+
+
+def gave(**settings_):
+    """A search that finds these settings; none without any."""
+    values = torch.tensor(list(settings_.values()), dtype=DOUBLE)
+    found = Alteration(tuple(settings_), values) if settings_ else None
+    status = "recommended" if settings_ else "no_action"
+    return lambda objective: Decision(found, 0.0, status=status)
+
+
+def searched(search, log=None):
+    model = hills(LIMITS)
+    objective = PosteriorMean(model, one_case(model.task))
+    return searched_action(objective, search, TrialLog(model.task) if log is None else log, 0)
+
+
+def test_what_a_search_finds_is_tried_in_the_order_of_the_actions() -> None:
+    assert searched(gave(b=5.0, a=0.25)).tolist() == [0.25, 5.0]
+    assert searched(gave(b=5.0, a=0.25, more=1.0)).tolist() == [0.25, 5.0]
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_what_is_pending_or_has_failed_gives_way_to_another_action(failed) -> None:
+    model = hills(LIMITS)
+    log = asked(TrialLog(model.task), [0.25, 5.0])
+    if failed:
+        log, _ = log.fail(1, "broke")
+    other = another_action(PosteriorMean(model, one_case(model.task)), log, 0)
+    assert torch.equal(searched(gave(a=0.25, b=5.0), log), other)
+
+
+def test_a_search_that_finds_no_setting_or_only_some_is_refused() -> None:
+    with pytest.raises(ValueError, match="the search found no action to try: function gave no reason"):
+        searched(gave())
+    none = Decision(None, 0.0, status="no_action", reason="all is lost")
+    with pytest.raises(ValueError, match=r"the search found no action to try: all is lost$"):
+        searched(lambda objective: none)
+    with pytest.raises(
+        ValueError, match=r"gave no value for \['b'\]: expected a value for each of \['a', 'b'\]; got \{'a'"
+    ):
+        searched(gave(a=0.25))
+    with pytest.raises(ValueError, match="the action that was proposed cannot be set"):
+        searched(gave(a=0.9, b=9.0))

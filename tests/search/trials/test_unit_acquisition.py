@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.search.budget import UNLIMITED
+from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.trials.unit_acquisition import UnitAcquisition, ascended
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.spaces.mixed_region import with_levels
@@ -89,3 +89,83 @@ def test_limits_on_coordinates_with_levels_alone_are_left_to_the_starts():
     points, _ = ascended(UnitAcquisition(hills, region, UNLIMITED), begin, 100)
     assert set(region.units(points)[:, 0].tolist()) == {0.0, 0.5}
     assert region.units(points)[:, 1].tolist() == pytest.approx([0.0] * 6, abs=1e-3)
+
+
+def test_where_nothing_is_defined_all_is_flat_at_zero() -> None:
+    made = UnitAcquisition(lambda points: torch.nan * points.sum(-1), BOX, UNLIMITED)
+    assert made(starts(3).unsqueeze(1)).tolist() == [0.0, 0.0, 0.0]
+    assert made.holes
+    # What is undefined later is below what was defined before, of either sign.
+    for value in (5.0, -5.0):
+        holed = UnitAcquisition(lambda points, value=value: points.log().sum(-1) * 0 + value, BOX, UNLIMITED)
+        at = BOX.unit(torch.tensor([[1.0, 1.0], [1.0, -1.0]], dtype=torch.float64)).unsqueeze(1)
+        assert float(holed(at[:1])) == value
+        assert not holed.holes
+        assert float(holed(at[1:])) < value
+
+
+def test_batches_of_batches_keep_their_shape() -> None:
+    made = UnitAcquisition(hills, BOX, UNLIMITED)
+    points = starts(6)
+    at = points.reshape(2, 3, 1, 2)
+    torch.testing.assert_close(made(at), hills(BOX.units(points)).reshape(2, 3))
+    made.begin(points)
+    told = made(at.clone().requires_grad_(True))
+    torch.testing.assert_close(told.detach(), hills(BOX.units(points)).reshape(2, 3))
+    assert made.evaluations == 6
+
+
+class Ended(Budget):
+    """A budget that is spent after so many questions."""
+
+    def __init__(self, questions):
+        super().__init__(limit_s=1e9)
+        self.questions = questions
+
+    def out(self):
+        self.questions -= 1
+        return self.questions < 0
+
+
+@pytest.mark.parametrize("questions", [0, 2])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_spent_budget_leaves_the_best_points_as_many_as_there_were_starts(count, questions) -> None:
+    seen = []
+
+    def noted(points):
+        seen.append(points.detach().clone())
+        return hills(points)
+
+    function = UnitAcquisition(noted, BOX, Ended(questions))
+    points, values = ascended(function, starts(count), 100)
+    every = torch.cat(seen)
+    assert len(every) == count * (questions + 1) == function.evaluations
+    torch.testing.assert_close(values, hills(every).topk(count).values)
+    torch.testing.assert_close(hills(BOX.units(points)), values)
+    # The next ascent with this function forgets them.
+    _, again = ascended(function, starts(count), 100)
+    torch.testing.assert_close(again, hills(BOX.units(starts(count))).sort(descending=True).values)
+
+
+def test_a_budget_that_is_not_spent_changes_nothing() -> None:
+    ends = [
+        ascended(UnitAcquisition(hills, BOX, budget), starts(4), 100) for budget in (UNLIMITED, Ended(10_000))
+    ]
+    assert torch.equal(ends[0][0], ends[1][0])
+    assert torch.equal(ends[0][1], ends[1][1])
+
+
+def test_under_limits_the_starts_ascend_one_by_one_and_otherwise_together() -> None:
+    faces = Polytope(("a", "b"), torch.ones(1, 2).double(), torch.tensor([2.2]).double())
+    for limits, count in ((faces, 1), (None, 4)):
+        region, sizes = CandidateRegion.within(LOWER, UPPER, limits), []
+
+        def noted(points, sizes=sizes):
+            if points.requires_grad:
+                sizes.append(len(points))
+            return hills(points)
+
+        points, values = ascended(UnitAcquisition(noted, region, UNLIMITED), region.spread(4, 0), 100)
+        assert sizes[0] == max(sizes) == count
+        assert points.shape == (4, 2)
+        assert bool((values.diff() <= 0).all())
