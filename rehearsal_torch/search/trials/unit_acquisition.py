@@ -58,7 +58,8 @@ class UnitAcquisition(AcquisitionFunction):
         flat = X.reshape(-1, X.shape[-1])
         if not X.requires_grad:
             with torch.no_grad():
-                return self._tidy(self.value(self.region.units(flat)), None)[0].reshape(X.shape[:-2])
+                values, _ = self._tidy(self.value(self.region.units(flat)), torch.zeros_like(flat))
+                return values.reshape(X.shape[:-2])
         self.evaluations += len(flat)
         with torch.enable_grad():
             at = flat.detach().requires_grad_(True)
@@ -70,8 +71,7 @@ class UnitAcquisition(AcquisitionFunction):
         linear = ((flat - flat.detach()) * gradients).sum(-1)
         return (values + linear).reshape(X.shape[:-2])
 
-    def _tidy(self, values: Tensor, gradients: Tensor | None) -> tuple[Tensor, Tensor]:
-        slopes = values.new_zeros(len(values), 1) if gradients is None else gradients
+    def _tidy(self, values: Tensor, slopes: Tensor) -> tuple[Tensor, Tensor]:
         defined = values.isfinite() & slopes.isfinite().all(-1)
         self.lowest = min(self.lowest, float(values.where(defined, torch.inf).min()))
         if bool(defined.all()):

@@ -91,6 +91,15 @@ def test_limits_on_coordinates_with_levels_alone_are_left_to_the_starts():
     assert region.units(points)[:, 1].tolist() == pytest.approx([0.0] * 6, abs=1e-3)
 
 
+def test_a_limit_on_a_coordinate_without_levels_alone_is_kept() -> None:
+    # b <= 1, of a bowl with its top at b = 2.
+    faces = Polytope(("a", "b"), torch.tensor([[0.0, 2.0]]).double(), torch.tensor([2.0]).double())
+    region = with_levels(CandidateRegion.within(LOWER, UPPER, faces), {0: (0.0, 0.5, 2.0)})
+    made = UnitAcquisition(lambda points: -(points[..., 1] - 2).square(), region, UNLIMITED)
+    points, _ = ascended(made, region.spread(4, 0), 100)
+    assert region.units(points)[:, 1].tolist() == pytest.approx([1.0] * 4, abs=1e-6)
+
+
 def test_where_nothing_is_defined_all_is_flat_at_zero() -> None:
     made = UnitAcquisition(lambda points: torch.nan * points.sum(-1), BOX, UNLIMITED)
     assert made(starts(3).unsqueeze(1)).tolist() == [0.0, 0.0, 0.0]
