@@ -52,6 +52,9 @@ def test_a_failed_trial_is_believed_like_a_pending_one_and_an_abandoned_one_is_f
     log, _ = log.fail(3, "the pump broke")
     log, _ = log.abandon(4)
     assert expected_rows(model, model.task, log).columns(["a", "b"]).tolist() == [[0.5, 1.0], [1.0, 0.0]]
+    # Of a single one too the actions, and no node, are what was set.
+    one = expected_rows(model, model.task, log_of(model.task, [((0.2, 0.4), (0.4, 0.3))], (0.5, 1.0)))
+    assert one.altered.tolist() == [[name in ("a", "b") for name in one.names]]
 
 
 def test_a_node_that_the_model_does_not_speak_of_is_that_of_the_nearest_completed_trial():
@@ -60,7 +63,8 @@ def test_a_node_that_the_model_does_not_speak_of_is_that_of_the_nearest_complete
     flat = WrittenModel(
         task.flattened(), {"Y": WrittenLaw(lambda w: w.sum(-1), lambda w: 0 * w[..., 0])}, ((0.2, 0.4),)
     )
-    log = log_of(task, [((0.0, 0.0), (-7.0, 1.0)), ((0.5, 2.0), (9.0, 2.0))], (0.2, 1.2), (0.1, 0.7))
+    done = [((0.0, 0.0), (-7.0, 1.0)), ((0.5, 2.0), (9.0, 2.0)), ((1.0, 0.0), (3.0, 5.0))]
+    log = log_of(task, done, (0.2, 1.2), (0.1, 0.7))
     found = expected_rows(flat, task, log)
     assert found.columns(["X"])[:, 0].tolist() == [9.0, -7.0]
     assert found.columns(["Y"])[:, 0].tolist() == pytest.approx([1.4, 0.8], abs=1e-3)

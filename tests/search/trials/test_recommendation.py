@@ -1,12 +1,14 @@
 """Which action is recommended, how sure it is, and what is said of the best visited one beside it."""
 
+import inspect
 import math
 
 import pytest
 import torch
 
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.search.trials.recommendation import Recommendation, recommend, sureness
+from rehearsal_torch.search.trials.recommendation import Recommendation, Sureness, recommend, sureness
 from tests.toys.causal_toys import hills, linear_chain, one_case
 
 VISITED = [[0.5, 0.5], [1.0, 0.0], [0.2, 1.5]]
@@ -98,3 +100,46 @@ def test_it_is_at_a_level_and_so_is_the_runner_up():
     assert float(found.action[0]) == levels[values.index(max(values))]
     assert sorted(found.visited[:, 0].tolist()) == [0.4, 1.5]
     assert sure.runner_up.tolist() in ([1.5, 4.5], [0.4, 2.0])
+
+
+def test_the_pushes_of_a_candidate_are_no_part_of_a_recommendation() -> None:
+    model = linear_chain()
+    objective = ConfidenceBound(model, one_case(model.task), draws=4, propagate="optimistic")
+    assert objective.further == 1
+    found = recommend(objective, 0)
+    assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
+    assert found.visited.tolist() == [[0.6, 0.1], [0.2, 0.4]]
+    assert sureness(objective, found).runner_up.tolist() == [0.6, 0.1]
+    assert (Sureness(1.0).tried, Sureness(1.0).runner_up) == (False, None)
+
+
+class Asked(PosteriorMean):
+    """Notes for how many actions, with how many draws, and with which gradients it is asked."""
+
+    calls = ()
+
+    def expected(self, actions, noise=None):
+        self.calls = (
+            *self.calls,
+            (actions.requires_grad, len(actions), len(self.noise if noise is None else noise)),
+        )
+        return super().expected(actions, noise)
+
+
+@pytest.mark.parametrize(("draws", "few"), [(3, 1), (8, 2)])
+def test_half_of_twelve_starts_are_visited_actions_and_the_best_of_256_points_the_others(draws, few) -> None:
+    model = linear_chain([[place / 9, 0.2] for place in range(9)])
+    objective = Asked(model, one_case(model.task), draws=draws, evaluation_draws=16)
+    found = recommend(objective, 0)
+    assert found.visited.tolist() == [[place / 9, 0.2] for place in range(8, 2, -1)]
+    calls = objective.calls
+    assert (False, 256, few) in calls
+    begun = next(place for place, each in enumerate(calls) if each[0])
+    assert calls[begun] == (True, 12, few)
+    # Three go on with all draws; the best of their ends and the visited is found with the other draws.
+    assert next(count for gradient, count, noise in calls[begun:] if gradient and noise == draws) <= 3
+    assert calls[-1][0] is False
+    assert 7 <= calls[-1][1] <= 9
+    assert calls[-1][2] == 16
+    given = {name: each.default for name, each in inspect.signature(recommend).parameters.items()}
+    assert (given["screened"], given["starts"], given["kept"], given["steps"]) == (256, 12, 3, 60)

@@ -4,11 +4,12 @@ import pytest
 import torch
 from scipy.stats import kstest, qmc
 
+from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.search.trials.space_filling import SAMPLINGS, SpaceFilling
 from rehearsal_torch.seeding import round_seed
-from tests.toys.causal_toys import hills, one_case
+from tests.toys.causal_toys import hills, linear_chain, one_case
 
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
 NARROW = {"normals": [[1.0, 0.0], [-1.0, 0.0]], "offsets": [0.001, 0.0]}
@@ -90,3 +91,12 @@ def test_what_is_recommended_is_the_maximiser_of_the_posterior_mean_all_the_same
 def test_an_unknown_sampling_is_refused():
     with pytest.raises(ValueError, match=r"expected sampling in \['uniform', 'sobol'\]; got 'halton'"):
         SpaceFilling("halton")
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_the_pushes_of_a_candidate_are_no_part_of_the_action(sampling) -> None:
+    model = linear_chain()
+    objective = ConfidenceBound(model, one_case(model.task), draws=4, propagate="optimistic")
+    assert objective.further == 1
+    assert SpaceFilling(sampling)(objective).alteration.names == ("a", "b")
+    assert SpaceFilling(sampling).seed == 0
