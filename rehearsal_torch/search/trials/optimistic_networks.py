@@ -123,9 +123,9 @@ class OptimisticNetworks(Search[Optimism]):
         evaluation_draws: Draws with which the best restart is selected at the end.
         incumbents: Number of restarts that begin at visited actions; ``converged`` only.
         stop_rule: ``converged`` or ``released``.
-        seed: Together with the identity of the round, determines all random numbers: with s the seed of the
-            round, step t = 0, 1, ... of ``released`` draws noise of seed s + 100 + t, and the final choice of s
-            + 7.
+        seed: Together with the identity of the round, determines all random numbers: with s the seed
+            of both, step t = 0, 1, ... of ``released`` draws noise with s + 100 + t, and the last choice with
+            s + 7.
         budget_s: See `Search`; a step is one step of the ascent.
 
     Raises:

@@ -1,5 +1,8 @@
-"""Ascents with levels against every combination, with the other coordinate on a dense grid."""
+"""Ascents with levels against every combination, with the other coordinate on a dense grid; which
+combinations are evaluated, which of their starts go on, and when an ascent ends.
+"""
 
+import inspect
 from itertools import product
 
 import pytest
@@ -8,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.finite import NoFiniteValueError
-from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.trials import mixed_ascent
 from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.unit_acquisition import UnitAcquisition
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.spaces.mixed_region import with_levels
 from rehearsal_torch.spaces.polytope import Polytope
@@ -236,3 +240,223 @@ def test_ends_are_levels_within_the_limits_and_no_worse_than_the_starts(seed, co
         assert set(actions[:, place].tolist()) <= set(values)
     assert bool(made.contains(found.points).all())
     assert float(found.values[0]) >= float(waves(seed)(made.units(starts)).max()) - 1e-9
+
+
+def cube(*counts, free=1, limit=None):
+    """A unit cube, of which the first coordinates have so many evenly spread levels."""
+    size = len(counts) + free
+    limits = None
+    if limit is not None:
+        normals = torch.ones(1, size, dtype=DOUBLE)
+        limits = Polytope(tuple("abcd"[:size]), normals, torch.tensor([limit], dtype=DOUBLE))
+    box = CandidateRegion.within(torch.zeros(size).double(), torch.ones(size).double(), limits)
+    levels = {
+        place: tuple(torch.linspace(0, 1, count, dtype=DOUBLE).tolist()) for place, count in enumerate(counts)
+    }
+    return with_levels(box, levels)
+
+
+def wavy(points):
+    """Many maxima in the last coordinate, and the more the larger the others are."""
+    return torch.sin(60 * points[..., -1]) / 100 + points[..., :-1].sum(-1)
+
+
+def crossed(points):
+    """The same, with other maxima at other levels."""
+    return wavy(points) + torch.cos(9 * points.sum(-1))
+
+
+def noted(name, value, calls):
+    def asked(points):
+        calls.append((name, points.requires_grad, points.detach().clone()))
+        return value(points)
+
+    return asked
+
+
+def sizes(calls, name, gradient):
+    return [len(points) for each, wanted, points in calls if (each, wanted) == (name, gradient)]
+
+
+def first(calls, name, gradient):
+    return next(points for each, wanted, points in calls if (each, wanted) == (name, gradient))
+
+
+def screened(calls):
+    """How many points the approximation was asked for before the first ascent."""
+    begun = next((place for place, each in enumerate(calls) if each[1]), len(calls))
+    return sum(sizes(calls[:begun], "rough", False))
+
+
+def climbed(made, value, count=8, rough=None, **settings):
+    calls = []
+    rough = noted("rough", value if rough is None else rough, calls)
+    found = ascend(noted("fine", value, calls), made, made.spread(count, 0), rough=rough, **settings)
+    return found, calls
+
+
+def test_all_starts_are_tried_at_each_of_few_combinations() -> None:
+    _, calls = climbed(cube(3, 3), wavy, screening_steps=2, kept=1, steps=3, sure=1)
+    # Nine combinations of eight starts; of the best starts of each there are 4 * 8 // 9 = 3.
+    assert screened(calls) == 72
+    assert sizes(calls, "rough", True)[0] == 27
+    # Eight times `kept`, and the one that is sure.
+    assert sizes(calls, "fine", True)[0] == 9
+    torch.testing.assert_close(first(calls, "fine", True)[0], cube(3, 3).spread(8, 0)[0])
+    begun = first(calls, "rough", True)
+    assert len(begun.unique(dim=0)) == len(begun)
+
+
+@pytest.mark.parametrize(("count", "begun"), [(8, 1), (32, 2)])
+def test_of_64_combinations_each_begins_at_its_best_starts(count, begun) -> None:
+    made = cube(8, 8)
+    _, calls = climbed(made, crossed, count, screening_steps=1, kept=1, steps=1)
+    assert screened(calls) == 64 * count
+    points = first(calls, "rough", True)
+    assert len(points) == 64 * begun
+    levels, counts = points[:, :2].unique(dim=0, return_counts=True)
+    assert (len(levels), set(counts.tolist())) == (64, {begun})
+    # At each those with the largest values: which these are depends on the levels.
+    starts = made.spread(count, 0)
+    for place in levels[::7]:
+        here = torch.cat([place.expand(count, 2), starts[:, 2:]], -1)
+        best = here[crossed(here).topk(begun).indices]
+        torch.testing.assert_close(points[(points[:, :2] == place).all(-1)], best)
+
+
+def test_with_more_combinations_starts_ascend_at_their_own_levels() -> None:
+    made = cube(5, 13)
+    _, calls = climbed(made, wavy, screening_steps=1, kept=1, steps=1)
+    # Each start, and what changes of one level make of it.
+    assert screened(calls) == 8 + 8 * (4 + 12)
+    assert sizes(calls, "rough", True)[0] == 8
+
+
+def test_of_every_combination_one_start_goes_on_before_a_second_one_of_the_best() -> None:
+    made = cube(3)
+    _, calls = climbed(made, wavy, 16, screening_steps=4, kept=1, steps=1)
+    on = first(calls, "fine", True)
+    assert on[:, 0].tolist() == [1.0, 0.5, 0.0] + [1.0] * 5
+    assert float(wavy(on[0])) >= float(wavy(on[3:]).max())
+    assert bool((torch.cdist(on, on) + torch.eye(8) > 1e-3).all())
+
+
+def test_under_limits_twice_as_many_as_are_kept_go_on_one_by_one() -> None:
+    made = cube(3, limit=1.7)
+    found, calls = climbed(made, lambda points: -(points[..., -1] - 0.4).square(), 16, kept=2, sure=0)
+    assert sizes(calls, "rough", True) == []
+    assert set(sizes(calls, "fine", True)) == {1}
+    assert bool(made.contains(found.points).all())
+    # The points that were evaluated are where the ascents begin.
+    known = {tuple(each) for name, _, points in calls if name == "rough" for each in points.tolist()}
+    assert sum(tuple(points[0].tolist()) in known for _, wanted, points in calls if wanted) == 4
+
+
+def test_up_to_4096_combinations_without_another_coordinate_are_evaluated() -> None:
+    def value(points):
+        return torch.sin(5 * points).sum(-1)
+
+    _, calls = climbed(cube(16, 16, 16, free=0), value)
+    assert sum(sizes(calls, "rough", False)) == 4096 + 8
+    assert max(sizes(calls, "rough", False)) == 512
+    assert sizes(calls, "fine", False)[0] == 512
+    _, calls = climbed(cube(17, 241, free=0), value)
+    assert sum(sizes(calls, "rough", False)) < 4097
+
+
+def test_up_to_512_points_are_evaluated_without_the_approximation() -> None:
+    found, calls = climbed(cube(7, 8, 9, free=0), lambda points: torch.sin(5 * points).sum(-1), kept=3)
+    assert sizes(calls, "rough", False) == []
+    assert sizes(calls, "fine", False)[0] == 512
+    # As many as there were starts, all different and best first.
+    assert len(found.points) == 8
+    assert len(found.points.unique(dim=0)) == 8
+    assert bool((found.values.diff() <= 0).all())
+
+
+@pytest.mark.parametrize("count", [1, 2, 511, 512, 513, 1200])
+def test_many_points_are_evaluated_in_parts_of_512(count) -> None:
+    made, calls = cube(3), []
+    points = made.spread(count, 0)
+    function = UnitAcquisition(noted("fine", wavy, calls), made, UNLIMITED)
+    torch.testing.assert_close(mixed_ascent.evaluated(function, points), wavy(points), rtol=0, atol=0)
+    assert sizes(calls, "fine", False) == [512] * (count // 512) + [count % 512] * (count % 512 > 0)
+    assert function.evaluations == 0
+
+
+@pytest.mark.parametrize("counts", [(3,), (30,), (5, 13)])
+def test_where_nothing_is_gained_the_ascent_ends_soon(counts) -> None:
+    made = cube(*counts)
+    found, calls = climbed(made, lambda points: -(points[..., -1] - 0.4).square(), screening_steps=3, kept=2)
+    # No level is better than another: those of the starts stay.
+    assert float(found.values[0]) == pytest.approx(0.0, abs=1e-8)
+    assert len(sizes(calls, "fine", True)) <= 14
+    # Only the best two ascend once more.
+    assert sizes(calls, "fine", True)[-1] <= 2
+
+
+def test_what_is_flat_stays_at_the_levels_and_ends_at_once() -> None:
+    made = cube(5, 13)
+    begun = made.spread(8, 0)
+    found, calls = climbed(made, lambda points: 0 * points.sum(-1), screening_steps=2, kept=8, steps=5)
+    for point in found.points:
+        assert bool((begun == point).all(-1).any())
+    assert len(calls) <= 20
+
+
+@pytest.mark.parametrize("made", [cube(3), cube(30), cube(30, 3)])
+def test_ends_are_apart_and_ordered_and_the_evaluations_are_those_of_gradients(made) -> None:
+    found, calls = climbed(made, wavy, 8, screening_steps=3, kept=2, steps=20)
+    same = (found.points[:, None, :-1] == found.points[:, :-1]).all(-1)
+    near = same & (torch.cdist(found.points[:, -1:], found.points[:, -1:]) <= 1e-3)
+    assert int(near.sum()) == len(found.points)
+    assert bool(made.contains(found.points).all())
+    assert bool((found.values.diff() <= 0).all())
+    torch.testing.assert_close(wavy(made.units(found.points)), found.values)
+    counted = sum(sizes(calls, "fine", True)) + sum(sizes(calls, "rough", True))
+    assert found.evaluations == counted
+
+
+def test_the_ends_themselves_are_in_order_of_their_values() -> None:
+    for made in (cube(3), cube(5, 13), cube(*[2] * 13, free=0)):
+        function, starts = UnitAcquisition(crossed, made, UNLIMITED), made.spread(8, 0)
+        _, values = mixed_ascent.mixed_ascent(function, function, made, starts, 5, 0, 4, 0)
+        assert len(values) > 2
+        assert bool((values.diff() <= 0).all())
+
+
+def test_the_best_ascend_again_until_that_gains_nothing() -> None:
+    # A curved ridge, two steps at a time, on two levels of which the second is better by 1.
+    def ridge(points):
+        level, a, b = points.unbind(-1)
+        return level - (0.7 - a).square() - (b - a.square()).square()
+
+    made, calls = cube(2, free=2), []
+    starts = torch.tensor([[0.0, 0.1, 0.9], [1.0, 0.1, 0.9]], dtype=DOUBLE)
+    found = ascend(noted("fine", ridge, calls), made, starts, steps=2, screening_steps=0, kept=2)
+    assert float(found.values[0]) > 1 - 1e-3
+    assert len(calls) < 200
+
+
+def test_at_most_four_levels_are_changed_between_two_ascents() -> None:
+    # Of thirteen coordinates the approximation changes one, and the function the others, four at a time.
+    made, calls = cube(*[2] * 13, free=0), []
+    found = ascend(noted("fine", lambda points: points.sum(-1), calls), made, torch.zeros(1, 13).double())
+    assert found.points.tolist() == [[1.0] * 13]
+    assert sizes(calls, "fine", False) == [1, 13, 1, *[13, 13, 13, 13, 1] * 3, 13]
+
+
+def test_without_steps_levels_alone_are_changed() -> None:
+    made = cube(5, 13)
+    begun = made.spread(8, 0)
+    found, calls = climbed(made, wavy, screening_steps=0, steps=0, kept=1)
+    assert sizes(calls, "fine", True) == sizes(calls, "rough", True) == []
+    assert found.points[0, :2].tolist() == [1.0, 1.0]
+    assert set(found.points[:, 2].tolist()) <= set(begun[:, 2].tolist())
+
+
+def test_the_bounds_are_those_that_are_documented() -> None:
+    text = " ".join(inspect.getdoc(mixed_ascent).split())
+    assert f"at most {mixed_ascent.ASCENDED} every combination gets its best starts" in text
+    assert f"at most {mixed_ascent.EVALUATED}, no other" in text
+    assert f"more than {mixed_ascent.RELAXED} levels" in text
