@@ -7,6 +7,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.part import NotFittedError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
+from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_model import sample
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
@@ -391,3 +392,9 @@ def test_the_modes_of_the_noise_are_told_in_its_standard_deviations():
 def test_the_weight_of_the_penalty_is_finite(independence):
     with pytest.raises(ValueError, match="expected independence >= 0; got"):
         ExogenousModel(CHAIN, independence=independence)
+
+
+def test_noise_of_one_component_is_standard_normal() -> None:
+    unit = sobol(3, 4).draw(64, dtype=torch.float64)
+    model = fit(ExogenousModel(CHAIN, phi="homoskedastic", components=1), chain(20, 0))
+    torch.testing.assert_close(model.draws(64, seed=4), torch.special.ndtri(unit))
