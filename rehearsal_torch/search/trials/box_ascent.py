@@ -99,5 +99,6 @@ def ascend(
 
 def _apart(points: Tensor, radius: float = 1e-3) -> Tensor:
     """Drops points that coincide with a better one; (R, d), best first."""
-    near = torch.cdist(points, points) <= radius
+    # So that an undefined point is dropped, which is far from none.
+    near = ~(torch.cdist(points, points) > radius)
     return points[~near.tril(-1).any(-1)]
