@@ -70,7 +70,10 @@ def model():
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "desired",
-    [("well", "mild"), *(pytest.param(each, marks=pytest.mark.nightly) for each in (("well",), ("ill",)))],
+    [
+        pytest.param(("well", "mild"), marks=pytest.mark.slow),
+        *(pytest.param(each, marks=pytest.mark.nightly) for each in (("well",), ("ill",))),
+    ],
 )
 def test_the_best_class_of_each_context_is_found(method, desired):
     task = ONE | {"region": f"status in {{{', '.join(desired)}}}"}

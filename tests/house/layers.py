@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.places import ROOT
@@ -57,6 +58,12 @@ MOST_FILES = 20
 def modules() -> list[Path]:
     """Every module of the package."""
     return sorted((ROOT / PACKAGE).rglob("*.py"))
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The syntax tree of a module, read once by all tests of a process."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def layer(path: Path) -> str | None:

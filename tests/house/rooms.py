@@ -5,7 +5,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.house.layers import LAYERS, PACKAGE, RANK, ROOT, imported, layer, modules
+from tests.house.layers import LAYERS, PACKAGE, RANK, ROOT, imported, layer, modules, parsed
 
 PAGE = ROOT / "docs/architecture.md"
 _BETWEEN = re.compile(r"(?<=<!-- rooms: begin -->\n).*?(?=<!-- rooms: end -->)", re.DOTALL)
@@ -24,7 +24,7 @@ def described(room: str) -> str:
     """
     inside = ROOT / PACKAGE / room / "__init__.py"
     path = inside if inside.is_file() else ROOT / PACKAGE / f"{room}.py"
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    docstring = ast.get_docstring(parsed(path))
     if not docstring:
         raise ValueError(f"{path.relative_to(ROOT)} does not say what the room is for: give it a docstring")
     return docstring.partition("\n")[0].rstrip(".")
@@ -42,7 +42,7 @@ def _imports() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in modules():
         if (room := layer(path)) is not None:
-            names = imported(ast.parse(path.read_text(encoding="utf-8")))
+            names = imported(parsed(path))
             others = {name.split(".")[1] for name in names if name.startswith(f"{PACKAGE}.")}
             found.setdefault(room, set()).update(others)
     return found

@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.house.layers import LAYERS, METHODS, MOST_FILES, PACKAGE, RANK, ROOT, layer, modules, upward
+from tests.house.layers import (
+    LAYERS,
+    METHODS,
+    MOST_FILES,
+    PACKAGE,
+    RANK,
+    ROOT,
+    layer,
+    modules,
+    parsed,
+    upward,
+)
 
 # Abstractions of our own: no paper stands behind them.
 GENERIC = {"search", "objective", "surrogate", "part", "equation", "__init__"}
@@ -39,7 +50,7 @@ ASIDE = {
 def offenders(rule):
     """Every module that breaks a rule, with what the rule says of it."""
     trees = {path: (path.read_text(encoding="utf-8")) for path in modules()}
-    found = {str(path.relative_to(ROOT)): rule(path, text, ast.parse(text)) for path, text in trees.items()}
+    found = {str(path.relative_to(ROOT)): rule(path, text, parsed(path)) for path, text in trees.items()}
     return {name: said for name, said in found.items() if said}
 
 
@@ -208,7 +219,7 @@ def classes(*places):
         node.name
         for path in modules()
         if any(path.is_relative_to(ROOT / PACKAGE / place) for place in places)
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in parsed(path).body
         if isinstance(node, ast.ClassDef)
     }
 

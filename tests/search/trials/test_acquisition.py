@@ -169,6 +169,7 @@ OBJECTIVES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [None, LIMITS])
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_the_best_of_the_levels_is_found(name, limits):
