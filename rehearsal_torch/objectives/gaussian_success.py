@@ -305,5 +305,7 @@ def _whitened(root: Tensor, points: Tensor) -> Tensor:
 
 
 def _reach(centres: Tensor) -> float:
-    """How far from zero centres lie at most in one of their coordinates; undefined ones do not count."""
-    return float(centres.nan_to_num(0.0).abs().amax()) if centres.numel() else 0.0
+    """How far from zero centres lie at most in one of their coordinates; those that are not finite do not
+    count.
+    """
+    return float(centres.nan_to_num(0.0, 0.0, 0.0).abs().amax()) if centres.numel() else 0.0

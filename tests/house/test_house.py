@@ -277,16 +277,27 @@ def test_every_test_has_a_module():
     alone = {
         path.as_posix()
         for path in tests
-        if (path.parts[0] in rooms or len(path.parts) == 1) and not package & named(path)
+        if (path.parts[0] in rooms or len(path.parts) == 1)
+        and path.with_name(path.name.removeprefix("test_")) not in package
+        and not any(imports(path, module) for module in package & named(path))
     }
     assert alone == ASIDE, "a test stands at the path of its module; ASIDE may only shrink"
 
 
 def named(test):
-    """The modules that a test may belong to: test_a_b.py is that of a_b, or of a topic b of a."""
+    """The modules of which a test may hold a topic: test_a_b_c.py is of a_b or of a."""
     words = test.stem.removeprefix("test_").split("_")
-    return {test.with_name("_".join(words[:count]) + ".py") for count in range(1, len(words) + 1)}
+    return {test.with_name("_".join(words[:count]) + ".py") for count in range(1, len(words))}
+
+
+def imports(test, module):
+    """Whether a test imports a module, both as paths below their folders."""
+    dotted = ".".join((PACKAGE, *module.with_suffix("").parts))
+    return f"from {dotted} import" in (ROOT / "tests" / test).read_text(encoding="utf-8")
 
 
 def test_a_topic_of_a_module_is_named_after_it():
-    assert named(Path("spaces/test_box_edges.py")) == {Path("spaces/box.py"), Path("spaces/box_edges.py")}
+    test = Path("spaces/test_projection_edges.py")
+    assert named(test) == {Path("spaces/projection.py")}
+    assert imports(test, Path("spaces/projection.py"))
+    assert not imports(test, Path("spaces/box.py"))

@@ -81,7 +81,8 @@ def judged(
         left = survived
     missed = len(left)
     if reach is not None and left:
-        left = _by_others(left, path, module, tests, reach, work / "log")
+        left, more = _by_others(left, path, module, tests, reach, work / "log")
+        late += more
     survivors = tuple(Survivor(mutant.line, mutant.before, mutant.after) for mutant in left)
     for one in survivors:
         print(f"{name}:{one.line}: {one.before} -> {one.after}", flush=True)
@@ -94,16 +95,33 @@ def judged(
 
 def _by_others(
     left: Sequence[Mutant], path: Path, module: str, own: Sequence[Path], reach: Reach, log: Path
-) -> list[Mutant]:
-    """The mutants that fast tests of other modules do not notice either."""
-    survived = []
+) -> tuple[list[Mutant], int]:
+    """The mutants that fast tests of other modules do not notice either, and how many the clock noticed."""
+    survived, late = [], 0
     for mutant in left:
-        tests = spread(reach.tests_of(path, mutant.line), own, OTHERS)
-        alone = imported(tests, log)[1] if tests else None
+        tests, alone = passing(spread(reach.tests_of(path, mutant.line), own, OTHERS), log)
         code = compile(mutant.tree, str(path), "exec")
-        if alone is None or outcome(module, code, tests, log, 20 + 10 * alone) == SURVIVED:
+        found = outcome(module, code, tests, log, 20 + 10 * alone) if tests else SURVIVED
+        late += found == LATE
+        if found == SURVIVED:
             survived.append(mutant)
-    return survived
+    return survived, late
+
+
+def passing(tests: Sequence[str], log: Path) -> tuple[list[str], float]:
+    """Those of some tests that pass on the module as it is, and the seconds that they take: what fails where
+    it is run like this tells nothing of a fault.
+    """
+    if not tests:
+        return [], 0.0
+    try:
+        return list(tests), imported(tests, log)[1] or 0.0
+    except RuntimeError:
+        if len(tests) == 1:
+            return [], 0.0
+    half = len(tests) // 2
+    (one, first), (other, second) = (passing(each, log) for each in (tests[:half], tests[half:]))
+    return one + other, first + second
 
 
 def enough(found: Sequence[Judged], least: float, together: bool) -> bool:

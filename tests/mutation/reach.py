@@ -1,9 +1,9 @@
 """Which tests run which lines: a map of one run of the fast tests under coverage.py, with the name of the
-test that runs as the context of each line.
+test that runs as the context of each line (`contexts`).
 
 Run: python -m tests.mutation.reach MAP [--jobs 2]
 Writes MAP (a database of coverage.py) of the modules that decide and check, from a clean commit, and beside
-it MAP.commit, which says of which.
+it a file that says of which.
 
 A line that is run while a module is imported, such as a default of an argument, stands for the function or
 the class that it belongs to: the tests that run any line of it.
@@ -27,7 +27,6 @@ RC = """[run]
 data_file = {data}
 parallel = true
 patch = subprocess
-dynamic_context = test_function
 include =
 {included}
 """
@@ -45,7 +44,7 @@ class Reach:
     """
 
     def __init__(self, path: Path, commit: str) -> None:
-        note = beside(path)
+        note = beside(path, "commit")
         if not path.exists() or not note.exists():
             raise ValueError(f"{path}: no map of tests: run python -m tests.mutation.reach {path}")
         own = note.read_text(encoding="utf-8").strip()
@@ -70,7 +69,7 @@ class Reach:
         if not found:
             inside = scope_of(module.read_text(encoding="utf-8"), line)
             found = {each for place in inside for each in by_line.get(place, ()) if each}
-        return sorted(filter(None, map(node_of, found)))
+        return sorted(found)
 
 
 def spread(tests: Sequence[str], own: Sequence[Path], most: int) -> list[str]:
@@ -104,19 +103,38 @@ def scope_of(source: str, line: int) -> range:
     return range(inner.lineno, (inner.end_lineno or inner.lineno) + 1)
 
 
-def node_of(context: str) -> str:
-    """``tests.a.test_b.test_c`` as ``tests/a/test_b.py::test_c``; empty for what is no test of ours."""
-    words = context.split(".")
-    files = [place for place, word in enumerate(words) if word.startswith("test_")]
-    if words[0] != "tests" or not files or files[0] == len(words) - 1:
-        return ""
-    path = "/".join(words[: files[0] + 1]) + ".py"
-    return "::".join((path, *words[files[0] + 1 :])) if (ROOT / path).exists() else ""
+def beside(path: Path, what: str) -> Path:
+    """Where a note of a map is written. Its name does not begin with the map's, as those of its parts do."""
+    return path.with_name(f"{what}_of_{path.name}")
 
 
-def beside(path: Path) -> Path:
-    """Where the commit of a map is written."""
-    return path.with_name(f"{path.name}.commit")
+def recorded(path: Path, root: Path, included: Sequence[str], tests: Sequence[str], jobs: str) -> int:
+    """Runs tests and writes the map; the exit code of what failed, or 0.
+
+    Args:
+        path: The map.
+        root: The folder that they are run in.
+        included: The files whose lines are recorded, from there.
+        tests: What pytest is told to run.
+        jobs: The number of processes.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rc = beside(path, "settings")
+    lines = "\n".join(f"    {name}" for name in included)
+    rc.write_text(RC.format(data=path, included=lines), encoding="utf-8")
+    coverage = [sys.executable, "-m", "coverage"]
+    run = ["-m", "pytest", "-p", "tests.mutation.contexts", "-n", jobs, "--dist", "worksteal", "-q", *tests]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    for words in (
+        ["erase", f"--rcfile={rc}"],
+        ["run", f"--rcfile={rc}", *run],
+        ["combine", f"--rcfile={rc}", "--quiet"],
+    ):
+        code = subprocess.run([*coverage, *words], cwd=root, env=environment, check=False).returncode
+        if code != 0:
+            print(f"coverage {words[0]} ended with {code}: no map was made", file=sys.stderr)
+            return code
+    return 0
 
 
 def main() -> int:
@@ -127,35 +145,11 @@ def main() -> int:
     chosen = parser.parse_args()
     path = chosen.file.resolve()
     commit = clean_commit(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rc = path.with_name(f"{path.name}.rc")
-    included = "\n".join(f"    rehearsal_torch/{name}" for name in deciding(ROOT / "rehearsal_torch"))
-    rc.write_text(RC.format(data=path, included=included), encoding="utf-8")
-    coverage = [sys.executable, "-m", "coverage"]
-    tests = [
-        "-m",
-        "pytest",
-        "-n",
-        chosen.jobs,
-        "--dist",
-        "worksteal",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "tests",
-    ]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    for words in (
-        ["erase", f"--rcfile={rc}"],
-        ["run", f"--rcfile={rc}", *tests],
-        ["combine", f"--rcfile={rc}", "--quiet"],
-    ):
-        code = subprocess.run([*coverage, *words], cwd=ROOT, env=environment, check=False).returncode
-        if code != 0:
-            print(f"coverage {words[0]} ended with {code}: no map was made", file=sys.stderr)
-            return code
-    beside(path).write_text(f"{commit}\n", encoding="utf-8")
-    return 0
+    included = [f"rehearsal_torch/{name}" for name in deciding(ROOT / "rehearsal_torch")]
+    code = recorded(path, ROOT, included, ["tests"], chosen.jobs)
+    if code == 0:
+        beside(path, "commit").write_text(f"{commit}\n", encoding="utf-8")
+    return code
 
 
 if __name__ == "__main__":

@@ -4,9 +4,8 @@ import pytest
 from coverage import CoverageData
 
 from tests.house.layers import ROOT
-from tests.mutation.reach import Reach, beside, node_of, scope_of, spread
+from tests.mutation.reach import Reach, beside, recorded, scope_of, spread
 
-HERE = "tests.mutation.test_reach"
 SOURCE = """import os
 
 
@@ -29,13 +28,6 @@ def test_a_line_belongs_to_the_innermost_function_or_class(line, lines):
     assert (found[0], found[-1]) == lines
 
 
-def test_tests_are_named_as_pytest_names_them():
-    assert node_of(f"{HERE}.test_a") == "tests/mutation/test_reach.py::test_a"
-    assert node_of(f"{HERE}.TestRegion.test_a") == "tests/mutation/test_reach.py::TestRegion::test_a"
-    for other in (HERE, "hypothesis.internal.conjecture.engine.test_function", "tests.nowhere.test_b.test_c"):
-        assert node_of(other) == ""
-
-
 def test_few_tests_are_taken_from_many_files_and_none_of_the_modules_own():
     every = [*(f"tests/a/test_b.py::test_{place}" for place in range(5)), "tests/a/test_c.py::test_0"]
     own = "tests/mutation/test_reach.py::test_a"
@@ -49,12 +41,13 @@ def test_a_line_is_run_by_its_tests_and_a_default_by_those_of_its_function(tmp_p
     module.write_text(SOURCE, encoding="utf-8")
     path = tmp_path / "map"
     data = CoverageData(str(path))
-    for context, lines in (("", [1, 4, 5, 7, 11]), (f"{HERE}.test_a", [8]), (f"{HERE}.test_b", [8])):
+    both = [f"tests/test_region.py::test_{each}" for each in "ab"]
+    for context, lines in (("", [1, 4, 5, 7, 11]), *((each, [8]) for each in both)):
         data.set_context(context)
         data.add_lines({str(module): lines})
     data.write()
-    beside(path).write_text("abc\n", encoding="utf-8")
-    reach, both = Reach(path, "abc"), [f"tests/mutation/test_reach.py::test_{each}" for each in "ab"]
+    beside(path, "commit").write_text("abc\n", encoding="utf-8")
+    reach = Reach(path, "abc")
     assert reach.tests_of(module, 8) == reach.tests_of(module, 7) == reach.tests_of(module, 11) == both
     assert reach.tests_of(tmp_path / "other.py", 8) == []
 
@@ -63,6 +56,35 @@ def test_a_map_of_another_commit_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no map of tests: run python -m"):
         Reach(tmp_path / "map", "abc")
     (tmp_path / "map").touch()
-    beside(tmp_path / "map").write_text("abd\n", encoding="utf-8")
+    beside(tmp_path / "map", "commit").write_text("abd\n", encoding="utf-8")
     with pytest.raises(ValueError, match="a map of commit abd; this is abc: make it again"):
         Reach(tmp_path / "map", "abc")
+
+
+TESTS = """
+import pytest
+from hypothesis import given, strategies
+from region import Region
+
+@given(strategies.integers())
+def test_times(times):
+    assert Region().area(times) == 3 * times
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_few(times):
+    assert Region().area(times)
+"""
+
+
+@pytest.mark.nightly
+def test_a_map_is_made_by_running_tests_those_of_hypothesis_too(tmp_path):
+    (tmp_path / "region.py").write_text(SOURCE, encoding="utf-8")
+    (tmp_path / "test_region.py").write_text(TESTS, encoding="utf-8")
+    path = tmp_path / "maps/map"
+    path.parent.mkdir()
+    # An older one is replaced.
+    path.write_text("damaged", encoding="utf-8")
+    beside(path, "commit").write_text("abc\n", encoding="utf-8")
+    assert recorded(path, tmp_path, ["region.py"], ["-p", "no:cacheprovider", "test_region.py"], "1") == 0
+    expected = ["test_region.py::test_few", "test_region.py::test_times"]
+    assert Reach(path, "abc").tests_of(tmp_path / "region.py", 8) == expected

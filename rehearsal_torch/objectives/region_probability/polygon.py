@@ -95,7 +95,19 @@ def vertices_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> Tensor:
     Raises:
         ValueError: if the region has an empty interior.
     """
-    end = max(FAR, min(2 * reach, FARTHEST))
+    corners = _cut(normals, offsets, FAR)
+    if 2 * reach > FAR and (len(corners) < 3 or max(abs(each) for pair in corners for each in pair) >= FAR):
+        # Only then, as a small region far from the corners of the square loses precision.
+        corners = _cut(normals, offsets, min(2 * reach, FARTHEST))
+    if len(corners) < 3:
+        raise ValueError(
+            "the desired region has an empty interior: its probability is zero for every action; widen it"
+        )
+    return normals.new_tensor(corners)
+
+
+def _cut(normals: Tensor, offsets: Tensor, end: float) -> list[tuple[float, float]]:
+    """The corners of what the half-planes leave of the square from -end to end."""
     corners = [(-end, -end), (end, -end), (end, end), (-end, end)]
     for (a, b), limit in zip(normals.tolist(), offsets.tolist(), strict=True):
         kept = []
@@ -107,11 +119,7 @@ def vertices_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> Tensor:
                 share = here / (here - there)
                 kept.append((x0 + share * (x1 - x0), y0 + share * (y1 - y0)))
         corners = kept
-    if len(corners) < 3:
-        raise ValueError(
-            "the desired region has an empty interior: its probability is zero for every action; widen it"
-        )
-    return normals.new_tensor(corners)
+    return corners
 
 
 class PolygonProbability(RegionProbability):
@@ -185,8 +193,9 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
     slack = (step * normal).sum(-1, keepdim=True) - (across @ normal.mT).unsqueeze(-1) * t
     pull = (aim @ normal.mT).unsqueeze(-1).expand_as(slack)
     quotient = slack / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
-    near = torch.where(pull < -1e-12, quotient, torch.full_like(quotient, -10 * FAR)).amax(-2)
-    far = torch.where(pull > 1e-12, quotient, torch.full_like(quotient, 10 * FAR)).amin(-2)
+    beyond = 10 * max(FAR, float(vertices.abs().max()) + float(centres.abs().max()))
+    near = torch.where(pull < -1e-12, quotient, torch.full_like(quotient, -beyond)).amax(-2)
+    far = torch.where(pull > 1e-12, quotient, torch.full_like(quotient, beyond)).amin(-2)
     outside = ((pull.abs() <= 1e-12) & (slack < 0) & (normal.norm(dim=-1) > 0).unsqueeze(-1)).any(-2) | (
         near >= far
     )

@@ -98,7 +98,6 @@ def ascend(
 
 
 def _apart(points: Tensor, radius: float = 1e-3) -> Tensor:
-    """Drops points that coincide with a better one; (R, d), best first."""
-    # So that an undefined point is dropped, which is far from none.
-    near = ~(torch.cdist(points, points) > radius)
+    """Drops points that coincide with a better one, and undefined ones but the first; (R, d), best first."""
+    near = (torch.cdist(points, points) <= radius) | ~points.isfinite().all(-1, keepdim=True)
     return points[~near.tril(-1).any(-1)]

@@ -336,8 +336,8 @@ def with_few_rows(products: Tensor) -> Tensor:
     largest = float(products.diagonal().max()) if products.numel() else 0.0
     if not math.isfinite(largest) or largest <= 0:
         # What is not finite is to be seen in what is computed with it.
-        return products[: 0 if largest == 0 else None]
-    whole = (products + products.mT).cpu().numpy() / 2
+        return products[: 0 if math.isfinite(largest) else None]
+    whole = (products + products.mT).detach().cpu().numpy() / 2
     factor, order, rank, _ = dpstrf(whole, tol=ROUNDING * largest, overwrite_a=True)
     found = np.empty((rank, len(whole)))
     found[:, order - 1] = np.triu(factor[:rank])

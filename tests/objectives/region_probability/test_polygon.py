@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -141,6 +143,27 @@ def test_corners_are_in_counter_clockwise_order_and_on_their_faces():
     assert bool((slack >= -1e-9).all())
     (x0, y0), (x1, y1), (x2, y2) = found.tolist()
     assert (x1 - x0) * (y2 - y0) - (x2 - x0) * (y1 - y0) > 0
+
+
+def test_only_open_sides_are_closed_farther_away_where_centres_lie_far():
+    tilted = number([1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0])
+    small = vertices_of(tilted, number(1e-3, 1e-3, 1e-3, 1e-3))
+    assert torch.equal(vertices_of(tilted, number(1e-3, 1e-3, 1e-3, 1e-3), 1e9), small)
+    for reach, end in ((0.0, 1e4), (5e3, 1e4), (1e6, 2e6), (1e12, 1e9)):
+        assert float(vertices_of(tilted[:2], number(1.0, 1.0), reach).abs().max()) == end
+    large = vertices_of(tilted, number(3e4, 3e4, 3e4, 3e4), 1e5)
+    assert sorted(map(tuple, large.tolist())) == [(-3e4, 0.0), (0.0, -3e4), (0.0, 3e4), (3e4, 0.0)]
+    with pytest.raises(ValueError, match="has an empty interior"):
+        vertices_of(tilted, number(-1.0, 1.0, 1.0, -1.0), 1e9)
+
+
+@pytest.mark.parametrize("distance", [9e4, 1.1e5, 1e6])
+def test_very_far_outside_the_logarithm_falls_as_a_parabola(distance):
+    law = PolygonProbability(number([1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]))
+    found = law.expansion(((distance / 2**0.5 + 0.5) * torch.ones(1, 2)).double())
+    expected = torch.special.log_ndtr(number(-distance)) + math.log(math.erf(0.5))
+    assert float(found.value) == pytest.approx(float(expected), rel=1e-6)
+    assert found.gradient.tolist() == [[pytest.approx(-distance / 2**0.5, rel=1e-4)] * 2]
 
 
 def test_a_face_may_run_through_corners():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.box_ascent import _apart, ascend
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -183,3 +183,10 @@ def test_ends_under_limits_are_inside_and_in_order_of_their_values() -> None:
     assert bool(LIMITED.contains(found.points).all())
     assert bool((found.values.diff() <= 0).all())
     torch.testing.assert_close(bowl(3.0, 4.0)(LIMITED.units(found.points)), found.values)
+
+
+def test_undefined_points_take_no_defined_one_with_them() -> None:
+    nan = float("nan")
+    for given, kept in (([0.1, nan, 0.9, 0.1002], [0.1, 0.9]), ([nan, 0.1, 0.9], [nan, 0.1, 0.9])):
+        found = _apart(torch.tensor(given, dtype=torch.float64).unsqueeze(-1))
+        assert found.squeeze(-1).tolist() == pytest.approx(kept, nan_ok=True)
