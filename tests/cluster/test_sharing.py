@@ -159,7 +159,7 @@ def test_what_has_changed_since_is_sent_again(client, market):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", [1, 2])
+@pytest.mark.parametrize("killed", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_workers_that_are_killed_change_nothing(client, market, surrogate, tmp_path, killed):
     expected = [each.line() for each in rounds(market, surrogate, near_one(1.0), Grid(), range(24))]
     client.wait_for_workers(2, timeout=30)

@@ -272,6 +272,7 @@ def test_a_moved_model_of_episodes_looks_back_as_on_the_cpu(sepsis, place: Place
         alike(here.to_dict(), answer(moved(model, device)).to_dict(), place)
 
 
+@pytest.mark.nightly
 def test_rounds_with_a_moved_model_of_episodes_are_those_of_the_cpu(sepsis, place: Place):
     model, problem = sepsis
 
