@@ -196,13 +196,14 @@ def page(found: Sequence[Judged], modules: Sequence[str]) -> str:
 
 def _commands(found: Sequence[Judged]) -> list[str]:
     """The commands that judge the modules again, those of one commit and seed together."""
-    groups: dict[tuple[str, int, int], list[str]] = {}
+    groups: dict[tuple[str, int, int, str], list[str]] = {}
     for each in found:
-        groups.setdefault((each.commit, each.most, each.seed), []).append(each.module)
+        others = "" if each.others is None else " --others runs/mutation/map"
+        groups.setdefault((each.commit, each.most, each.seed, others), []).append(each.module)
     return [
-        f"Made by `make mutation MODULES='{' '.join(names)}' ARGS='--most {most} --seed {seed}'`; commit "
-        f"{commit[:12]}."
-        for (commit, most, seed), names in groups.items()
+        f"Made by `make mutation MODULES='{' '.join(names)}' ARGS='--most {most} --seed {seed}{others}'`; "
+        f"commit {commit[:12]}."
+        for (commit, most, seed, others), names in groups.items()
     ]
 
 

@@ -29,7 +29,8 @@ def test_the_page_lists_scores_survivors_and_what_is_not_judged():
     assert "2 of 3 modules." in text
     assert "| `x/` | 2 | 1 |\n" in text
     assert "| in no folder | 1 | 0 |\n" in text
-    assert "make mutation MODULES='x/y.py' ARGS='--most 4 --seed 3'" in text
+    assert "make mutation MODULES='x/y.py' ARGS='--most 4 --seed 3 --others runs/mutation/map'" in text
+    assert "ARGS='--most 4 --seed 3'" in without
 
 
 def test_a_module_that_is_judged_again_replaces_its_row_and_the_others_stay(tmp_path):
@@ -42,8 +43,8 @@ def test_a_module_that_is_judged_again_replaces_its_row_and_the_others_stay(tmp_
     assert known(path, modules) == [judged("a.py", 4, 2), judged("b.py", 4, 0, seed=8), first[1]]
     text = path.read_text(encoding="utf-8")
     assert "Together: 10 of 12 mutants" in text
-    assert "MODULES='a.py c.py' ARGS='--most 4 --seed 3'" in text
-    assert "MODULES='b.py' ARGS='--most 4 --seed 8'" in text
+    assert "MODULES='a.py c.py' ARGS='--most 4 --seed 3 --others runs/mutation/map'" in text
+    assert "MODULES='b.py' ARGS='--most 4 --seed 8 --others runs/mutation/map'" in text
     # A module that is no more is left out.
     assert [each.module for each in known(path, ["c.py"])] == ["c.py"]
 
