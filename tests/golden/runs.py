@@ -17,7 +17,6 @@ UNHURRIED = ("search.seconds=600",)
 ACQUIRING = ("search.raw=32", "search.starts=6", "search.steps=10")
 PUBLISHED = ("search.starts=4", "search.steps=20")
 FEW = ("dataset.rows=60", "dataset.contexts=2")
-PUBLISHED_MODEL = ("surrogate=transition_published", "reward=linear")
 PATIENTS = (
     "+experiment=sepsis",
     "reward=linear",
@@ -192,7 +191,7 @@ def _trials() -> list[Run]:
 def _episodes() -> list[Run]:
     """The best changes of a patient's treatment, under the project's checkpoint and models trained anew."""
     kept = "checkpoint={root}/tests/fixtures/sepsis_published"
-    learnt = ("+experiment=sepsis", kept, *PUBLISHED_MODEL, "dataset.patients=80", "limit=3")
+    learnt = ("+experiment=sepsis", kept, "reward=linear", "dataset.patients=80", "limit=3")
     quiet = "trainer.progress=false"
     grid = {
         "surrogate.mechanism.location_constant": ("1.0", "null"),

@@ -63,3 +63,9 @@ def test_records_have_names_of_their_own():
 def test_jobs_are_named_in_the_order_of_the_sweep():
     names = Run("one", "decide", (), {"a": ("1", "2"), "b": ("x", "y")}).jobs
     assert names == ["one.1.x", "one.1.y", "one.2.x", "one.2.y"]
+
+
+def test_a_checkpoint_is_typed_without_a_surrogate_beside_it():
+    for run in RUNS:
+        keys = {text.lstrip("+").partition("=")[0] for text in (*run.typed, *run.swept)}
+        assert not {"checkpoint", "surrogate"} <= keys, run.name
