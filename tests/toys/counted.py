@@ -3,6 +3,7 @@
 import torch
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 
@@ -32,3 +33,22 @@ def bands(intervals, *shifts, direction=(1.0,)):
     gains = torch.stack([line, -line]).expand(len(ends), 2, len(line)).clone()
     slack = torch.stack([ends[:, 1:] + away, -ends[:, :1] - away], -1)
     return Scenarios(gains, slack)
+
+
+def two_sets():
+    """Candidate sets of one variable each in two cases: a reaches as many scenarios of the search as b, and
+    fewer of the validation, by which b is chosen with half of them, at 3 and 4.
+    """
+    two = cases(("a", "b"), (-10.0, 10.0), (-10.0, 10.0))
+    seen, few, fresh = (bands(each, 0.0, 1.0) for each in ([(0, 4), (2, 6)], [(8, 9)], [(2, 4), (8, 9)]))
+    return Candidates(two, [Counted(two, ("a",), seen, few), Counted(two, ("b",), seen, fresh)])
+
+
+def choose_by_validation(search, name):
+    """Whether a search chooses between them as it must; `search` makes it, with settings or without."""
+    found = search().batch_search(two_sets())
+    assert [each.alteration.names for each in found] == [("b",), ("b",)]
+    assert [float(each.alteration.values) for each in found] == [3.0, 4.0]
+    assert [(each.value, each.trace["search"]) for each in found] == [(0.5, name)] * 2
+    (first, _) = search(budget_s=1e-9).batch_search(two_sets())
+    assert first.trace["altered"] == ["a"]

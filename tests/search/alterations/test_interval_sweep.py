@@ -6,7 +6,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations.interval_sweep import (
     IntervalSweep,
@@ -18,7 +17,7 @@ from rehearsal_torch.search.alterations.interval_sweep import (
 )
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
-from tests.toys.counted import Counted, bands, cases
+from tests.toys.counted import Counted, bands, cases, choose_by_validation
 from tests.toys.linear_truth import chain, managing
 
 
@@ -288,15 +287,7 @@ def test_boxes_far_from_zero_have_the_answers_of_those_at_zero(names):
 
 
 def test_sets_are_compared_by_the_validation():
-    two = cases(("a", "b"), (-10.0, 10.0), (-10.0, 10.0))
-    seen, fresh = bands([(0, 4), (2, 6)], 0.0, 1.0), bands([(2, 4), (8, 9)], 0.0, 1.0)
-    sets = [Counted(two, ("a",), seen, bands([(8, 9)], 0.0, 1.0)), Counted(two, ("b",), seen, fresh)]
-    found = IntervalSweep().batch_search(Candidates(two, sets))
-    assert [each.alteration.names for each in found] == [("b",), ("b",)]
-    assert [float(each.alteration.values) for each in found] == [3.0, 4.0]
-    assert [(each.value, each.trace["search"]) for each in found] == [(0.5, "interval_sweep")] * 2
-    (first, _) = IntervalSweep(budget_s=1e-9).batch_search(Candidates(two, sets))
-    assert first.trace["altered"] == ["a"]
+    choose_by_validation(IntervalSweep, "interval_sweep")
 
 
 NUMBERS = ("starts", "rounds", "screening_draws", "batch_size")

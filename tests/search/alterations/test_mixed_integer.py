@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations import mixed_integer
 from rehearsal_torch.search.alterations.interval_sweep import Cover, swept
@@ -18,7 +17,7 @@ from rehearsal_torch.search.alterations.mixed_integer import MixedInteger, Solut
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
-from tests.toys.counted import Counted, bands, cases
+from tests.toys.counted import Counted, bands, cases, choose_by_validation
 from tests.toys.linear_truth import chain, managing
 
 
@@ -222,12 +221,4 @@ def test_a_tree_that_is_cut_off_before_it_has_an_answer_gives_the_bound_of_count
 
 
 def test_sets_are_compared_by_the_validation():
-    two = cases(("a", "b"), (-10.0, 10.0), (-10.0, 10.0))
-    seen, fresh = bands([(0, 4), (2, 6)], 0.0, 1.0), bands([(2, 4), (8, 9)], 0.0, 1.0)
-    sets = [Counted(two, ("a",), seen, bands([(8, 9)], 0.0, 1.0)), Counted(two, ("b",), seen, fresh)]
-    found = MixedInteger().batch_search(Candidates(two, sets))
-    assert [each.alteration.names for each in found] == [("b",), ("b",)]
-    assert [float(each.alteration.values) for each in found] == [3.0, 4.0]
-    assert [(each.value, each.trace["search"]) for each in found] == [(0.5, "mixed_integer")] * 2
-    (first, _) = MixedInteger(budget_s=1e-9).batch_search(Candidates(two, sets))
-    assert first.trace["altered"] == ["a"]
+    choose_by_validation(MixedInteger, "mixed_integer")

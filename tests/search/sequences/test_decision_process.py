@@ -315,9 +315,9 @@ def test_changes_that_gain_nothing_stay_where_no_tolerance_is_given() -> None:
     assert decided([1, 2, 1], equal=0.0).actions() == {0: 1, 1: 2, 2: 1}
 
 
-def test_an_action_of_the_same_doses_is_what_was_done() -> None:
+def test_an_action_of_the_same_doses_is_what_was_done(monkeypatch) -> None:
     objective = whole_numbers()
-    objective.surrogate.doses = lambda actions: (actions // 2).unsqueeze(-1).double()  # type: ignore[method-assign]
+    monkeypatch.setattr(objective.surrogate, "doses", lambda actions: (actions // 2).unsqueeze(-1).double())
     made = sequence_decision(
         objective, torch.tensor([1, 1, 0]), Effort(), Budget(), search="own", gap=None, declines=False
     )
