@@ -48,6 +48,20 @@ def place(request):
     return Place(kind)
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What each golden run took; here, since processes of xdist report to a session without tests/golden."""
+    reports = [each for name in ("passed", "failed") for each in terminalreporter.getreports(name)]
+    spent = {
+        each.nodeid.rpartition("::")[2]: dict(each.user_properties)["golden_seconds"]
+        for each in reports
+        if "golden_seconds" in dict(each.user_properties)
+    }
+    if spent:
+        terminalreporter.section(f"golden runs: {len(spent)}, {sum(spent.values()):.0f} CPU seconds")
+        for name, seconds in sorted(spent.items(), key=lambda each: -each[1]):
+            terminalreporter.write_line(f"{seconds:7.1f} {name}")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent

@@ -115,7 +115,7 @@ NOT_RUN = {
     "train +experiment=two_stores *": "tests/checkpoints fits it again",
     "train path=...": "has a placeholder, which the reader fills in",
     "cross_validate *": "tests/scripts/test_runs.py runs folds; the grid takes an hour",
-    "train +experiment=sepsis surrogate=transition_published *": "tests/golden trains and decides with it",
+    "train +experiment=sepsis surrogate=transition_published *": "tests/golden trains it",
     "train +experiment=sepsis decision=greedy seed=1": "differs from what is run in the decision alone",
     "train +experiment=sepsis surrogate.member.mechanism.hidden=100": "the same, smaller, which is run",
     "train -m +experiment=sepsis seed=0,1,2": "the same with a launcher, which is run",
