@@ -107,7 +107,7 @@ TRIED = ["excbo", "excbo_paper", "ucb", "eicf", "eifn", "mcbo", "random_actions"
 
 @pytest.mark.parametrize("decision", TRIED)
 def test_cbo(golden, decision):
-    few = ("dataset=dropwave", f"decision={decision}", "limit=3")
+    few = ("dataset=dropwave", f"decision={decision}", "limit=2")
     golden(run("decide", "+experiment=cbo", *few))
 
 

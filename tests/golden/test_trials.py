@@ -37,7 +37,8 @@ def test_ask_and_tell(golden):
         (action,) = optimiser.ask()
         asked.append(dict(action))
         optimiser.tell(action, came_out(action))
-    golden({"widths": WIDTHS, "asked": asked, "advised": advised(optimiser)})
+    # The best actions form a ridge, a0 + a1 = 1.2: where on it depends on the last digits.
+    golden({"widths": WIDTHS, "asked": asked, "predicted": optimiser.recommend().predicted})
 
 
 def test_pending_trials(golden):
