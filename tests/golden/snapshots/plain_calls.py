@@ -39,7 +39,7 @@ from tests.places import ROOT
 _QUOTED = r"'[^']*'|\"[^\"]*\"|`[^`]*`|[\[(][^\])]*[\])]"
 _PIECE = rf"(?:at character \d+ of .*|the \w+|[a-z]+ (?:\d+|{_QUOTED})|{_QUOTED}|[^\s,'\"]+)"
 _PLACE = re.compile(rf"{_PIECE}(?:, {_PIECE})*")
-_NAMED = re.compile(_QUOTED)
+_NAMED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]")
 _LISTED = "- "
 # Places of which there are more than these are counted.
 MOST = 4
@@ -173,7 +173,7 @@ def verdict(call: Mapping[str, Any], contents: Mapping[str, Any], here: Path) ->
 
 def places(said: str, here: Path) -> str:
     """What a refusal names, joined by blanks and |: a place for each fault that it lists, or the only one."""
-    plain = said.replace(f"{here.resolve()}/", "").replace(f"{here}/", "").replace(f"{ROOT}/", "")
+    plain = said.replace(f"{here}/", "").replace(f"{ROOT}/", "").replace(str(here), ".")
     lines = plain.splitlines() or [""]
     faults = [line.removeprefix(_LISTED) for line in lines if line.startswith(_LISTED)] or lines[:1]
     found = [place(line) for line in faults]
