@@ -118,8 +118,8 @@ class EpisodeSession:
             place: Its number on the page.
 
         Returns:
-            Its actions, the ones to which each may be changed, which steps stay as they are, its doses, its
-            course and its return.
+            Its H actions, the ones to which each may be changed, which steps stay as they are, its doses (H
+            rows), its course and its return.
 
         Raises:
             RequestError: if there is no such episode.
@@ -140,7 +140,7 @@ class EpisodeSession:
             own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
             return {
                 "name": self.words.titled(case.identity),
-                "steps": objective.horizon,
+                "steps": len(observed),
                 "actions": observed.tolist(),
                 "given": given,
                 "choices": [each.nonzero()[:, 0].tolist() for each in objective.choices],

@@ -17,7 +17,7 @@ from rehearsal_torch.explorer.turns import BusyError, Turns
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.verbs.methods import RequestError
 from tests.scripts.typing_in import lines
-from tests.toys.explored_episodes import DECIDED, episodes_run, without_times
+from tests.toys.explored_episodes import DECIDED, FREE, episodes_run, without_times
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,13 @@ def test_an_episode_is_shown_as_observed(session):
     assert found["given"][0] == ["none", "reduced"]
     for step, action in enumerate(found["actions"]):
         assert action not in found["choices"][step]
+
+
+def test_where_no_action_has_a_cost_each_row_of_doses_has_its_action(tmp_path):
+    folder = episodes_run(tmp_path / "run", "decision=branch_and_bound", *FREE)
+    found = EpisodeSession(opened_episodes(recorded(folder))).episode(0)
+    assert len(found["given"]) == len(found["choices"]) == len(found["actions"]) == found["steps"] == 9
+    assert len(found["course"]["rewards"]["observed"]) == 10, "the last state follows from the last action"
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def return_record(objective: "CounterfactualReturn", decision: "Decision") -> di
         to ``value`` and ``observed``.
     """
     sequence, observed, outcome = objective.sequence(decision), objective.observed, objective.outcome()
-    given, levels = given_doses(objective)[: len(observed)], objective.surrogate.doses(observed)
+    given, levels = given_doses(objective), objective.surrogate.doses(observed)
     chosen = objective.surrogate.doses(sequence)
     before = objective.trajectory.states
     changed = bool((sequence != observed).any())
@@ -60,17 +60,17 @@ def return_record(objective: "CounterfactualReturn", decision: "Decision") -> di
 
 
 def given_doses(objective: "CounterfactualReturn") -> Tensor:
-    """The doses that were given at each step, (T, p) in their units; those of the actions' levels if the
-    episode lacks the columns.
+    """The doses that were given with each action that may be changed, (H, p) in their units; those of the
+    actions' levels if the episode lacks the columns.
 
     Args:
         objective: The return of the episode.
     """
     names, episode = objective.surrogate.dose_names, objective.case.episode
-    levels = objective.surrogate.doses(objective.trajectory.observed)
+    levels = objective.surrogate.doses(objective.observed)
     if not names or not all(name in episode.names for name in names):
         return levels
-    return episode.columns(names).to(levels)
+    return episode.columns(names)[: len(levels)].to(levels)
 
 
 def taken(rewards: Tensor, actions: Tensor) -> Tensor:

@@ -57,7 +57,14 @@ def test_doses_are_those_that_were_given_unless_their_level_changes():
 
 def test_an_episode_without_dose_columns_has_the_doses_of_the_levels():
     objective = idle_dose_episode()
-    assert given_doses(objective).tolist() == [[0, 1], [1, 2], [0, 2], [1, 1], [0, 1]]
+    assert given_doses(objective).tolist() == [[0, 1], [1, 2], [0, 2], [1, 1]]
+
+
+@pytest.mark.parametrize("dosed", [False, True])
+def test_there_is_a_row_of_doses_for_each_action_that_may_change(dosed):
+    objective = scored_episode(2, members=1, dosed=dosed)
+    assert objective.reward.acts is dosed
+    assert len(given_doses(objective)) == len(objective.observed) == (5 if dosed else 4)
 
 
 def test_where_nothing_changes_the_return_is_the_observed_one():
