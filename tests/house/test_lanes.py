@@ -50,4 +50,4 @@ def test_a_folder_with_a_lane_has_a_marker_that_exists(folder, marker):
 def test_the_checks_of_a_fresh_clone_run_the_lanes():
     text = (ROOT / ".ci/run").read_text(encoding="utf-8")
     called = re.findall(r'^make VENV="\$fresh/venv" ([\w-]+)', text, re.MULTILINE)
-    assert called == ["test", "test-slow", "fuzz", "bench-calibration", "lint"]
+    assert called == ["test", "test-slow", "fuzz", "bench-calibration", "lint", "docs"]

@@ -1,6 +1,8 @@
 """All pages of the repository are staged, stand in the navigation once, and link to what exists."""
 
+import re
 import tomllib
+import unicodedata
 from pathlib import PurePosixPath as P
 
 import pytest
@@ -34,6 +36,26 @@ def test_the_navigation_has_the_sections(config):
     names = [name for entry in tomllib.loads(config.read_text())["project"]["nav"] for name in entry]
     expected = ["Start", "Tutorials", "Theory", "Sharp bits", "API reference", "Results", "Notation"]
     assert [name for name in names if name in expected] == expected
+
+
+def anchors(text):
+    """The names by which the headings of a page are linked to."""
+    heads = re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)
+    plain = (unicodedata.normalize("NFKD", re.sub(r"\]\([^)]*\)|[`*\[]", "", head)) for head in heads)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", head).strip().lower()) for head in plain}
+
+
+def test_every_anchor_of_a_link_is_a_heading(config):
+    pages = config.parent / "pages"
+    heads = {path: anchors(path.read_text()) for path in pages.rglob("*.md")}
+    found = [
+        (path, (path.parent / target).resolve() if target else path, anchor)
+        for path in heads
+        for target, anchor in re.findall(r"\]\(([^()\s:#]*)#([\w-]+)\)", path.read_text())
+    ]
+    assert len(found) > 50
+    broken = [(path.name, anchor) for path, to, anchor in found if to in heads and anchor not in heads[to]]
+    assert broken == []
 
 
 def test_images_of_pages_and_notebooks_are_there(config):
