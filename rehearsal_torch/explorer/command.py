@@ -85,20 +85,10 @@ def _served(session: "Session", listener: "socket.socket", given: Mapping[str, s
     """Serves until Ctrl-C."""
     import uvicorn
 
-    from rehearsal_torch.explorer.server import server
+    from rehearsal_torch.explorer.serving import configured
 
     port = int(listener.getsockname()[1])
     address = f"http://{'[::1]' if given['host'] == '::1' else given['host']}:{port}/"
-    config = uvicorn.Config(
-        server(session, port),
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        timeout_graceful_shutdown=2,
-        limit_concurrency=64,
-        server_header=False,
-    )
 
     class Announced(uvicorn.Server):
         """Says where it is once it answers, and can be ended."""
@@ -110,7 +100,7 @@ def _served(session: "Session", listener: "socket.socket", given: Mapping[str, s
                 print("No browser was found: open the address yourself.", flush=True)
 
     try:
-        Announced(config).run(sockets=[listener])
+        Announced(configured(session, port)).run(sockets=[listener])
     except KeyboardInterrupt as error:
         # Ctrl-C is how the page is meant to end; a termination signal keeps its exit code.
         if isinstance(error, Stopped) and str(error) != "SIGINT":

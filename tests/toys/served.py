@@ -2,13 +2,14 @@
 
 import http.client
 import json
+import logging
 import threading
 import time
 
 import uvicorn
 
 from rehearsal_torch.explorer.loopback import listening
-from rehearsal_torch.explorer.server import server
+from rehearsal_torch.explorer.serving import configured
 
 
 class Served:
@@ -17,8 +18,8 @@ class Served:
     def __init__(self, session):
         self.socket = listening("127.0.0.1", 0)
         self.port = self.socket.getsockname()[1]
-        config = uvicorn.Config(server(session, self.port), log_level="critical", lifespan="off", ws="none")
-        self.uvicorn = uvicorn.Server(config)
+        self.uvicorn = uvicorn.Server(configured(session, self.port))
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         self.thread = threading.Thread(target=self.uvicorn.run, args=([self.socket],))
         self.thread.start()
         while not self.uvicorn.started:
