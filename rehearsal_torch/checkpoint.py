@@ -42,6 +42,7 @@ from torch.random import fork_rng
 from rehearsal_torch.data.part import Part, non_finite
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
+from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
 from rehearsal_torch.files.renamed_fields import RENAMED_CARD, current_fields, current_state
@@ -63,7 +64,7 @@ PACKAGE = "rehearsal_torch"
 LARGEST = 4 * 2**30
 
 
-class CheckpointError(ValueError):
+class CheckpointError(InputError):
     """A folder that is not a checkpoint, is damaged, or requests something that loading refuses."""
 
 

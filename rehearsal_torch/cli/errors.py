@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from rehearsal_torch.cli.signals import Stopped, code_of, stopping
+from rehearsal_torch.files.addresses import without_password
 from rehearsal_torch.files.lock import InUseError
 from rehearsal_torch.files.plain import PlainFileError
 
@@ -62,7 +63,7 @@ class UserError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         end = "" if self.remedy.endswith(("?", ".")) or not self.remedy else "."
-        return f"{place}{self.what}." + (f" {self.remedy}{end}" if self.remedy else "")
+        return without_password(f"{place}{self.what}." + (f" {self.remedy}{end}" if self.remedy else ""))
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from rehearsal_torch.files.addresses import InputError
+
 BYTES = 4 * 2**20
 DEPTH = 40
 VALUES = 200_000
@@ -22,7 +24,7 @@ SCALAR = 10_000
 _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class PlainFileError(ValueError):
+class PlainFileError(InputError):
     """A file or text that cannot be read; the message says where, what was expected, what was found, and what
     to do.
 

@@ -27,6 +27,7 @@ import torch
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
+from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.plain import DEPTH, VALUES
 
 LARGEST = 1e150
@@ -47,7 +48,7 @@ _EXPONENT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)[eE][+-]?\d+\Z")
 _WORD = re.compile(r"[^\W\d][\w -]*\Z")
 
 
-class FaultsError(ValueError):
+class FaultsError(InputError):
     """Input with faults; the message joins them.
 
     Attributes:

@@ -6,6 +6,7 @@ The kind is the one that the class of the method's surrogate declares (`Surrogat
 from rehearsal_torch.cli.errors import did_you_mean
 from rehearsal_torch.cli.methods import all_methods, surrogate_class
 from rehearsal_torch.data.question import Kind
+from rehearsal_torch.files.addresses import InputError
 
 # What the methods of each kind decide for, and the default method, which is listed first.
 _FOR: dict[Kind, str] = {
@@ -16,7 +17,7 @@ _FOR: dict[Kind, str] = {
 _FIRST: dict[Kind, str] = {"rehearse": "cme_stack", "optimise": "excbo", "look_back": "branch_and_bound"}
 
 
-class RequestError(ValueError):
+class RequestError(InputError):
     """A request that cannot be fulfilled; the message says what to change."""
 
 

@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.files.addresses import InputError
+
 BYTES = 2 * 2**30
 COLUMNS = 10_000
 CELLS = 200_000_000
 EXTRA = "pip install 'rehearsal-torch[files]'"
 
 
-class TableError(ValueError):
+class TableError(InputError):
     """A table that cannot be used; its message lists every fault."""
 
 

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rehearsal_torch.data.causal_task import MIN_ROWS
 from rehearsal_torch.data.trials.trial import STATES, Trial, refused
+from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.plain import PlainFileError, json_of, text_of
 from rehearsal_torch.files.writing import write_text
 
@@ -32,7 +33,7 @@ FAMILY = FORMAT.split("/")[0]
 BYTES = 64 * 2**20
 
 
-class TrialFileError(ValueError):
+class TrialFileError(InputError):
     """A file of trials that cannot be read or written; the message lists every fault."""
 
 
