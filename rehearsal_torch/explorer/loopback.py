@@ -101,6 +101,10 @@ class Guard:
         if body is None:
             await _answer(send, 413, f"the question has more than {LARGEST:,} bytes: ask for less at once")
             return
+        if _halved(body):
+            what = "a text of the question holds half of a sign, such as \\ud800 without its other half"
+            await _answer(send, 422, f"{what}: send whole signs")
+            return
         await self.app(scope, _once(body, receive), _with_headers(send))
 
     def refusal(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
@@ -133,6 +137,20 @@ async def _body(receive: Receive) -> bytes | None:
             return None
         if not message.get("more_body", False):
             return found
+
+
+def _halved(body: bytes) -> bool:
+    """Whether a text in JSON cannot be written as UTF-8: an escaped half of a surrogate pair stands alone."""
+    if b"\\ud" not in body.lower():
+        return False
+    try:
+        json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):
+        # No JSON: the server says so.
+        return False
+    return False
 
 
 def _once(body: bytes, receive: Receive) -> Receive:

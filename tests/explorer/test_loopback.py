@@ -86,6 +86,25 @@ def test_a_question_has_a_limited_size():
     assert "65,536 bytes" in json.loads(body)["message"]
 
 
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        (r'{"given": {"\ud800": 1}}', 422),
+        (r'{"given": {"\uDC00x": 1}}', 422),
+        (r'["\ude00\ud83d"]', 422),
+        (r'{"given": {"\ud83d\ude00": 1}}', 200),
+        (r'{"given": {"\\ud800": 1}}', 200),
+        (r'{"\ud800', 200),
+        ("[" * 20_000 + r'"\ud800"', 200),
+    ],
+)
+def test_half_of_a_sign_is_no_text(text, status):
+    found, _, body = answered([*OWN, JSON], "POST", [text.encode()])
+    assert found == status
+    if status == 422:
+        assert "holds half of a sign" in json.loads(body)["message"]
+
+
 def test_every_answer_tells_the_browser_to_load_nothing_from_elsewhere():
     for headers in (OWN, [], [*OWN, (b"origin", b"null")]):
         found = answered(headers)[1]

@@ -41,6 +41,7 @@ def test_answers_are_those_of_the_session(served):
         (ASKED | {"case": 1.5}, "case"),
         (ASKED | {"more": 1}, "more: Extra inputs are not permitted"),
         ({"given": {"x": 0.1}}, "set: Field required"),
+        (r'{"given": {"\ud800": 1}, "set": {"a": 0}}', "holds half of a sign"),
         (ASKED | {"set": {"a": 9}}, "a may be set within [-4, 4]; got 9"),
         (ASKED | {"case": 7}, "case: expected one of the 2 cases; got 7"),
         (ASKED | {"given": {f"x{place}": 0.0 for place in range(1001)}}, "1000"),

@@ -55,6 +55,8 @@ def test_a_trial_is_proposed_told_and_counted(served, session):
             "got '?'",
         ),
         ("/api/tell", {"trial": None, "nodes": {"X": True, "Y": 1}}, "nodes.X"),
+        ("/api/tell", r'{"trial": null, "nodes": {"\ud800": 1, "Y": 1}}', "holds half of a sign"),
+        ("/api/tell", r'{"trial": null, "nodes": {"X": 1, "Y": "\ud800"}}', "holds half of a sign"),
         ("/api/tell", {"trial": None, "nodes": {"X": "9" * 201, "Y": 1}}, "nodes.X"),
         ("/api/fail", {"trial": 1, "reason": "x" * 1001}, "reason"),
         ("/api/abandon", {"trial": 1}, "trial 1 is completed already"),
