@@ -23,7 +23,7 @@ class Round:
         index: The index of the case in its problem.
         case: The information given before the decision.
         decision: The decision.
-        certificate: Certified bounds, name to number, and what they bound, as text; None without a
+        certificate: Bounds under the model, name to number, and what they bound, as text; None without a
             certificate.
         score: The problem's own metrics of the decision, name to number.
         answer: The world's response in an online run, one or more rows; None otherwise.

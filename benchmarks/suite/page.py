@@ -55,9 +55,9 @@ CARE = (
     "expanded say more than its ratio."
 )
 FOOT = (
-    "Not measured here: the authors' programs, which are on no package index (A* as published is this "
-    "package's own implementation of the printed algorithm){}. causal-learn's d-separation is asked of ten "
-    "nodes only: at fifty it had no answers after two minutes."
+    "Not measured here: the authors' programs (A* as published is this package's own implementation of the "
+    "printed algorithm){}. causal-learn's d-separation is asked of ten nodes only: at fifty it had no "
+    "answers after two minutes."
 )
 LEFT_OUT = {
     "stable-baselines3 PPO": "reinforcement learning beside the search for sequences, which has no row yet",

@@ -3,8 +3,7 @@
 The model is the published one of the sepsis cohort (`tests/fixtures/sepsis_published`); the questions are
 those of three held-out patients, with |A| = 25 actions a step and at most k changes in T steps. The
 reference is A* as printed (Algorithm 2; pooled anchors, Eq. 11 for each child, one node at a time), in this
-package's own implementation, since the authors' program is not on a package index. All prove their answers
-optimal.
+package's own implementation. All prove their answers optimal.
 
 Enumeration would visit some (T |A|)^k / k! sequences: the exponent in T is k for it. In k growth is
 exponential: the factor by which one more change multiplies the time is given in place of an exponent. For

@@ -197,7 +197,7 @@ def _number(one: Decided, of: str, told: Intervals, fine: int = 0) -> str:
     lower, upper = map(finite, interval_of(one)) if of == "estimate" and ends is None else (None, None)
     if lower is not None and upper is not None and chance:
         said = percents([point, lower, upper], fine)
-        return f"{said[0]} (certified interval {said[1]} to {said[2]})"
+        return f"{said[0]} (error of counting under the model {said[1]} to {said[2]})"
     level = finite(claim(one, "level", of))
     return told.chance(point, ends, level, fine) if chance else told.plain(point, ends, level, fine)
 

@@ -209,7 +209,7 @@ def _certificates(decisions: list[Decided]) -> Markup | None:
     return joined(
         [
             tag("h3", "Certificates"),
-            table("Certified bounds, as recorded", ["case", "bounds"], rows, texts=(0, 1)),
+            table("Bounds under the model, as recorded", ["case", "bounds"], rows, texts=(0, 1)),
             tag("p", what, class_="soft") if what else None,
         ]
     )

@@ -67,13 +67,13 @@ def test_what_is_missing_is_left_out():
     assert truth(one) == []
 
 
-def test_an_interval_of_a_certificate_is_called_one():
+def test_the_bound_of_a_certificate_is_called_what_it_covers():
     one = recommended() | {
         "estimate": {"point": 0.8, "of": "probability of x"},
         "certificate": {"lower": 0.75, "upper": 0.85, "truth_lower": 0.5, "truth_upper": 0.95, "level": 0.9},
     }
     (said,) = chances(one)
-    assert said.endswith("to 80 % (certified interval 75 % to 85 %).")
+    assert said.endswith("to 80 % (error of counting under the model 75 % to 85 %).")
     assert truth(one) == [
         "If the model is right, with a probability of 90%, the true chance lies between 50 % and 95 %."
     ]
