@@ -1,7 +1,5 @@
 """Console output at the start and end of a run: data card, report, run folder and next command."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -113,12 +111,3 @@ def closing(
         f"Done: {folder.path}" if sweep else f"{text}\nRun folder: {folder.path}\nNext: {following}",
         flush=True,
     )
-
-
-def written(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV; the first row's keys are the columns."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

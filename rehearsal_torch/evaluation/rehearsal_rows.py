@@ -22,6 +22,7 @@ from typing import Any
 
 from rehearsal_torch.evaluation.interval_levels import TRACE
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
+from rehearsal_torch.files.spreadsheet import cell
 
 COLUMNS = (
     "dataset",
@@ -146,4 +147,4 @@ def written(rows: Sequence[Mapping[str, object]], columns: Sequence[str], *, hea
 def _cell(value: object) -> object:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
-    return value
+    return cell(value)

@@ -2,7 +2,8 @@
 
 An incomplete last line, left by a killed writer, is ignored. Any other deviation from the format is refused
 with the file, the line, what was expected and what to do: such files are records, and records are never
-guessed. Texts that earlier versions wrote are translated (`files.renamed_fields`).
+guessed. Texts that earlier versions wrote are translated (`files.renamed_fields`), and
+those of which a spreadsheet would make formulas are as they were (`files.spreadsheet`).
 
 Source: ours.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 from rehearsal_torch.files.plain import PlainFileError, text_of
 from rehearsal_torch.files.renamed_fields import current_cell
 from rehearsal_torch.files.schema import shown
+from rehearsal_torch.files.spreadsheet import as_written
 
 BYTES = 2**30
 _REMEDY = "restore the file from a copy, or move it away and create it again"
@@ -65,7 +67,8 @@ def read_rows(
                 raise PlainFileError(
                     f"{file}, line {reader.line_num}: {expected}; got {len(cells)}: {_REMEDY}"
                 )
-            row = {name: current_cell(name, cell) for name, cell in zip(header, cells, strict=True)}
+            texts = map(as_written, cells)
+            row = {name: current_cell(name, text) for name, text in zip(header, texts, strict=True)}
             for name, cell in row.items():
                 kind = "a whole number" if name in whole else "a number" if name in numbers else ""
                 if kind and not _is(cell, name in whole):

@@ -10,8 +10,9 @@ from rehearsal_torch.evaluation.online_rows import COLUMNS, Row, online, online_
 from rehearsal_torch.evaluation.overturning import sensitivity_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, search_of
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth
-from rehearsal_torch.evaluation.rehearsal_rows import written as as_csv
+from rehearsal_torch.evaluation.rehearsal_rows import written as rows_as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
+from rehearsal_torch.files.spreadsheet import as_csv
 from rehearsal_torch.reporting import (
     claim_plot,
     decision_plot,
@@ -69,11 +70,11 @@ def written(run: Recorded) -> list[Path]:
     ]
     files = [run.path / "table.csv", run.path / "summary.csv"]
     for path, content in zip(files, (lines, summary_rows(run)), strict=True):
-        path.write_text(decision_table.with_all_columns(content), encoding="utf-8")
+        path.write_text(as_csv(content), encoding="utf-8")
     rounds = [one for rows in learnt(run).values() for one in rows]
     if rounds:
         files.append(run.path / "rounds.csv")
-        files[-1].write_text(as_csv(rounds, with_truth(COLUMNS, rounds)), encoding="utf-8")
+        files[-1].write_text(rows_as_csv(rounds, with_truth(COLUMNS, rounds)), encoding="utf-8")
     return files
 
 

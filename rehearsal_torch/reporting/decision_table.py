@@ -7,8 +7,6 @@ world knows them, and a note: why nothing is recommended, or warnings. If a cert
 posterior mean and the true probability, the two intervals stand below each other, and the head names both.
 """
 
-import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from io import StringIO
@@ -200,19 +198,6 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
             }
         )
     return lines
-
-
-def with_all_columns(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Rows with different columns as one CSV, numbers in full precision, missing values as empty cells."""
-    columns = list(dict.fromkeys(name for line in lines for name in line))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(
-        {key: "" if isinstance(value, float) and math.isnan(value) else value for key, value in line.items()}
-        for line in lines
-    )
-    return text.getvalue()
 
 
 def known(one: Decided) -> str:

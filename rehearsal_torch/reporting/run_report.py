@@ -15,6 +15,8 @@ from matplotlib.figure import Figure
 from rehearsal_torch.evaluation.claimed_truth import counterpart
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
+from rehearsal_torch.files.spreadsheet import as_csv
+from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting import alteration_report as alteration_report
 from rehearsal_torch.reporting import console, method_choice, observed_outcomes, trial_report
 from rehearsal_torch.reporting.figures import (
@@ -31,7 +33,7 @@ from rehearsal_torch.reporting.figures import (
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.run_page import write_page
 from rehearsal_torch.reporting.style import Wording, drawing, save, worded
-from rehearsal_torch.reporting.summary import as_text, finite, summary, write
+from rehearsal_torch.reporting.summary import as_text, finite, summary
 
 
 def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()) -> str:
@@ -61,13 +63,13 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     else:
         rows = summary(run, words)
         if rows:
-            write(rows, run.path / "table.csv")
+            write_text(run.path / "table.csv", as_csv(rows))
             written.append(run.path / "table.csv")
         long = as_text(rows, words, f"{len(run.decisions)} decisions in {run.path}") if rows else ""
         compared = observed_outcomes.groups(run)
         if compared:
             path = run.path / observed_outcomes.FILE
-            write([group.row() for group in compared], path)
+            write_text(path, as_csv([group.row() for group in compared]))
             written.append(path)
     written += draw(run)
     page = write_page(run.path, ended=True)

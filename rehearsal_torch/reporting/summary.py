@@ -7,19 +7,16 @@ every numeric score of the problem follows. Means over episodes come with a 95% 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (counterfactual improvement, effective branching factor).
 """
 
-import csv
 import math
 import statistics
 from collections.abc import Sequence
 from io import StringIO
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, effort
-from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting.figures import truth_errors
 from rehearsal_torch.reporting.style import Wording
 
@@ -50,21 +47,6 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
     if len(rows) == 1:
         rows[0] |= _truth(run, words)
     return rows
-
-
-def write(rows: Sequence[Row], path: Path) -> None:
-    """Writes rows as CSV, with the union of their columns in order of appearance; numbers in full precision,
-    NaN and missing values as empty cells.
-    """
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = StringIO(newline="")
-    writer = csv.DictWriter(text, columns, restval="")
-    writer.writeheader()
-    writer.writerows(
-        {name: "" if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-        for row in rows
-    )
-    write_text(path, text.getvalue())
 
 
 def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:

@@ -11,7 +11,8 @@ from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, ef
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import trial_summary
 from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows
-from rehearsal_torch.reporting.decision_table import figure, printed, with_all_columns
+from rehearsal_torch.files.spreadsheet import as_csv
+from rehearsal_torch.reporting.decision_table import figure, printed
 from rehearsal_torch.reporting.figures import trial_panels
 from rehearsal_torch.spaces.box import setting_text
 
@@ -110,7 +111,7 @@ def written(run: Recorded) -> list[Path]:
             {**own, **setting, **advised, **{key: value for key, value in row.items() if key not in own}}
         )
     path = run.path / "table.csv"
-    path.write_text(with_all_columns(lines), encoding="utf-8")
+    path.write_text(as_csv(lines), encoding="utf-8")
     return [path]
 
 

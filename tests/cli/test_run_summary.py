@@ -1,11 +1,10 @@
 import json
-import math
 
 import pytest
 import torch
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.run_summary import described, written
+from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
@@ -88,10 +87,6 @@ def test_other_rows_that_wait_are_refused(tmp_path):
     assert record.pop("waiting") == ""
     folders[2].write_json("run.json", record)
     described(table(0.4), folders[2], sweep=True)
-
-
-def test_rows_are_written_as_csv():
-    assert written([{"a": 1, "b": "x,y"}, {"a": 2.5, "b": math.inf}]) == 'a,b\n1,"x,y"\n2.5,inf\n'
 
 
 class Fleet(Ward):

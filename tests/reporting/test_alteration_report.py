@@ -8,7 +8,7 @@ import pytest
 
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, NUMBERS, row, typed, written
 from rehearsal_torch.evaluation.summaries import summed
-from rehearsal_torch.reporting.decision_table import change, methods, note, percent, with_all_columns
+from rehearsal_torch.reporting.decision_table import change, methods, note, percent
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 
@@ -174,7 +174,6 @@ def test_long_lists_are_cut_and_say_so():
     assert change({"alteration": None}) == "-"
     assert note({"reason": "few rows", "would_set": None}) == "few rows"
     assert percent(-0.001) == "0%"
-    assert with_all_columns([{"a": 1}, {"b": float("nan"), "a": 2}]) == "a,b\n1,\n2,\n"
 
 
 def test_seconds_that_nobody_measured_are_a_dash():

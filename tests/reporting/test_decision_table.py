@@ -6,6 +6,7 @@ import pytest
 
 from rehearsal_torch.evaluation.rehearsal_rows import row, truth_bounds
 from rehearsal_torch.evaluation.summaries import summed
+from rehearsal_torch.files.spreadsheet import as_csv
 from rehearsal_torch.reporting import decision_table
 
 ACTED = {
@@ -147,7 +148,7 @@ def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():
 
 def test_a_row_a_decision_holds_all_that_was_known_and_set():
     lines = decision_table.per_decision([ACTED, REFUSED], "w", "m", 3)
-    text = decision_table.with_all_columns(lines)
+    text = as_csv(lines)
     first, second = csv.DictReader(io.StringIO(text))
     assert (first["given/x"], first["set/a"], first["before"], first["support"]) == (
         "0.5",
@@ -162,7 +163,7 @@ def test_a_row_a_decision_holds_all_that_was_known_and_set():
 def test_a_stack_has_a_column_that_says_which_of_its_estimators_spoke():
     stacked = {**ACTED, "trace": {**ACTED["trace"], "indicator_weight": 0.4}}
     lines = decision_table.per_decision([stacked, REFUSED], "w", "m", 3)
-    first, second = csv.DictReader(io.StringIO(decision_table.with_all_columns(lines)))
+    first, second = csv.DictReader(io.StringIO(as_csv(lines)))
     assert (first["indicator_weight"], second["indicator_weight"]) == ("0.4", "")
     assert "indicator_weight" not in decision_table.per_decision([ACTED], "w", "m", 3)[0]
 

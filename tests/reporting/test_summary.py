@@ -1,11 +1,9 @@
-import csv
 import math
 from pathlib import Path
 
 import pytest
 
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
-from rehearsal_torch.files import writing
 from rehearsal_torch.reporting.style import Wording
 from rehearsal_torch.reporting.summary import (
     PAID,
@@ -16,7 +14,6 @@ from rehearsal_torch.reporting.summary import (
     finite,
     lines,
     summary,
-    write,
 )
 
 WORDS = Wording("SOFA", -1.0, "points")
@@ -68,25 +65,6 @@ def test_a_table_says_percentages_and_dashes(sepsis_run):
     assert as_text([], WORDS, "Summary") == ""
     nothing = summary(Recorded(Path(), [{"value": None, "status": "refused"}]), Wording())
     assert "- to -" in as_text(nothing, Wording(), "x")
-
-
-def test_rows_are_written_with_all_columns(tmp_path):
-    write([{"a": 1, "b": math.nan}, {"a": 2.5, "c": "x"}], tmp_path / "s.csv")
-    with (tmp_path / "s.csv").open(newline="") as file:
-        assert list(csv.reader(file)) == [["a", "b", "c"], ["1", "", ""], ["2.5", "", "x"]]
-
-
-def test_rows_that_find_no_space_leave_the_old_ones(tmp_path, monkeypatch):
-    write([{"a": 1}], tmp_path / "s.csv")
-
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(writing.os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write([{"a": 2}], tmp_path / "s.csv")
-    assert (tmp_path / "s.csv").read_bytes() == b"a\r\n1\r\n"
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_only_finite_numbers_count():

@@ -15,8 +15,8 @@ from rehearsal_torch.cli.build import plain, same_kind
 from rehearsal_torch.cli.choice.applicable import applicable
 from rehearsal_torch.cli.choice.preset import CHOOSE, GROUPS
 from rehearsal_torch.cli.errors import as_user_error
-from rehearsal_torch.cli.run_summary import written
 from rehearsal_torch.files.forms import NUMBER, WHOLE, checked
+from rehearsal_torch.files.spreadsheet import as_csv
 
 if TYPE_CHECKING:
     from rehearsal_torch.method_choice.rule import Choice
@@ -73,7 +73,7 @@ def record(choice: "Choice", config: DictConfig, folder: "RunFolder") -> None:
     """
     from rehearsal_torch.method_choice.words import rows, sentences
 
-    folder.write(TABLE, written(rows(choice)))
+    folder.write(TABLE, as_csv(rows(choice), "nan"))
     one = choice.standing(choice.chosen)
     folder.write_json(
         RECORD,

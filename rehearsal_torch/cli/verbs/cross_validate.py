@@ -18,7 +18,8 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
-from rehearsal_torch.cli.run_summary import described, written
+from rehearsal_torch.cli.run_summary import described
+from rehearsal_torch.files.spreadsheet import as_csv
 from rehearsal_torch.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _cross_validate(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
             for name, value in _numbers(asdict(score)).items()
         ]
     )
-    folder.write(TABLE, written([asdict(score) for score in found.folds]))
+    folder.write(TABLE, as_csv([asdict(score) for score in found.folds], "nan"))
     print(
         f"{len(found.folds)} folds by {found.by}: held-out log-likelihood of a transition {found.scaled:.4f} "
         f"+- {found.std:.4f} in {folder.path}",
@@ -114,7 +115,7 @@ def grid(sweep: Path) -> None:
         }
         for location, scale in cells
     ]
-    RunFolder(sweep).write(GRID, written(rows))
+    RunFolder(sweep).write(GRID, as_csv(rows, "nan"))
     print(f"Written: {sweep / GRID}", flush=True)
     shown = {cell: value for cell, value in decrease.items() if value is not None and None not in cell}
     if shown:

@@ -18,7 +18,8 @@ from omegaconf import DictConfig
 from rehearsal_torch.cli.allowed import trusted_modules
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.run import Method, Run, build, suits
-from rehearsal_torch.cli.run_summary import asked, written
+from rehearsal_torch.cli.run_summary import asked
+from rehearsal_torch.files.spreadsheet import as_csv
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 
@@ -206,7 +207,7 @@ def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
 
     rows = truth_table(run.problem, surrogate, folder.decisions())
     if rows:
-        folder.write("truth.csv", written(rows))
+        folder.write("truth.csv", as_csv(rows, "nan"))
     return len(rows)
 
 
@@ -234,7 +235,7 @@ def curved(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
         claims = [] if run.learn else claim_table(run.problem, surrogate, run.objective, lines, run.seed)
     for name, found in (("surrogate.csv", rows), ("claims.csv", claims)):
         if found:
-            folder.write(name, written(found))
+            folder.write(name, as_csv(found, "nan"))
     return len(rows) + len(claims)
 
 

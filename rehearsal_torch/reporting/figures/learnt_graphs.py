@@ -16,6 +16,7 @@ from pathlib import Path
 
 import yaml
 
+from rehearsal_torch.files.spreadsheet import cell
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.graphs.bootstrap import GraphPosterior
 from rehearsal_torch.graphs.dagitty import to_dagitty
@@ -72,7 +73,9 @@ def write_learnt(
     rows = StringIO(newline="")
     writer = csv.writer(rows)
     writer.writerow(("from", "edge", "to", "probability"))
-    writer.writerows((*edge, f"{share:.6f}") for edge, share in edges.items())
+    writer.writerows(
+        (cell(one), mark, cell(other), f"{share:.6f}") for (one, mark, other), share in edges.items()
+    )
     write_text(out / "edges.csv", rows.getvalue())
     context, alterable, outcomes = (tuple(parts[part]) for part in ("context", "alterable", "outcomes"))
     write_text(out / "graph.dagitty", to_dagitty(best, context, alterable, outcomes))
