@@ -41,7 +41,8 @@ def test_where_nothing_is_recommended_it_says_that_nothing_can_be_overturned(tmp
 def test_certificates_are_shown_with_what_they_bound(tmp_path):
     line = recorded_runs.recommended() | {"certificate": {"of": "posterior mean", "lower": 0.5, "n": 100}}
     page = shown(material(recorded_runs.alterations(tmp_path, [line])))
-    assert "Bounds under the model, as recorded case bounds ann lower 0.5, n 100 of: posterior mean" in page.said
+    told = "Bounds under the model, as recorded case bounds ann lower 0.5, n 100 of: posterior mean"
+    assert told in page.said
 
 
 def test_graphs_that_may_be_true(tmp_path):
