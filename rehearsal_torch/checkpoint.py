@@ -11,9 +11,8 @@ class that this package, or a module that the caller trusts, defines itself. The
 prefix of its dotted path: a path that leads from one of our modules to something imported there is refused.
 Weights are read without unpickling. The built surrogate may hold no more numbers than the weights file.
 
-A checkpoint with a damaged state (non-finite numbers, inconsistent sizes) is refused both on writing and on
-reading. The weights are written first and the card, with their SHA-256, last, so that a partly written folder
-is refused as well.
+A damaged state (non-finite numbers, inconsistent sizes) is refused on writing and on reading. The weights
+are written first and the card, with their SHA-256, last, so that a partly written folder is refused as well.
 
 The labels say what a weights file is where it is found alone. They are compared with what the configuration
 builds: another class, another question, or a format of a later version is refused. Weights without labels
