@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.tables.columnar import COLUMNAR, read_columnar
-from rehearsal_torch.data.tables.frame import ReadTable, TableError, line_words
+from rehearsal_torch.data.tables.frame import NO_DATA_BASE, ReadTable, TableError, line_words
 from rehearsal_torch.data.tables.separated import read_separated
 from rehearsal_torch.data.tables.workbook import WORKBOOKS, read_workbook
 from rehearsal_torch.files.schema import LARGEST, listed, meant
@@ -91,6 +91,8 @@ def read_table(
     """
     if path is None:
         raise TableError(f"no table is given: set {role}=table.csv, a comma-separated file with a header row")
+    if "://" in str(path):
+        raise TableError(f"{role}: {NO_DATA_BASE}")
     file = Path(path)
     try:
         if not file.is_file():

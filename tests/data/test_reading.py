@@ -244,3 +244,9 @@ def test_lines_are_those_of_the_file_when_rows_are_picked():
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0, None]})
     with pytest.raises(TableError, match="1 of 2 values are missing or infinite in line 5"):
         number_columns(frame, ["a"], "table", keep=[0, 3])
+
+
+def test_an_address_is_no_table_and_is_not_shown():
+    with pytest.raises(TableError, match="path: data bases and addresses are not read") as told:
+        read_table("postgresql://me:hunter2@host/shop")
+    assert "hunter2" not in str(told.value)

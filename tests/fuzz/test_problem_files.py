@@ -1,7 +1,5 @@
 """Problem files, and tables of other formats than text: mutated, checked, and compiled."""
 
-import sqlite3
-
 import numpy as np
 import pandas as pd
 import yaml
@@ -20,7 +18,6 @@ FULL = RIGHT | {
     "bounds": {"a": ["current - 0.5", "0.9*current + 0.2"]},
     "candidates": [["a"], ["a", "d"]],
 }
-QUERIED = RIGHT | {"data": {"sql": "sqlite:///table.db", "query": "select * from rows"}}
 SHEET = RIGHT | {"data": {"file": "table.xlsx", "sheet": "Sheet1"}}
 TEXTS = {
     "data": "texts.csv",
@@ -59,9 +56,6 @@ def laid_out(folder):
     rows.to_excel(folder / "table.xlsx", index=False)
     rows.to_parquet(folder / "table.parquet")
     rows.to_feather(folder / "table.feather")
-    opened = sqlite3.connect(folder / "table.db")
-    rows.to_sql("rows", opened, index=False)
-    opened.close()
     texts().to_csv(folder / "texts.csv", index=False)
 
 
@@ -108,7 +102,7 @@ def test_columns_of_texts(number, judged, tmp_path):
 def test_problem_files(number, judged, tmp_path):
     rng = source("problem files", number)
     laid_out(tmp_path)
-    plain = changed(rng, rng.choice([RIGHT, FULL, QUERIED, SHEET]), (0, 3))
+    plain = changed(rng, rng.choice([RIGHT, FULL, SHEET]), (0, 3))
     content = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).encode("utf-8", "replace")
     content = damaged(rng, content) if rng.random() < 0.4 else content
     (tmp_path / "problem.yaml").write_bytes(content)

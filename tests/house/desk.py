@@ -1,6 +1,7 @@
 """The files that pages name, as stand-ins in one folder: tables, tasks, cases, trials, checkpoints."""
 
 import json
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,6 +53,11 @@ def laid_out(folder: Path) -> Path:
     rows = chain().table(60)
     _table(folder / "table.csv", rows.names, rows.values)
     pd.read_csv(folder / "table.csv").to_parquet(folder / "rows.parquet")
+    opened = sqlite3.connect(folder / "shop.db")
+    pd.DataFrame({"season": [1, 2], "price": [9.5, 8], "sales": [30, 45]}).to_sql(
+        "weeks", opened, index=False
+    )
+    opened.close()
     (folder / "cases.csv").write_text("x\n0.1\n-0.4\n")
     (folder / "task.yaml").write_text(TASK)
     (folder / "problem.yaml").write_text(PROBLEM)

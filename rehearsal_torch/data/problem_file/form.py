@@ -1,6 +1,6 @@
 """The schema of a problem file.
 
-    data: visits.csv                  # or {file, sheet, separator, decimal}, or {sql, query}
+    data: visits.csv                  # or {file, sheet, separator, decimal}
     variables:                        # every variable of the graph, with its role
       age: context
       bmi: {role: action, unit: kg/m2, range: [20, 35]}
@@ -14,8 +14,8 @@
     worth: 1000
 
 The schema looks after the parts of a problem file itself; graph, desired region and candidate sets are read
-by the reader of tasks (`data.task_file`). Messages never show what `data` holds: a connection string may have
-a password.
+by the reader of tasks (`data.task_file`). Messages never show what `data` holds where it is no file: the
+address of a data base may have a password.
 
 Source: ours.
 """
@@ -30,6 +30,7 @@ from pydantic_core import PydanticCustomError
 from rehearsal_torch.data.costs.written import COST, WORTH, Worth, Written
 from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.missing.imputation import MOST as MOST_IMPUTATIONS
+from rehearsal_torch.data.tables.frame import NO_DATA_BASE
 from rehearsal_torch.files.schema import (
     Bounds,
     Name,
@@ -45,9 +46,7 @@ from rehearsal_torch.files.schema import (
 
 ROLES = ("context", "action", "outcome", "other")
 KINDS = ("continuous", "integer", "binary", "ordinal", "categorical")
-DATA = (
-    "a file, or {file: ..., sheet: ..., separator: ..., decimal: ...}, or {sql: sqlite:///FILE, query: ...}"
-)
+DATA = "a file, or {file: ..., sheet: ..., separator: ..., decimal: ...}"
 MISSING = ("complete", "refuse")
 MISSING_AS = f"complete, refuse, or {{impute: m}} with 2 to {MOST_IMPUTATIONS} imputations"
 # The keys of imputations: m, and what draws the cells.
@@ -55,7 +54,7 @@ IMPUTE = ("impute", "by")
 MOST = 100_000
 _NUMBER: TypeAdapter[float] = TypeAdapter(Number)
 # The forms of `cases`. A fault of a form that was not meant would show what is there.
-SOURCE, LISTED, NOTHING = form("file", "sheet", "separator", "decimal", "sql", "query"), form(), form("none")
+SOURCE, LISTED, NOTHING = form("file", "sheet", "separator", "decimal"), form(), form("none")
 
 
 def perhaps(value: Any, choices: Iterable[str]) -> str:
@@ -103,28 +102,27 @@ def _untold(words: str) -> PydanticCustomError:
     return PydanticCustomError("fault", "{words}", {"words": words})
 
 
-def _hidden_text(value: Any) -> Any:
+def _text(value: Any) -> Any:
     if not isinstance(value, str) or not value.strip():
-        raise _untold("expected a text; what is there is not shown, since it may hold a password")
+        raise fault("the name of a table", value)
     return value
+
+
+def _is_address(plain: Any) -> bool:
+    return "://" in str(plain) or (isinstance(plain, dict) and {"sql", "query"} <= set(plain))
 
 
 def _source(plain: Any) -> Any:
     if isinstance(plain, DataForm):
         return plain
-    if isinstance(plain, str) and plain.strip() and "://" not in plain:
+    if _is_address(plain) or (isinstance(plain, dict) and {"sql", "query"} & set(plain)):
+        raise _untold(NO_DATA_BASE)
+    if isinstance(plain, str) and plain.strip():
         return {"file": plain}
     if not isinstance(plain, dict):
         raise _untold(f"expected {DATA}")
     if words := _unknown(plain, DataForm):
         raise _untold(words)
-    if ("file" in plain) == ("sql" in plain):
-        raise _untold(f"expected either file or sql: {DATA}")
-    if ("sql" in plain) != ("query" in plain):
-        raise _untold("sql and query belong together: expected both")
-    extra = sorted({"sheet", "separator", "decimal"} & set(plain)) if "sql" in plain else []
-    if extra:
-        raise _untold(f"{', '.join(extra)}: for files only; leave it out beside sql")
     return plain
 
 
@@ -183,8 +181,13 @@ def _cases(plain: Any) -> Any:
         if not plain or len(plain) > MOST:
             raise fault(f"1 to {MOST} cases", f"{len(plain)} cases")
         return plain
-    if isinstance(plain, dict) and plain and not set(plain) & set(DataForm.model_fields):
-        # Numbers alone are shown, since a mistyped key may stand before a connection string.
+    if (
+        isinstance(plain, dict)
+        and plain
+        and not set(plain) & set(DataForm.model_fields)
+        and not _is_address(plain)
+    ):
+        # Numbers alone are shown, since a mistyped key may stand before what is nobody's business.
         case = ", ".join(
             f"{name}: {value if isinstance(value, int | float) else '...'}" for name, value in plain.items()
         )
@@ -206,19 +209,13 @@ Level = Annotated[
 class DataForm(Schema):
     """Where rows come from."""
 
-    file: Annotated[str, BeforeValidator(_hidden_text)] | None = Field(
-        default=None, description="a table, relative to the folder of this file"
+    file: Annotated[str, BeforeValidator(_text)] = Field(
+        description="a table, relative to the folder of this file"
     )
     sheet: str | None = Field(default=None, description="the sheet of a workbook; the first by default")
     separator: str | None = Field(default=None, description="of a text file; detected by default")
     decimal: str | None = Field(
         default=None, description="the decimal sign of a text file; detected by default"
-    )
-    sql: Annotated[str, BeforeValidator(_hidden_text)] | None = Field(
-        default=None, repr=False, description="sqlite:///FILE or the address of a data base to be read"
-    )
-    query: Annotated[str, BeforeValidator(_hidden_text)] | None = Field(
-        default=None, repr=False, description="one select statement"
     )
 
 

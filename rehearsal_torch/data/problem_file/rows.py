@@ -1,4 +1,4 @@
-"""The rows that a problem file names: a file, or the result of a query.
+"""The rows of the file that a problem file names.
 
 Source: ours.
 """
@@ -8,7 +8,6 @@ from pathlib import Path
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable, TableError, read_table
-from rehearsal_torch.data.tables.query import read_query
 from rehearsal_torch.files.nearby import near_files
 
 
@@ -22,20 +21,16 @@ def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTab
         found: Collects faults.
     """
     faults: list[str] = []
-    table = None
+    file = folder / form.file
+    if not file.is_file():
+        found.fault(part, _missing(file))
+        return None
     try:
-        if form.sql is not None:
-            table = read_query(form.sql, form.query or "", folder, faults)
-        else:
-            file = folder / str(form.file)
-            if not file.is_file():
-                found.fault(part, _missing(file))
-                return None
-            table = read_table(
-                file, part, faults, separator=form.separator, decimal=form.decimal, sheet=form.sheet
-            )
+        table = read_table(
+            file, part, faults, separator=form.separator, decimal=form.decimal, sheet=form.sheet
+        )
     except TableError as error:
-        found.fault(part, str(error).removeprefix("data.sql: ").removeprefix("data.query: "))
+        found.fault(part, str(error))
         return None
     for each in faults:
         found.fault(part, f"{table.where}: {each}")

@@ -1,1 +1,1 @@
-"""Tables from files and queries: separated text, Excel workbooks, Parquet, Feather and SQLite."""
+"""Tables from files: separated text, Excel workbooks, Parquet and Feather."""

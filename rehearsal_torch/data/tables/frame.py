@@ -24,6 +24,10 @@ BYTES = 2 * 2**30
 COLUMNS = 10_000
 CELLS = 200_000_000
 EXTRA = "pip install 'rehearsal-torch[files]'"
+NO_DATA_BASE = (
+    "data bases and addresses are not read: in a script of your own, save what the query gives, "
+    "pandas.read_sql(query, connection).to_parquet('table.parquet'), and name that file"
+)
 
 
 class TableError(InputError):
@@ -132,7 +136,7 @@ def frame_of(
     first: int = 0,
     faults: list[str] | None = None,
 ) -> pd.DataFrame:
-    """A data frame of the cells of a sheet or of a query's result.
+    """A data frame of the cells of a sheet.
 
     Args:
         header: The names; None, or text without a letter, for a column without a name.

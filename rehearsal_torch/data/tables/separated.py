@@ -20,6 +20,7 @@ import pandas as pd
 
 from rehearsal_torch.data.tables.frame import (
     BYTES,
+    NO_DATA_BASE,
     ReadTable,
     TableError,
     few_columns,
@@ -51,8 +52,7 @@ KINDS = {
     b"\xfd7zXZ": "packed with xz: unpack it, or pack it with gzip",
     b"\x28\xb5\x2f\xfd": "packed with zstd: unpack it, or pack it with gzip",
     b"%PDF": "a PDF: export the table as CSV",
-    b"SQLite format 3": "an SQLite data base: write a query into a problem file, data: {sql: "
-    '"sqlite:///FILE", query: "select ..."}',
+    b"SQLite format 3": f"an SQLite data base; {NO_DATA_BASE}",
     b"\x1f\x8b": "packed with gzip: name it .csv.gz",
 }
 

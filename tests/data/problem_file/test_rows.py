@@ -1,23 +1,17 @@
-"""Rows from files and queries, relative to the folder of the problem file."""
-
-import sqlite3
+"""Rows from files, relative to the folder of the problem file."""
 
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.rows import rows_of
+from rehearsal_torch.data.tables.frame import NO_DATA_BASE
 
 
-def test_files_and_queries(tmp_path):
+def test_files(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n1.5;2\n")
     found = Findings("p")
     assert rows_of(DataForm(file="t.csv"), tmp_path, "data", found).frame["a"].tolist() == [1.5]
     given = DataForm(file="t.csv", separator=";", decimal=".")
     assert list(rows_of(given, tmp_path, "data", found).frame.columns) == ["a", "b"]
-    with sqlite3.connect(tmp_path / "t.db") as opened:
-        opened.execute("create table t as select 3 as a")
-    opened.close()
-    query = DataForm(sql="sqlite:///t.db", query="select a from t")
-    assert rows_of(query, tmp_path, "data", found).frame["a"].tolist() == [3]
     assert found.faults == []
 
 
@@ -26,12 +20,12 @@ def test_faults_are_collected(tmp_path):
     found = Findings("p")
     rows_of(DataForm(file="t.csv"), tmp_path, "data", found)
     assert rows_of(DataForm(file="tt.csv"), tmp_path, "cases", found) is None
-    assert rows_of(DataForm(sql="mysql+none://secret", query="select 1"), tmp_path, "data", found) is None
+    (tmp_path / "t.db").write_bytes(b"SQLite format 3\0")
+    assert rows_of(DataForm(file="t.db"), tmp_path, "data", found) is None
     assert found.faults == [
         f"data: {tmp_path / 't.csv'}: several columns are called a: keep one of each",
         f"cases: there is no file {tmp_path / 'tt.csv'}: did you mean 't.csv'?",
-        "data: there is no such kind of data base: expected sqlite:///FILE, or the address of a data base, "
-        "such as postgresql+psycopg://USER@HOST/NAME",
+        f"data: {tmp_path / 't.db'} is not comma-separated text but an SQLite data base; {NO_DATA_BASE}",
     ]
 
 

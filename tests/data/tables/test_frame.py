@@ -1,4 +1,4 @@
-"""Cells of sheets and queries as data frames."""
+"""Cells of sheets as data frames."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal

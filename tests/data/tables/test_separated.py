@@ -116,7 +116,7 @@ def test_cells_are_known_as_the_file_writes_them(tmp_path):
     found = read_separated(tmp_path / "t.csv")
     assert cells_as_written(found).to_numpy().tolist() == [["1,50", "x;y"], ["007", "NA"]]
     assert cells_as_written(found).index.tolist() == found.frame.index.tolist()
-    assert cells_as_written(ReadTable(found.frame, "a query")) is None
+    assert cells_as_written(ReadTable(found.frame, "a sheet")) is None
     (tmp_path / "t.csv").write_text("a;b\n1,50;2\n")
     assert cells_as_written(found) is None, "it has changed"
     (tmp_path / "t.csv").unlink()

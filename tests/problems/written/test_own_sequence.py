@@ -21,17 +21,10 @@ def test_it_is_the_table_with_the_task(sequence):
     assert OwnSequence(sequence(method="astar")).method_named() == "astar"
 
 
-def test_any_table_and_any_query_will_do(sequence, tmp_path):
-    import sqlite3
-
+def test_any_table_will_do(sequence, tmp_path):
     expected = OwnSequence(sequence()).card()["fingerprint"]
     pumps().to_parquet(tmp_path / "pumps.parquet")
     assert OwnSequence(sequence(data="pumps.parquet")).card()["fingerprint"] == expected
-    opened = sqlite3.connect(tmp_path / "plant.db")
-    pumps().to_sql("pumps", opened, index=False)
-    opened.close()
-    query = {"sql": "sqlite:///plant.db", "query": "select * from pumps"}
-    assert OwnSequence(sequence(data=query)).card()["fingerprint"] == expected
 
 
 def test_lines_of_the_table_are_those_of_the_file(sequence, tmp_path):

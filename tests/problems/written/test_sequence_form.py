@@ -23,7 +23,7 @@ def test_a_role_alone_is_a_variable():
         ("variables", {"a": {"role": "action", "combine": "median"}}, "variables.a.combine"),
         ("variables", {"a": {"role": "action", "step": 1}}, "unknown key"),
         ("variables", {"a": {"role": "state", "kind": "continous"}}, "did you mean 'continuous'?"),
-        ("data", "postgresql://me:hunter2@host/db", "data: expected a file"),
+        ("data", "postgresql://me:hunter2@host/db", "data: data bases and addresses are not read"),
         ("time", True, "time"),
     ],
 )
