@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import (
     Bounds,
     Name,
@@ -60,9 +61,8 @@ def _coded(values: Sequence[str | bool]) -> str:
 
 
 def _distinct(values: list[float]) -> list[float]:
-    if len(set(values)) < len(values):
-        twice = next(value for value in values if values.count(value) > 1)
-        raise fault("each value once", values, f"{twice:g} occurs twice, keep one")
+    if twice := repeated(values):
+        raise fault("each value once", values, f"{twice[0]:g} occurs twice, keep one")
     return values
 
 

@@ -35,7 +35,7 @@ from rehearsal_torch.data.written_region import (
     outcomes_of,
     region_of,
 )
-from rehearsal_torch.files.plain import PlainFileError, read_yaml
+from rehearsal_torch.files.plain import PlainFileError, read_yaml, repeated
 from rehearsal_torch.files.schema import (
     FaultsError,
     Name,
@@ -109,14 +109,9 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
         raise fault("sets of variables", sets, f"set {empty[0]} is empty")
     if sum(map(len, sets)) > SETS:
         raise fault(f"at most {SETS} names", f"{len(sets)} sets")
-    seen = [frozenset(names) for names in sets]
-    twice = (
-        next((names for names in sets if seen.count(frozenset(names)) > 1), None)
-        if len(set(seen)) < len(seen)
-        else None
-    )
-    if twice is not None:
-        raise fault("each set once", twice, "it occurs twice, keep one")
+    if twice := repeated(map(frozenset, sets)):
+        first = next(names for names in sets if frozenset(names) == twice[0])
+        raise fault("each set once", first, "it occurs twice, keep one")
     return sets
 
 

@@ -8,9 +8,10 @@ in JSON, which lacks them.
 """
 
 import json
-from collections.abc import Callable, Hashable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -20,6 +21,7 @@ BYTES = 4 * 2**20
 DEPTH = 40
 VALUES = 200_000
 SCALAR = 10_000
+Value = TypeVar("Value", bound=Hashable)
 
 _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -125,6 +127,15 @@ def json_of(text: str, where: str) -> Any:
     return _guarded(
         "JSON", where, lambda: json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     )
+
+
+def repeated(values: Iterable[Value]) -> list[Value]:
+    """What occurs more than once, in the order in which it occurs first.
+
+    Args:
+        values: Names, or anything else that can be hashed.
+    """
+    return [value for value, count in Counter(values).items() if count > 1]
 
 
 def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
@@ -234,11 +245,8 @@ class _Strict(_Loader):
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        raise PlainFileError(
-            f"the key {next(key for key in names if names.count(key) > 1)!r} occurs twice in one object: "
-            "leave one out"
-        )
+        twice = repeated(key for key, _ in pairs)[0]
+        raise PlainFileError(f"the key {twice!r} occurs twice in one object: leave one out")
     return found
 
 

@@ -28,7 +28,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.files.addresses import InputError
-from rehearsal_torch.files.plain import DEPTH, VALUES
+from rehearsal_torch.files.plain import DEPTH, VALUES, repeated
 
 LARGEST = 1e150
 LONGEST = 200
@@ -261,11 +261,7 @@ def mapping(expected: str) -> BeforeValidator:
             return value
         if not isinstance(value, dict) or not value:
             raise fault(expected, value)
-        names = [str(key) for key in value]
-        twice = (
-            sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-        )
-        if twice:
+        if twice := sorted(repeated(map(str, value))):
             raise PydanticCustomError(
                 "fault", "{words}", {"words": f"{', '.join(twice)} occurs twice: keep one"}
             )
@@ -315,8 +311,7 @@ def _single(value: Any) -> Any:
 
 
 def _once(names: list[str]) -> list[str]:
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
+    if twice := sorted(repeated(names)):
         raise PydanticCustomError("fault", "{words}", {"words": f"names {', '.join(twice)} twice: keep one"})
     return names
 

@@ -31,7 +31,8 @@ WRITE = "write -> (cause to effect), <- (effect to cause) or <-> (a hidden commo
 SIGNS = "\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f"
 PATTERN = rf"<-->|-->|<--|<->|->|<-|---|--|[{SIGNS}]"
 _DASHES = r"-=~|\u2010-\u2015\u2212"
-_MARKS = re.compile(rf"[{_DASHES}]*[<>{SIGNS}]+[{_DASHES}]*|(?<!\S)[{_DASHES}]+(?!\S)")
+# Looked for where dashes begin, not at each of them.
+_MARKS = re.compile(rf"(?<![{_DASHES}])[{_DASHES}]*[<>{SIGNS}]+[{_DASHES}]*|(?<!\S)[{_DASHES}]+(?!\S)")
 # The circles of a PAG.
 _CIRCLE = re.compile(r"o|[<o]?-+o|o-+")
 _CIRCLES = re.compile(r"(?<=\S\s)o?-+o(?=\s\S)")

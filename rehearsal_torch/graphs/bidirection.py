@@ -27,6 +27,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.graphs.equivalence import MAX_GRAPHS, TooManyGraphsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
@@ -54,9 +55,7 @@ class Background:
         object.__setattr__(self, "tiers", tuple(_tier(tier) for tier in self.tiers))
         for kind in ("forbidden", "required"):
             object.__setattr__(self, kind, _edges(getattr(self, kind), kind))
-        listed = [name for tier in self.tiers for name in tier]
-        twice = sorted({name for name in listed if listed.count(name) > 1})
-        if twice:
+        if twice := sorted(repeated(name for tier in self.tiers for name in tier)):
             raise ValueError(f"{twice} are in two tiers: keep each variable in one")
         # Raises if required edges form a cycle.
         RehearsalGraph.mixed((), self.required)

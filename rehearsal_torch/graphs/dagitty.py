@@ -32,7 +32,7 @@ from rehearsal_torch.graphs.latent_projection import projected
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 _TOKEN = re.compile(
-    rf"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?\*/)
+    rf"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?(?:\*/|\Z))
     |(?P<setting>\w+\s*=\s*"[^"]*")
     |(?P<edge>{arrows.PATTERN}|@-@|@->|<-@|@--|--@)
     |(?P<mark>[{{}};,])
@@ -185,7 +185,7 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
         each: [] for each in (arrows.DIRECTED, arrows.BIDIRECTED, arrows.UNDIRECTED)
     }
     known = (arrows.DIRECTED, arrows.REVERSED, *list(pairs)[1 : 2 + partial])
-    at, line, before = 0, "", list[str]()
+    at, line, before, said = 0, "", list[str](), set[str]()
     while at < len(body):
         kind, value, _ = body[at]
         if kind == "edge":
@@ -218,15 +218,17 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
                     pairs[arrows.DIRECTED].append((other, one))
                 else:
                     pairs[line].append((one, other))
-            before, line = group, ""
+            before, line, said = group, "", set()
         elif kind == "list":
-            for mark in _PART.findall(_QUOTED.sub("", value)):
+            marks = dict.fromkeys(_PART.findall(_QUOTED.sub("", value)))
+            for mark in (each for each in marks if each not in said):
                 if mark == "selected":
                     raise ValueError(
                         f"{', '.join(before)} is selected: rows that were chosen by a variable cannot be "
                         "corrected for; leave the mark out if they were not"
                     )
                 parts.setdefault("latent" if mark == "unobserved" else mark, []).extend(before)
+            said |= set(marks)
         if (kind, value) == ("mark", ";"):
             if line:
                 raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")

@@ -26,6 +26,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import (
     FaultsError,
     Name,
@@ -187,8 +188,7 @@ class OrderForm(Schema):
         count = sum(map(len, self.order))
         check_size(count, count * (count - 1) // 2)
         if len(place) < count:
-            several = [name for names in self.order for name in names]
-            twice = next(name for name in several if several.count(name) > 1)
+            twice = repeated(name for names in self.order for name in names)[0]
             raise ValueError(f"order: {twice} stands in it more than once: keep one place")
         barred = set[tuple[str, str]]()
         for line in self.forbidden:

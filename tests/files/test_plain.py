@@ -2,7 +2,15 @@ import time
 
 import pytest
 
-from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml, text_of, yaml_of
+from rehearsal_torch.files.plain import (
+    PlainFileError,
+    json_of,
+    read_json,
+    read_yaml,
+    repeated,
+    text_of,
+    yaml_of,
+)
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 12)
@@ -50,6 +58,11 @@ def test_what_people_write_is_read():
 def test_hostile_json_is_refused_by_name(text):
     with pytest.raises(PlainFileError, match=r"^run\.json"):
         json_of(text, "run.json")
+
+
+def test_what_occurs_more_than_once_is_told_once_in_its_order():
+    assert repeated(["b", "a", "c", "a", "b", "a"]) == ["b", "a"]
+    assert repeated(str(place) for place in range(50_000)) == []
 
 
 def test_a_file_says_what_is_wrong_with_it(tmp_path):

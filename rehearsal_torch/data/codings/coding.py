@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import is_number, meant
 
 YES, NO = frozenset(("yes", "on", "true")), frozenset(("no", "off", "false"))
@@ -59,7 +60,7 @@ class Coding:
         object.__setattr__(self, "levels", tuple(self.levels))
         if not 2 <= len(self.levels) <= MOST:
             raise ValueError(f"expected 2 to {MOST} different texts; got {len(self.levels)}")
-        if twice := [each for each in self.levels if self.levels.count(each) > 1]:
+        if twice := repeated(self.levels):
             raise ValueError(f"{twice[0]!r} occurs twice: keep one")
         if odd := [each for each in self.levels if not each.strip() or "${" in each or each == "???"]:
             raise ValueError(f"{odd[0]!r} cannot be a level: write another text in the column")

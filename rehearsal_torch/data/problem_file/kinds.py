@@ -23,6 +23,7 @@ from rehearsal_torch.data.codings.written import classes_of, levels_in
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable, as_number, misspelt_number
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import is_number
 
 CODED = ("binary", "ordinal", "categorical")
@@ -204,7 +205,7 @@ def _offered_wrong(path: str, about: VariableForm, levels: Sequence[str], found:
         return False
     named = spelled(about.offered, levels)
     odd = [each for each in named if each not in levels]
-    twice = [each for each in named if named.count(each) > 1]
+    twice = repeated(named)
     if odd:
         words = f"expected some of {_shown(levels)}; got {odd[0]!r}{hinted(odd[0], levels)}"
         found.fault(f"{path}.offered", words)

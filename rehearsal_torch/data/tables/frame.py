@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.files.addresses import InputError
+from rehearsal_torch.files.plain import repeated
 
 BYTES = 2 * 2**30
 COLUMNS = 10_000
@@ -91,8 +92,7 @@ def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str
         header: The names as they are written; None for a column without a name.
         frame: The rows, with a column for each.
     """
-    named = [name for name in header if name is not None]
-    twice = sorted({name for name in named if named.count(name) > 1}) if len(set(named)) < len(named) else []
+    twice = sorted(repeated(name for name in header if name is not None))
     found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
     nameless = [
         place

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant
 
 # Before the name of a column in which some cells were set: the column that marks them.
@@ -54,7 +55,7 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
     """
     frame = given if isinstance(given, pd.DataFrame) else _of_other_library(given, called)
     names = [str(name) for name in frame.columns]
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    twice = sorted(repeated(names))
     frame = frame.set_axis(names, axis=1).reset_index(drop=True)
     if not twice:
         return frame

@@ -33,6 +33,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from rehearsal_torch.data.task_file import TaskError, task_content
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import (
     Name,
     Number,
@@ -82,9 +83,8 @@ def _texts(values: Any) -> Any:
     names = [text_of(each) for each in values]
     if empty := [name for name in names if name in EMPTY]:
         raise fault("names", values, f"{empty[0]!r} in a table is read as an empty cell, use another word")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise fault("each name once", values, f"{twice} occurs twice, keep one")
+    if twice := repeated(names):
+        raise fault("each name once", values, f"{twice[0]} occurs twice, keep one")
     return names
 
 

@@ -44,6 +44,7 @@ from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.data.tables.row_faults import set_faults, unit_faults
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task
+from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed
 from rehearsal_torch.problems.problem import RehearsalProblem
 from rehearsal_torch.problems.rehearsal.region_check import one_sided
@@ -339,10 +340,9 @@ def cases_in(
         )
     called = frame.index + 2 if identity is None else frame[identity]
     identities = [str(each) for each in called]
-    if len(set(identities)) < len(identities):
-        twice = next(each for each in identities if identities.count(each) > 1)
+    if twice := repeated(identities):
         raise ValueError(
-            f"identity: {twice!r} is in column {identity!r} of {origin} more than once: number the "
+            f"identity: {twice[0]!r} is in column {identity!r} of {origin} more than once: number the "
             "cases, or leave identity out"
         )
     return given, identities
