@@ -75,6 +75,12 @@ def line_words(index: int) -> str:
     return f"line {index + 2}"
 
 
+def too_large(where: str) -> str:
+    """What is said of a table that is larger than is read."""
+    size = f"{BYTES // 2**30} GiB" if BYTES % 2**30 == 0 else f"{BYTES:,} bytes"
+    return f"{where}: expected at most {CELLS} cells and {size} of text; there are more: keep what is needed"
+
+
 def few_columns(count: int, where: str) -> None:
     """Refuses a table with too many columns.
 
@@ -131,28 +137,26 @@ def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | N
 
 def frame_of(
     header: Sequence[Any],
-    rows: Iterable[Sequence[Any]],
+    rows: Iterable[tuple[int, Sequence[Any]]],
     where: str,
-    first: int = 0,
     faults: list[str] | None = None,
 ) -> pd.DataFrame:
     """A data frame of the cells of a sheet.
 
     Args:
         header: The names; None, or text without a letter, for a column without a name.
-        rows: The rows, of any lengths up to that of the header.
+        rows: The index of each row, and its cells, up to as many as the header has.
         where: The table's name in messages.
-        first: The index of the first row.
         faults: Collects faults of the header instead of raising for them.
 
     Raises:
-        TableError: if there are too many columns or cells, values beyond the last name, or, without
+        TableError: if there are too many columns, cells or letters, values beyond the last name, or, without
             `faults`, faults of the header.
     """
     names = [None if cell is None or not str(cell).strip() else str(cell).strip() for cell in header]
     few_columns(len(names), where)
-    kept, places, most = list[list[Any]](), list[int](), CELLS // max(len(names), 1)
-    for place, row in enumerate(rows, first):
+    kept, places, most, letters = list[list[Any]](), list[int](), CELLS // max(len(names), 1), 0
+    for place, row in rows:
         cells = [plain_cell(cell) for cell in row]
         if all(cell is None for cell in cells):
             continue
@@ -160,10 +164,9 @@ def frame_of(
             raise TableError(
                 f"{where}: line {place + 2} has values beyond the last column with a name: name every column"
             )
-        if len(kept) >= most:
-            raise TableError(
-                f"{where}: expected at most {CELLS} cells; there are more: select what is needed"
-            )
+        letters += sum(len(cell) for cell in cells if isinstance(cell, str))
+        if len(kept) >= most or letters > BYTES:
+            raise TableError(too_large(where))
         kept.append([*cells[: len(names)], *[None] * (len(names) - len(cells))])
         places.append(place)
     frame = pd.DataFrame(

@@ -4,11 +4,18 @@ The header is the first row with a value; lines in messages are rows of the shee
 values that the spreadsheet last computed. Dates are text, and so refused where numbers are expected. Cells
 with an error, such as #DIV/0!, are text too; #N/A is a missing value.
 
+All parts are unpacked and measured once, a piece at a time, before any is parsed: the parser keeps an element
+for each mark until the row, or the text, that it belongs to ends, and one for each of these until the end.
+Rows, and cells of a row, have to stand in the order of their numbers: what a damaged workbook has after a
+number that is too large would be lost, and rows that are left out cost nothing.
+
 Source: ECMA-376 for the format, read by openpyxl.
 """
 
+import re
 import zlib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -16,10 +23,16 @@ from zipfile import BadZipFile, ZipFile
 
 import pandas as pd
 
-from rehearsal_torch.data.tables.frame import BYTES, EXTRA, ReadTable, TableError, frame_of
+from rehearsal_torch.data.tables.frame import EXTRA, ReadTable, TableError, frame_of
 from rehearsal_torch.files.schema import meant
 
 WORKBOOKS = (".xlsx", ".xlsm")
+BYTES = 2**29
+# What the format allows, and what is kept in memory at a time: marks of a row or a text, and rows and texts.
+ROWS, MARKS, ITEMS = 2**20, 2**22, 2**24
+PIECE = 2**20
+_ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:row|si)\b")
+_WIDE = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
 # What the standard library and openpyxl raise where the parts of a workbook are not what they should be.
 DAMAGED = (
     ArithmeticError,
@@ -40,7 +53,7 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
     """Reads a sheet of an Excel workbook.
 
     Args:
-        file: The workbook, at most 2 GiB unpacked.
+        file: The workbook, at most 512 MiB unpacked.
         sheet: The sheet's name; None for the first.
         faults: Collects faults of the header instead of raising for them.
 
@@ -61,11 +74,7 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
         # Opened here, so that it is closed whatever becomes of it.
         with file.open("rb") as stream:
             with ZipFile(stream) as archive:
-                if sum(each.file_size for each in archive.infolist()) > BYTES:
-                    raise TableError(
-                        f"{file}: expected at most {BYTES // 2**30} GiB when unpacked; it is larger: keep "
-                        "the columns that are needed"
-                    )
+                _measured(archive, file)
             book = load_workbook(stream, read_only=True, data_only=True, keep_links=False)
             names = [each.title for each in book.worksheets]
             frame, chosen = _sheet(book, names, sheet, file, faults)
@@ -90,18 +99,77 @@ def _sheet(
         raise TableError(f"{file}: there is no sheet {sheet!r}; {meant(sheet, names)}")
     chosen = sheet or names[0]
     rows = _rows(book[chosen])
-    first, header = next(
-        ((place, row) for place, row in rows if any(cell is not None for cell in row)), (0, None)
-    )
+    _, header = next(rows, (0, None))
     if header is None:
         raise TableError(f"{file}, sheet {chosen!r}: it is empty; expected a header row")
-    while header and header[-1] is None:
-        header = header[:-1]
-    return frame_of(header, (row for _, row in rows), str(file), first, faults), chosen
+    return frame_of(header, ((place - 1, row) for place, row in rows), str(file), faults), chosen
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
-    """The rows with their positions from 0. The size that a workbook states may be wrong and is not used."""
-    sheet.reset_dimensions()
-    for place, row in enumerate(sheet.iter_rows(values_only=True)):
-        yield place, list(row)
+    """The rows with a cell, with their positions from 0. The size that a workbook states may be wrong and is
+    not used.
+
+    Raises:
+        ValueError: if rows or cells are numbered otherwise than in ascending order.
+    """
+    from openpyxl.worksheet._reader import WorkSheetParser
+
+    book, last = sheet.parent, 0
+    with sheet._get_source() as source:
+        parser = WorkSheetParser(
+            source,
+            sheet._shared_strings,
+            data_only=True,
+            epoch=book.epoch,
+            date_formats=book._date_formats,
+            timedelta_formats=book._timedelta_formats,
+        )
+        for number, cells in parser.parse():
+            if not last < number <= ROWS:
+                raise ValueError(f"row {number} stands after row {last}")
+            last = number
+            columns = [0, *(cell["column"] for cell in cells)]
+            if any(later <= earlier for earlier, later in pairwise(columns)) or any(
+                cell["row"] != number for cell in cells
+            ):
+                raise ValueError(f"the cells of row {number} are numbered wrongly")
+            filled = {cell["column"]: cell["value"] for cell in cells if cell["value"] is not None}
+            if filled:
+                yield number - 1, [filled.get(column) for column in range(1, max(filled) + 1)]
+
+
+def _measured(archive: ZipFile, file: Path) -> None:
+    """Refuses a workbook that would take too much memory to parse; its parts are looked at piece by piece.
+
+    Raises:
+        TableError: if it is too large.
+        ValueError: if it has what workbooks have not.
+    """
+    unpacked = sum(each.file_size for each in archive.infolist())
+    most = 0
+    for part in archive.infolist() if unpacked <= BYTES else ():
+        items = marks = 0
+        rest = b""
+        with archive.open(part) as stream:
+            while piece := stream.read(PIECE):
+                if not items + marks and piece[:2] in _WIDE:
+                    raise ValueError(f"{part.filename[:40]} is not UTF-8")
+                if b"<!ENTITY" in rest + piece:
+                    raise ValueError(f"{part.filename[:40]} defines entities")
+                # A mark at the end may go on in the next piece.
+                whole, sign, rest = (rest + piece).rpartition(b"<")
+                rest = sign + rest[-PIECE:]
+                counts = [each.count(b"<") for each in _ITEM.split(whole)]
+                items += len(counts) - 1
+                most = max(most, marks + counts[0], *counts[1:])
+                marks = counts[-1] + (marks if len(counts) == 1 else 0)
+                if most > MARKS or items > ITEMS:
+                    break
+        if most > MARKS or items > ITEMS:
+            unpacked = BYTES + 1
+            break
+    if unpacked > BYTES:
+        raise TableError(
+            f"{file}: expected at most {BYTES // 2**20} MiB when unpacked, and {ROWS} rows; there is more: "
+            "keep what is needed, or save the sheet as CSV"
+        )

@@ -1,13 +1,15 @@
 """Excel workbooks: sheets, rows of the sheet in messages, and what is no workbook."""
 
 import sys
+import time
 from datetime import date
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 from openpyxl import Workbook
 
 from rehearsal_torch.data.reading import number_columns, number_faults
-from rehearsal_torch.data.tables import workbook
+from rehearsal_torch.data.tables import frame, workbook
 from rehearsal_torch.data.tables.workbook import TableError, read_workbook
 
 
@@ -63,4 +65,71 @@ def test_what_is_no_workbook_is_refused(tmp_path, monkeypatch):
     with pytest.raises(
         TableError, match=r"openpyxl, which reads it, is not installed: type pip install 'rehear"
     ):
+        read_workbook(file)
+
+
+def changed(file, change):
+    """A workbook with another text of its first sheet."""
+    made = file.with_name("changed.xlsx")
+    with ZipFile(file) as before, ZipFile(made, "w", ZIP_DEFLATED) as after:
+        for name in before.namelist():
+            content = before.read(name)
+            after.writestr(name, change(content) if name.endswith("sheet1.xml") else content)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (b'row r="31"', b'row r="100000000000"', "row 100000000000 stands after row 30"),
+        (b'row r="6"', b'row r="1048576"', "the cells of row 1048576 are numbered wrongly"),
+        (b'<row r="6"><c r="A6"', b'<row r="1048576"><c r="A1048576"', "row 7 stands after row 1048576"),
+        (b'row r="6"', b'row r="5"', "row 5 stands after row 5"),
+        (b'row r="6"', b'row r="0"', "row 0 stands after row 5"),
+        (b'c r="A6"', b'c r="C6"', "the cells of row 6 are numbered wrongly"),
+        (b"<worksheet", b'<!DOCTYPE w [<!ENTITY a "1">]><worksheet', "sheet1.xml defines entities"),
+    ],
+)
+def test_a_workbook_that_is_numbered_wrongly_is_refused_at_once(tmp_path, before, after, words):
+    table = [(place, [place, place]) for place in range(2, 32)]
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a", "b"]), *table])
+    assert len(read_workbook(file).frame) == 30
+
+    def change(text):
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+        return text.replace(b'"B6"', b'"B1048576"') if b'"A1048576"' in after else text
+
+    begun = time.process_time()
+    with pytest.raises(TableError, match=f"is damaged .*{words}"):
+        read_workbook(changed(file, change))
+    assert time.process_time() - begun < 0.3
+
+
+def test_rows_that_are_left_out_cost_nothing(tmp_path):
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1]), (1_000_000, [2])])
+    begun = time.process_time()
+    assert read_workbook(file).frame.index.tolist() == [0, 999_998]
+    assert time.process_time() - begun < 0.3
+
+
+@pytest.mark.parametrize("unit", [b"<c/>", b"<row/>"])
+def test_what_unpacks_to_more_than_can_be_parsed_is_refused_before_it_is(tmp_path, unit, monkeypatch):
+    monkeypatch.setattr(workbook, "MARKS", 100_000)
+    monkeypatch.setattr(workbook, "ITEMS", 100_000)
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
+    bomb = changed(file, lambda text: text.replace(b"</sheetData>", unit * 200_000 + b"</sheetData>"))
+    assert bomb.stat().st_size < 20_000
+    monkeypatch.setattr("openpyxl.load_workbook", None)
+    with pytest.raises(TableError, match="expected at most 512 MiB when unpacked, and 1048576 rows"):
+        read_workbook(bomb)
+
+
+def test_a_text_that_many_cells_share_counts_in_each(tmp_path, monkeypatch):
+    monkeypatch.setattr(frame, "BYTES", 50_000)
+    file = written(
+        tmp_path / "t.xlsx", first=[(1, ["a"]), *((place, ["x" * 1000]) for place in range(2, 60))]
+    )
+    assert file.stat().st_size < 10_000
+    with pytest.raises(TableError, match="at most 200000000 cells and 50,000 bytes of text"):
         read_workbook(file)
