@@ -2,9 +2,17 @@
 
 Categories and text are text, dates are text as well, decimal numbers are numbers.
 
-Source: Apache Parquet and Apache Arrow (Feather) for the formats.
+What a file takes in memory is no function of its size: a text that occurs in a million rows is stored once,
+and a column that is packed may be a thousandth of what it unpacks to. Parquet says beforehand how many values
+each column has and what they take encoded, and its texts are read as numbers of a list of texts, so that they
+are counted before they are written out, some ten thousand rows at a time. Feather says in each of its
+messages how many rows follow, and before each buffer how many bytes it unpacks to; these are read before any
+is unpacked.
+
+Source: Apache Parquet and Apache Arrow (Feather; IPC messages, which are FlatBuffers) for the formats.
 """
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +21,10 @@ from typing import Any
 import pandas as pd
 
 from rehearsal_torch.data.tables.frame import (
-    BYTES,
-    CELLS,
     EXTRA,
     ReadTable,
     TableError,
+    bounded,
     few_columns,
     header_faults,
     plain_cell,
@@ -25,13 +32,18 @@ from rehearsal_torch.data.tables.frame import (
 )
 
 COLUMNAR = (".parquet", ".feather", ".arrow")
+ROWS = 65_536
+"""Rows that are read at a time, at most."""
+# The same, of texts that share their beginnings: each may be as long as the file.
+SHARED_ROWS = 256
+_MAGIC = b"ARROW1\0\0"
 
 
 def read_columnar(file: Path, faults: list[str] | None = None) -> ReadTable:
     """Reads a Parquet or Feather file.
 
     Args:
-        file: The file; at most 2 GiB in memory.
+        file: The file; at most 2 GiB and 200 million cells in memory.
         faults: Collects faults of the header instead of raising for them.
 
     Raises:
@@ -69,6 +81,7 @@ def parquet_reader(file: Path, kind: str) -> Any:
     """
     try:
         import pyarrow as pa
+        import pyarrow.compute
         import pyarrow.ipc
         import pyarrow.parquet
     except ModuleNotFoundError as error:
@@ -116,29 +129,142 @@ def arrow_cells(table: Any) -> pd.DataFrame:
     return frame
 
 
+def parquet_file(pa: Any, file: Path) -> tuple[Any, int]:
+    """An opened Parquet file whose texts are read as numbers of a list of texts, and the rows to read at a
+    time.
+
+    Args:
+        pa: The package pyarrow.
+        file: The file.
+
+    Raises:
+        TableError: if a row group says that it is too large.
+    """
+    about = pa.parquet.read_metadata(file)
+    texts, shared = dict[str, bool](), False
+    for group in (about.row_group(place) for place in range(about.num_row_groups)):
+        size = 0
+        for place in range(about.num_columns):
+            column, kind = group.column(place), about.schema.column(place)
+            size += max(column.total_uncompressed_size, column.num_values * kind.length)
+            begun = "DELTA_BYTE_ARRAY" in column.encodings
+            shared |= begun
+            if kind.physical_type == "BYTE_ARRAY":
+                texts[kind.path] = texts.get(kind.path, True) and not begun
+            bounded(file, size, column.num_values)
+    kept = [path for path, keep in texts.items() if keep]
+    return pa.parquet.ParquetFile(file, read_dictionary=kept), SHARED_ROWS if shared else ROWS
+
+
+def unpacked(pa: Any, column: Any) -> int:
+    """The bytes of a column of Arrow once every text is written out.
+
+    Args:
+        pa: The package pyarrow.
+        column: The column.
+
+    Raises:
+        ValueError: if it is of a kind whose values may stand for any number of others.
+    """
+    kind, types = column.type, pa.types
+    if types.is_dictionary(kind):
+        text = any(
+            is_kind(kind.value_type)
+            for is_kind in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+        )
+        if not text:
+            return len(column) * (8 if types.is_primitive(kind.value_type) else column.dictionary.nbytes)
+        lengths = pa.compute.binary_length(column.dictionary).take(column.indices)
+        return 4 * len(column) + (pa.compute.sum(lengths).as_py() or 0)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        parts = (column.slice(begin, SHARED_ROWS) for begin in range(0, len(column), SHARED_ROWS))
+        return sum(part.cast(pa.large_binary()).nbytes for part in parts)
+    if types.is_struct(kind):
+        return sum(unpacked(pa, each) for each in column.flatten())
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        # As Python's objects.
+        below = column.flatten()
+        return 64 * len(below) + unpacked(pa, below)
+    if types.is_nested(kind) or types.is_run_end_encoded(kind):
+        raise ValueError(f"columns of the kind {str(kind)[:40]} are not read")
+    return int(column.nbytes)
+
+
 def _parquet(pa: Any, file: Path) -> Any:
-    with pa.parquet.ParquetFile(file) as opened:
+    opened, rows = parquet_file(pa, file)
+    with opened:
         about = opened.metadata
-        size = sum(about.row_group(place).total_byte_size for place in range(about.num_row_groups))
-        _bounded(file, size, about.num_rows * max(about.num_columns, 1))
-        return opened.read()
+        groups = [about.row_group(place) for place in range(about.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups)
+        values = sum(group.column(place).num_values for group in groups for place in range(about.num_columns))
+        bounded(file, size, max(values, about.num_rows * max(about.num_columns, 1)))
+        table = _together(pa, file, opened.iter_batches(rows), opened.schema_arrow)
+    for place, column in enumerate(table.columns):
+        if pa.types.is_dictionary(column.type):
+            name = table.field(place).name
+            wide = pa.large_binary() if pa.types.is_binary(column.type.value_type) else pa.large_string()
+            table = table.set_column(place, name, column.cast(wide))
+    return table
 
 
 def _feather(pa: Any, file: Path) -> Any:
-    with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as opened:
-        batches, size, cells = [], 0, 0
-        for place in range(opened.num_record_batches):
-            batch = opened.get_batch(place)
-            size += batch.nbytes
-            cells += batch.num_rows * max(batch.num_columns, 1)
-            _bounded(file, size, cells)
-            batches.append(batch)
-        return pa.Table.from_batches(batches, opened.schema)
+    with pa.memory_map(str(file)) as source:
+        if source.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError("it does not begin as one")
+        size = 0
+        for message in pa.ipc.MessageReader.open_stream(source):
+            if message.type in ("record batch", "dictionary"):
+                rows, content = _announced(bytes(message.metadata), message.body)
+                size += content
+                bounded(file, size, rows)
+        source.seek(len(_MAGIC))
+        with pa.ipc.open_stream(source) as opened:
+            few_columns(len(opened.schema), str(file))
+            return _together(pa, file, opened, opened.schema)
 
 
-def _bounded(file: Path, size: int, cells: int) -> None:
-    if size > BYTES or cells > CELLS:
-        raise TableError(
-            f"{file}: expected at most {BYTES // 2**30} GiB and {CELLS} cells; there are more: keep the "
-            "columns that are needed"
-        )
+def _together(pa: Any, file: Path, batches: Any, schema: Any) -> Any:
+    """One table of batches that are counted as they come."""
+    kept, size, cells = [], 0, 0
+    for batch in batches:
+        size += sum(unpacked(pa, column) for column in batch.columns)
+        cells += batch.num_rows * max(batch.num_columns, 1)
+        bounded(file, size, cells)
+        kept.append(batch)
+    return pa.Table.from_batches(kept, schema)
+
+
+def _announced(head: bytes, body: Any) -> tuple[int, int]:
+    """The rows of a record batch or a dictionary, and the bytes that its buffers unpack to.
+
+    Raises:
+        ValueError: if the message is damaged.
+    """
+
+    def number(kind: str, at: int) -> int:
+        return int(struct.unpack_from(f"<{kind}", head, at)[0])
+
+    def field(table: int, place: int) -> int:
+        """The position of a field of a table; 0 if it is left out."""
+        known = table - number("i", table)
+        offset = number("H", known + 4 + 2 * place) if 4 + 2 * place < number("H", known) else 0
+        return table + offset if offset else 0
+
+    def below(at: int) -> int:
+        return at + number("I", at)
+
+    try:
+        message = number("I", 0)
+        batch = below(field(message, 2))
+        if number("B", field(message, 1)) == 2:  # a dictionary, with its values as a batch
+            batch = below(field(batch, 1))
+        rows = field(batch, 0)
+        buffers, packed = below(field(batch, 2)), field(batch, 3) > 0
+        size = 0
+        for place in range(number("I", buffers)):
+            begin, length = struct.unpack_from("<qq", head, buffers + 4 + 16 * place)
+            stated = struct.unpack_from("<q", body, begin)[0] if packed and length else -1
+            size += length if stated < 0 else stated
+        return (number("q", rows) if rows else 0), size
+    except struct.error as error:
+        raise ValueError(f"a message is damaged: {error}") from error

@@ -75,10 +75,23 @@ def line_words(index: int) -> str:
     return f"line {index + 2}"
 
 
-def too_large(where: str) -> str:
-    """What is said of a table that is larger than is read."""
-    size = f"{BYTES // 2**30} GiB" if BYTES % 2**30 == 0 else f"{BYTES:,} bytes"
-    return f"{where}: expected at most {CELLS} cells and {size} of text; there are more: keep what is needed"
+def bounded(where: str | Path, size: int, cells: int) -> None:
+    """Refuses a table that is too large, before it is made: the gate of every kind of file.
+
+    Args:
+        where: The table's name in messages.
+        size: Bytes of text, or in memory.
+        cells: Cells.
+
+    Raises:
+        TableError: if there are more than 2 GiB or 200 million cells.
+    """
+    if size > BYTES or cells > CELLS:
+        most = f"{BYTES // 2**30} GiB" if BYTES % 2**30 == 0 else f"{BYTES:,} bytes"
+        raise TableError(
+            f"{where}: expected at most {most} when unpacked, and {CELLS:,} cells; there are more: keep the "
+            "columns that are needed"
+        )
 
 
 def few_columns(count: int, where: str) -> None:
@@ -155,7 +168,7 @@ def frame_of(
     """
     names = [None if cell is None or not str(cell).strip() else str(cell).strip() for cell in header]
     few_columns(len(names), where)
-    kept, places, most, letters = list[list[Any]](), list[int](), CELLS // max(len(names), 1), 0
+    kept, places, letters = list[list[Any]](), list[int](), 0
     for place, row in rows:
         cells = [plain_cell(cell) for cell in row]
         if all(cell is None for cell in cells):
@@ -165,8 +178,7 @@ def frame_of(
                 f"{where}: line {place + 2} has values beyond the last column with a name: name every column"
             )
         letters += sum(len(cell) for cell in cells if isinstance(cell, str))
-        if len(kept) >= most or letters > BYTES:
-            raise TableError(too_large(where))
+        bounded(where, letters, (len(kept) + 1) * len(names))
         kept.append([*cells[: len(names)], *[None] * (len(names) - len(cells))])
         places.append(place)
     frame = pd.DataFrame(

@@ -8,16 +8,21 @@ Source: Apache Parquet, file format (row groups).
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from rehearsal_torch.data.tables.columnar import arrow_cells, damaged, parquet_reader
-from rehearsal_torch.data.tables.frame import TableError, few_columns, header_faults
-
-ROWS = 65_536
-"""Rows of a part, at most."""
+from rehearsal_torch.data.tables.columnar import (
+    ROWS,
+    arrow_cells,
+    damaged,
+    parquet_file,
+    parquet_reader,
+    unpacked,
+)
+from rehearsal_torch.data.tables.frame import TableError, bounded, few_columns, header_faults
 
 
 def parquet_files(path: str | Path) -> list[Path]:
@@ -85,7 +90,9 @@ def read_parts(
             pass
         pa = parquet_reader(file, "Parquet")
         begun = 0
-        with damaged(pa, file, "Parquet"), pa.parquet.ParquetFile(file) as opened:
+        with damaged(pa, file, "Parquet"), ExitStack() as held:
+            opened, most = parquet_file(pa, file)
+            held.enter_context(opened)
             names = [str(name) for name in opened.schema_arrow.names]
             few_columns(len(names), str(file))
             kept = [name for name in dict.fromkeys(wanted) if name in names]
@@ -93,7 +100,8 @@ def read_parts(
             faults = header_faults(twice, pd.DataFrame(columns=range(len(twice))))
             if faults:
                 raise TableError(f"{file}: {'; '.join(faults)}")
-            for batch in _batches(opened, rows, kept):
+            for batch in _batches(opened, min(rows, most), kept):
+                bounded(file, sum(unpacked(pa, column) for column in batch.columns), 0)
                 frame = arrow_cells(pa.Table.from_batches([batch])).set_axis(list(batch.schema.names), axis=1)
                 frame.index = pd.RangeIndex(begun, begun + len(frame))
                 begun += len(frame)

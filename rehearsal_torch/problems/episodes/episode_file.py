@@ -23,8 +23,9 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks, sample
+from rehearsal_torch.data.tables.columnar import ROWS
 from rehearsal_torch.data.tables.episode_spool import EpisodeSpool
-from rehearsal_torch.data.tables.row_groups import ROWS, read_parts
+from rehearsal_torch.data.tables.row_groups import read_parts
 from rehearsal_torch.files.schema import listed
 from rehearsal_torch.problems.episodes.episode_problem import CAUTION, SHARES, EpisodeProblem
 from rehearsal_torch.problems.episodes.fixed_columns import fixed_columns

@@ -23,9 +23,10 @@ import torch
 from rehearsal_torch.data.reading import ReadTable, TableError, number_columns, number_faults
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.data.tables.columnar import ROWS
 from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.row_faults import set_faults
-from rehearsal_torch.data.tables.row_groups import ROWS, columns_and_rows, parquet_files, read_parts
+from rehearsal_torch.data.tables.row_groups import columns_and_rows, parquet_files, read_parts
 from rehearsal_torch.data.tables.row_spool import RowSpool
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.data.written_task import written_task

@@ -1,13 +1,16 @@
 """Parquet and Feather files, and what is none."""
 
 import sys
+from contextlib import suppress
 from decimal import Decimal
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rehearsal_torch.data.reading import number_columns, number_faults
-from rehearsal_torch.data.tables import columnar
+from rehearsal_torch.data.tables import frame
 from rehearsal_torch.data.tables.columnar import TableError, read_columnar
 
 FRAME = pd.DataFrame(
@@ -50,9 +53,79 @@ def test_damaged_and_large_files_are_refused(tmp_path, monkeypatch, name):
     with pytest.raises(TableError, match=f"{name} is not a (Parquet|Feather) file, or is damaged"):
         read_columnar(tmp_path / name)
     getattr(FRAME, f"to_{name[2:]}")(tmp_path / name)
-    monkeypatch.setattr(columnar, "CELLS", 5)
+    monkeypatch.setattr(frame, "CELLS", 5)
     with pytest.raises(TableError, match="and 5 cells; there are more"):
         read_columnar(tmp_path / name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(TableError, match="pyarrow, which reads it, is not installed"):
         read_columnar(tmp_path / name)
+
+
+def packed(table, file):
+    """A Feather file, packed."""
+    with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as made:
+        made.write_table(table)
+
+
+CLASSES = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 50_000, pa.int32()), ["x" * 100, "y" * 100])
+TEXTS = CLASSES.dictionary_decode()
+BEGUN = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}
+# Small files: the column, and how it is written.
+GROWING = {
+    "classes": (CLASSES, pq.write_table, {}),
+    "row groups": (CLASSES, pq.write_table, {"row_group_size": 5_000}),
+    "texts": (TEXTS, pq.write_table, {}),
+    "lists": (pa.array([["x" * 100] * 50] * 800), pq.write_table, {}),
+    "one beginning": (["x" * 100_000 + str(place) for place in range(60)], pq.write_table, BEGUN),
+    "one width": (pa.array([b"x" * 90_000] * 60, pa.binary(90_000)), pq.write_table, {}),
+    "feather, classes": (CLASSES, packed, {}),
+    "feather, texts": (TEXTS, packed, {}),
+    "feather, views": (TEXTS.cast(pa.string_view()), packed, {}),
+    "feather, numbers": ([0.0] * 700_000, packed, {}),
+}
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_what_unpacks_to_more_than_is_read_is_refused(tmp_path, monkeypatch, kind):
+    column, write, options = GROWING[kind]
+    file = tmp_path / ("t.feather" if write is packed else "t.parquet")
+    write(pa.table({"a": column}), file, **options)
+    assert file.stat().st_size < 500_000
+    assert len(read_columnar(file).frame) == len(column)
+    monkeypatch.setattr(frame, "BYTES", 5_000_000)
+    with pytest.raises(TableError, match="at most 5,000,000 bytes when unpacked, and 200,000,000 cells"):
+        read_columnar(file)
+
+
+def test_buffers_are_measured_before_they_are_unpacked(tmp_path, monkeypatch):
+    packed(pa.table({"a": pa.array([0.0] * 700_000), "b": ["x"] * 700_000}), tmp_path / "t.feather")
+    monkeypatch.setattr(frame, "BYTES", 5_000_000)
+    monkeypatch.setattr(pa.ipc, "open_stream", None)
+    with pytest.raises(TableError, match="expected at most 5,000,000 bytes when unpacked"):
+        read_columnar(tmp_path / "t.feather")
+
+
+def test_a_damaged_message_is_told(tmp_path):
+    packed(pa.table({"a": [1.0, 2.0], "b": ["x", "y"]}), tmp_path / "t.feather")
+    content = (tmp_path / "t.feather").read_bytes()
+    for place in range(0, len(content), 23):
+        changed = bytearray(content)
+        changed[place] ^= 0xFF
+        (tmp_path / "t.feather").write_bytes(changed)
+        with suppress(TableError):
+            assert len(read_columnar(tmp_path / "t.feather").frame) <= 2
+
+
+def test_texts_of_any_kind_are_the_same_texts(tmp_path):
+    kinds = {
+        "plain": pa.array(["x", None, "y "] * 3),
+        "large": pa.array(["x", None, "y "] * 3, pa.large_string()),
+        "classes": pa.array(["x", None, "y "] * 3).dictionary_encode(),
+    }
+    pq.write_table(pa.table(kinds), tmp_path / "t.parquet", row_group_size=2)
+    packed(pa.table({**kinds, "view": kinds["plain"].cast(pa.string_view())}), tmp_path / "t.feather")
+    for name in ("t.parquet", "t.feather"):
+        found = read_columnar(tmp_path / name).frame
+        assert {*map(str, found.dtypes)} == {str(pd.Series(["x"]).dtype)}
+        for column in found.columns:
+            assert found[column].dropna().tolist() == ["x", "y"] * 3
