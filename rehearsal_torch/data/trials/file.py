@@ -78,12 +78,16 @@ class Campaign(BaseModel):
             f'"task": {line(self.task)}',
             f'"seed": {self.seed}, "initial": {self.initial}',
         ]
-        trials = ",\n".join(f"  {line(trial.to_plain())}" for trial in self.trials)
+        trials = ",\n".join(f"  {trial.line}" for trial in self.trials)
         return "{" + ",\n ".join([*head, f'"trials": [\n{trials}]' if trials else '"trials": []']) + "}\n"
 
 
-def read_campaign(path: str | Path) -> tuple[Campaign, str]:
+def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign | None, str]:
     """The campaign of a file, and the file's text.
+
+    Args:
+        path: The file.
+        known: A text whose campaign is known already: of this one it is None.
 
     Raises:
         TrialFileError: if it cannot be read, is not JSON, is in another format, or anything in it is wrong;
@@ -91,7 +95,7 @@ def read_campaign(path: str | Path) -> tuple[Campaign, str]:
     """
     try:
         text = text_of(path, BYTES)
-        return campaign_of(json_of(text, str(path)), str(path)), text
+        return None if text == known else campaign_of(json_of(text, str(path)), str(path)), text
     except PlainFileError as error:
         raise TrialFileError(str(error)) from error
 

@@ -7,6 +7,7 @@ Source: the steps are those of ask-and-tell interfaces (Collette et al., 2013, "
 optimizers").
 """
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -54,15 +55,28 @@ class TrialLog:
     @cached_property
     def table(self) -> Table:
         """The completed trials, one row per trial, actions first."""
-        done, width = self.in_states("completed"), len(self.task.actions)
+        return self._table_of(self.in_states("completed"))
+
+    def _table_of(self, done: Iterable[Trial]) -> Table:
+        trials, width = list(done), len(self.task.actions)
         names = (*self.task.actions, *self.task.nodes)
         rows = [
             [trial.settings[name] for name in names[:width]] + [trial.nodes[name] for name in names[width:]]
-            for trial in done
+            for trial in trials
         ]
-        marks = [[True] * width + [name in trial.altered for name in names[width:]] for trial in done]
+        marks = [[True] * width + [name in trial.altered for name in names[width:]] for trial in trials]
         values = torch.tensor(rows, dtype=torch.float64).reshape(-1, len(names))
         return Table(names, values, torch.tensor(marks, dtype=torch.bool).reshape(values.shape))
+
+    @cached_property
+    def _points(self) -> Tensor:
+        """The suggested and the used settings of each trial, (n, 2, k); NaN where there are none."""
+        return self._points_of(self.trials)
+
+    def _points_of(self, trials: Iterable[Trial]) -> Tensor:
+        lacking = dict.fromkeys(self.task.actions, math.nan)
+        both = (each or lacking for trial in trials for each in (trial.asked, trial.ran))
+        return self._rows(both).reshape(-1, 2, len(self.task.actions))
 
     def settings(self, *states: State) -> Tensor:
         """The settings of the trials in the given states, (m, k); the suggested ones if no others were
@@ -74,12 +88,8 @@ class TrialLog:
         """Whether actions (..., k) are the same experiment as a trial in one of these states, suggested or
         run, (...) bool.
         """
-        known = [
-            each for trial in self.in_states(*states) for each in (trial.asked, trial.ran) if each is not None
-        ]
-        if not known:
-            return torch.zeros(action.shape[:-1], dtype=torch.bool)
-        away = (action.unsqueeze(-2) - self._rows(known).to(action)).abs()
+        some = torch.tensor([trial.state in states for trial in self.trials], dtype=torch.bool)
+        away = (action.unsqueeze(-2) - self._points[some].flatten(0, 1).to(action)).abs()
         same = (away / self.task.box.width.to(action) <= SAME) & (away <= self.task.box.near.to(action))
         return same.all(-1).any(-1)
 
@@ -351,8 +361,26 @@ class TrialLog:
         return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(self.task.actions))
 
     def _with(self, made: Trial) -> "TrialLog":
-        known = [made if trial.id == made.id else trial for trial in self.trials]
-        return replace(self, trials=tuple(known) if made.id < self.next_id else (*known, made))
+        """The log with a trial in place of that of its number, or behind all others.
+
+        What is known of the others is kept: a step takes no longer for all that went before.
+        """
+        place = len(self.trials)
+        if made.id < self.next_id:
+            place = next(at for at, trial in enumerate(self.trials) if trial.id == made.id)
+        before, behind = self.trials[place : place + 1], self.trials[place + 1 :]
+        after = replace(self, trials=(*self.trials[:place], made, *behind))
+        points = self._points[:place], self._points_of([made]), self._points[place + 1 :]
+        after.__dict__["_points"] = torch.cat(points)
+        if any(trial.state == "completed" for trial in before):
+            return after
+        if made.state != "completed":
+            after.__dict__["table"] = self.table
+        elif all(trial.state != "completed" for trial in behind):
+            rows = self.table, self._table_of([made])
+            values, altered = ([getattr(each, name) for each in rows] for name in ("values", "altered"))
+            after.__dict__["table"] = Table(rows[0].names, torch.cat(values), torch.cat(altered))
+        return after
 
 
 def _attempt(check: Any) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.data.trials.file import Campaign, TrialFileError, read_campaign, write_campaign
+from rehearsal_torch.data.trials.file import FORMAT, Campaign, TrialFileError, read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import refused
 from rehearsal_torch.files.lock import InUseError, locked
@@ -96,8 +96,8 @@ class TrialStore:
                 design.
         """
         if self.file is not None:
-            found, text = read_campaign(self.file)
-            if text != self._text:
+            found, text = read_campaign(self.file, self._text)
+            if found is not None:
                 own = self.campaign(self.log)
                 if (found.task, found.seed, found.initial) != (own.task, own.seed, own.initial):
                     raise TrialFileError(
@@ -121,7 +121,10 @@ class TrialStore:
 
     def campaign(self, log: TrialLog) -> Campaign:
         """The content of the file for a log."""
-        return Campaign(task=_plain(self.task), seed=self.seed, initial=self.initial, trials=log.trials)
+        # The trials of a log have been checked.
+        return Campaign.model_construct(
+            format=FORMAT, task=_plain(self.task), seed=self.seed, initial=self.initial, trials=log.trials
+        )
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

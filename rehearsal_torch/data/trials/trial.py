@@ -13,10 +13,12 @@ Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic 
 experimentation").
 """
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import cached_property
 from numbers import Real
 from typing import Annotated, Any, Literal
 
@@ -82,6 +84,11 @@ class Trial(BaseModel):
         known = self.asked if self.ran is None else self.ran
         assert known is not None
         return dict(known)
+
+    @cached_property
+    def line(self) -> str:
+        """JSON in one line, made once: a file of trials is written anew with each of them."""
+        return json.dumps(self.to_plain(), ensure_ascii=False, allow_nan=False)
 
     def with_changes(self, **changes: Any) -> "Trial":
         """The trial with some fields replaced; the result is validated."""

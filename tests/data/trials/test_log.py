@@ -304,3 +304,34 @@ def test_trials_that_lack_a_value_are_faults_once():
     assert all(each.startswith("trial 1: ") for each in lacking.faults())
     # What failed need not have been measured.
     assert TrialLog(TASK, (whole.trials[0].with_changes(state="failed", nodes={}),)).faults() == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_log_that_grew_knows_what_a_log_of_its_trials_knows(seed):
+    random = torch.Generator().manual_seed(seed)
+
+    def drawn(most):
+        return int(torch.randint(most, (), generator=random))
+
+    log = TrialLog(TASK)
+    for _ in range(60):
+        step, number = drawn(5), drawn(max(len(log.trials), 1)) + 1
+        if step < 2 or not log.trials:
+            log, _ = log.ask(action(drawn(9) / 8, drawn(9)))
+        elif step == 2:
+            log, *_ = log.complete(number, {"X": drawn(9), "Y": drawn(9)}, ("X",) * drawn(2))
+        elif step == 3:
+            ran = {"a": 0.1, "b": drawn(9)} if drawn(2) else None
+            log, *_ = log.complete(number, {"X": drawn(9), "Y": drawn(9)}, ran=ran)
+        else:
+            log, _ = (log.fail, log.abandon)[drawn(2)](number, "why")
+        fresh = TrialLog(TASK, log.trials)
+        assert log.table.values.tolist() == fresh.table.values.tolist()
+        assert log.table.altered.tolist() == fresh.table.altered.tolist()
+        points = action(drawn(9) / 8, drawn(9)).expand(3, 2)
+        for states in (("completed",), ("pending", "failed")):
+            assert log.contains(points, *states).tolist() == fresh.contains(points, *states).tolist()
+            known = [
+                [each["a"], each["b"]] for t in log.in_states(*states) for each in (t.asked, t.ran) if each
+            ]
+            assert bool(log.contains(points, *states)[0]) == (points[0].tolist() in known)

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 import torch
@@ -104,3 +105,30 @@ def test_levels_are_kept_in_the_file(tmp_path, reward):
     assert json.loads(file.read_text())["task"]["actions"]["a"] == {"values": [0.0, 0.1, 1.0]}
     again = TrialStore(task if reward != "Y" else None, file=file)
     assert again.task.box.levels == {"a": (0.0, 0.1, 1.0)}
+
+
+@pytest.mark.slow
+def test_twice_the_trials_take_at_most_two_and_a_half_times_the_time(tmp_path):
+    spent = []
+    for count in (300, 600):
+        store, begun = TrialStore(PLAIN, file=tmp_path / f"{count}.json"), time.process_time()
+        for place in range(count):
+            with store.changing() as log:
+                asked, suggestion = log.ask(torch.tensor([place / count, 1.0], dtype=torch.float64))
+                assert not asked.contains(torch.tensor([2.0, 1.0]), "completed", "pending")
+                store.keep(asked)
+            with store.changing() as log:
+                told, _, _ = log.complete(suggestion, {"X": place, "Y": 2.0})
+                store.keep(told)
+            assert len(store.log.table) == place + 1
+        spent.append(time.process_time() - begun)
+    assert spent[1] <= 2.5 * spent[0], spent
+
+
+def test_an_unchanged_file_is_not_parsed_again(tmp_path, monkeypatch):
+    store = TrialStore(PLAIN, file=tmp_path / "trials.json")
+    complete(store, 0.5)
+    monkeypatch.setattr("rehearsal_torch.data.trials.file.campaign_of", None)
+    monkeypatch.setattr("rehearsal_torch.data.trials.file.json_of", None)
+    complete(store, 0.25)
+    assert len(store.fresh().trials) == 2
