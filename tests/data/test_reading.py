@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.reading import TableError, TableWarning, number_columns, read_table, table_file
-from rehearsal_torch.data.tables import separated
+from rehearsal_torch.data.tables import frame
 
 PLAIN = "a,b\n" + "".join(f"{row},{row / 7}\n" for row in range(2000))
 
@@ -131,17 +131,28 @@ def test_what_spreadsheets_leave_is_read_past_and_lines_keep_their_numbers(tmp_p
 
 
 def test_files_and_archives_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(separated, "BYTES", 5000)
+    monkeypatch.setattr(frame, "BYTES", 5000)
     (tmp_path / "t.csv").write_text(PLAIN)
     with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
         file.write(PLAIN)
-    for name, words in (("t.csv", "expected at most"), ("t.csv.gz", "when unpacked")):
-        with pytest.raises(TableError, match=words):
+    monkeypatch.setattr(pd, "read_csv", None)
+    for name in ("t.csv", "t.csv.gz"):
+        with pytest.raises(TableError, match="at most 5,000 bytes when unpacked"):
             table_file(tmp_path / name)
-    monkeypatch.undo()
+    monkeypatch.setattr(frame, "BYTES", 2**31)
+    monkeypatch.setattr(frame, "CELLS", 50)
+    with gzip.open(tmp_path / "bomb.csv.gz", "wt") as file:
+        file.write("a;b\n" + "1;2\n" * 30)
+    with pytest.raises(TableError, match="when unpacked, and 50 cells; there are more"):
+        table_file(tmp_path / "bomb.csv.gz")
+    (tmp_path / "long.csv").write_text("a" * 2**20 + ",b\n1,2\n")
+    with pytest.raises(TableError, match="expected a header of at most 1 MiB"):
+        table_file(tmp_path / "long.csv")
+    monkeypatch.setattr(frame, "CELLS", 200_000_000)
     (tmp_path / "wide.csv").write_text(",".join(f"c{place}" for place in range(10_001)) + "\n")
     with pytest.raises(TableError, match="at most 10000 columns; got 10001"):
         table_file(tmp_path / "wide.csv")
+    monkeypatch.undo()
 
 
 def test_duplicate_headers_are_told_with_the_other_faults_where_asked(tmp_path):
