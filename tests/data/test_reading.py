@@ -45,6 +45,9 @@ REFUSED = [
         't.csv is UTF-16, not UTF-8: save it as .* or type\n  python -c .*decode."utf-16"',
     ),
     ("t.csv", PLAIN.encode("utf-16-be"), 'decode."utf-16-be"'),
+    # Signs of two bytes, none of them 0: the mark alone says what they are.
+    ("t.csv", "\ufeff体温".encode("utf-16-le"), 't.csv is UTF-16, not UTF-8: .*decode."utf-16"'),
+    ("t.csv", "\ufeff体温".encode("utf-16-be"), 't.csv is UTF-16, not UTF-8: .*decode."utf-16"'),
     ("t.csv", bytes(range(256)), "it holds binary data"),
     ("t.csv", "größe,b\n1,2\n".encode("cp1252"), 'it is not UTF-8 .byte 0xf6.*decode."cp1252"'),
     ("t.csv", b"\n \n", "t.csv cannot be read as a comma-separated table: it is empty"),

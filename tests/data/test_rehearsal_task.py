@@ -1,11 +1,13 @@
 """Rehearsal tasks: who may play which part, plain data, and tables that nothing can be learnt from."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from omegaconf import OmegaConf
 
+from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
@@ -98,6 +100,14 @@ def test_plain_data_give_the_task_back(task):
 def test_what_is_no_task_is_refused(plain, message):
     with pytest.raises(ValueError, match=message):
         RehearsalTask.of(plain)
+
+
+def test_a_cost_of_what_cannot_be_set_is_refused():
+    task = RehearsalTask.of(PLAIN)
+    assert replace(task, costs={"b": ActionCost(1.0, 2.0)}).costs["b"].down == 2.0
+    for name in ("u", "y"):
+        with pytest.raises(ValueError, match=rf"costs: \['{name}'\] are not actionable; .*\['a', 'b'\]"):
+            replace(task, costs={"b": ActionCost(1.0, 2.0), name: ActionCost(1.0, 2.0)})
 
 
 def test_a_table_to_learn_from_is_accepted():
