@@ -38,7 +38,7 @@ from safetensors.torch import save as write_tensors
 from torch import Tensor
 from torch.random import fork_rng
 
-from rehearsal_torch.data.part import Part, non_finite
+from rehearsal_torch.data.part import Part, non_finite, shared_faults
 from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.addresses import InputError
@@ -174,7 +174,7 @@ def load(
     if odd:
         raise CheckpointError(f"{where}: {odd}")
     remedy = "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again"
-    _usable(non_finite(surrogate), where, remedy)
+    _usable([*non_finite(surrogate), *shared_faults(surrogate, state)], where, remedy)
     try:
         compute_derived(surrogate, LARGEST - sum(tensor.nbytes for tensor in state.values()), state, fitted)
     except DerivationError as error:

@@ -3,7 +3,8 @@
 import hashlib
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +29,7 @@ from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from tests.places import PUBLISHED_SEPSIS, ROOT
 
 COLUMNS = ("x", "y", "age", "vent", "drug")
@@ -400,6 +402,32 @@ def test_a_damaged_state_is_refused_by_name(
 ) -> None:
     spoil(folder, **tensors)
     with pytest.raises(CheckpointError, match=words):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("rescale.lower", lambda tensor: torch.full_like(tensor, float("nan"))),
+        ("rescale.upper", lambda tensor: tensor[:0]),
+        ("levels.edges", lambda tensor: tensor[:, :-1]),
+        ("rescale.upper", lambda tensor: tensor + 1),
+    ],
+)
+def test_members_that_disagree_about_what_they_share_are_refused(
+    model: TransitionModel, tmp_path: Path, name: str, damage: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
+    config = {
+        "_target_": "rehearsal_torch.surrogates.transition_ensemble.TransitionEnsemble",
+        "member": CONFIG | {"_partial_": True},
+        "count": 2,
+    }
+    made = iter([model, deepcopy(model)])
+    folder = save(TransitionEnsemble(lambda: next(made), 2), config, tmp_path / "ensemble")
+    assert load(folder).members == 2
+    whole = safetensors.torch.load((folder / "weights.safetensors").read_bytes())
+    spoil(folder, **{f"models.0.{name}": damage(whole[f"models.0.{name}"]).clone()})
+    with pytest.raises(CheckpointError, match=rf"models\.1\.{name} differs from models\.0\.{name}: expected"):
         load(folder)
 
 

@@ -191,6 +191,26 @@ def non_finite(module: nn.Module) -> list[str]:
     return found
 
 
+def shared_faults(module: nn.Module, state: Mapping[str, Tensor]) -> list[str]:
+    """The tensors that several names of a module share, and for which a state has different numbers: loading
+    takes the last of them without a word.
+
+    Args:
+        module: The module, filled from the state or not.
+        state: Name to tensor; names that the module or the state lacks are left out.
+    """
+    found, first = [], dict[int, str]()
+    for name, own in module.state_dict(keep_vars=True).items():
+        if name not in state:
+            continue
+        other = first.setdefault(id(own), name)
+        one, two = state[other], state[name]
+        same = one.shape == two.shape and one.dtype == two.dtype
+        if not (same and bool(((one == two) | (one.isnan() & two.isnan())).all())):
+            found.append(f"{name} differs from {other}: expected the same numbers, which are shared")
+    return found
+
+
 def state_faults(module: nn.Module) -> list[str]:
     """All faults of a fitted module's state, each with the dotted name of the tensor or part."""
     found = non_finite(module)
