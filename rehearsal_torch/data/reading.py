@@ -41,6 +41,8 @@ __all__ = [
 TWO = 10_000
 # The beginning of a date as text.
 DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
+# The beginning of bytes, tensors, arrays, lists and other objects as text.
+OBJECT = re.compile(r"b['\"]|(tensor|array|bytearray|np\.bytes_|Fraction)\(|[\[({<]")
 PERCENT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?\s*%\s*\Z")
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z")
 
@@ -205,7 +207,9 @@ def _of_two(column: pd.Series) -> str | None:
     """How a column with two texts may be written as numbers; None for other columns."""
     cells = column.dropna().head(TWO).tolist()
     texts = sorted({each[:30] for each in cells if isinstance(each, str)})
-    numeric = any(DATE.match(each) or re.match(r"\s*[+-]?[.\d]", each) for each in texts)
+    numeric = any(
+        DATE.match(each) or OBJECT.match(each) or re.match(r"\s*[+-]?[.\d]", each) for each in texts
+    )
     if len(texts) != 2 or numeric or not all(isinstance(each, str) for each in cells):
         return None
     return f"it has two values, {texts[0]!r} and {texts[1]!r}: write 0 and 1"
@@ -223,6 +227,8 @@ def as_number(cell: object) -> str:
         return "write dates and durations as numbers, such as days since the first, or leave the variable out"
     if isinstance(cell, complex):
         return "split complex numbers into two columns, or leave the variable out"
+    if OBJECT.match(str(cell)):
+        return "write a plain number into every cell (such as .item() of a tensor), or leave the variable out"
     if COMMA.match(str(cell)):
         return "write a decimal point"
     if PERCENT.match(str(cell)):

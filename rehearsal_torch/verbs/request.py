@@ -240,7 +240,7 @@ def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
         RequestError: if it is of another type, there is no such file, or there is no row.
     """
     from rehearsal_torch.data.table import Table
-    from rehearsal_torch.data.tables.in_memory import row_count
+    from rehearsal_torch.data.tables.in_memory import frame_of_rows, row_count
 
     if isinstance(given, Mapping):
         given = [given]
@@ -248,7 +248,7 @@ def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
         odd = next((each for each in given if not isinstance(each, Mapping)), None)
         if odd is not None:
             raise RequestError(f"{role}: expected a dictionary for each row; got a {type(odd).__name__}")
-        given = pd.DataFrame(list(given))
+        given = frame_of_rows(given)
     rows = len(given) if isinstance(given, Table) else row_count(given)
     if rows == 0:
         raise RequestError(f"{role}: expected at least one row; got none")

@@ -8,6 +8,7 @@ date, is kept as text, so that it is reported and never taken for a number.
 Source: ours.
 """
 
+import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
@@ -197,11 +198,15 @@ def frame_of(
 
 
 def plain_cell(cell: Any) -> Any:
-    """A cell as a number, a truth value, text or None; anything else becomes text."""
+    """A cell as a number, a truth value, text or None; anything else becomes text that is no number: bytes
+    such as b"3" and tensors were never written as numbers.
+    """
     if isinstance(cell, str):
         text = cell.strip()
         return None if not text or text == "#N/A" else text
-    if cell is None or isinstance(cell, bool | int | float | np.number | np.bool_):
+    if cell is None or cell is pd.NA or cell is pd.NaT:
+        return None
+    if isinstance(cell, bool | int | float | np.number | np.bool_):
         return cell
     if isinstance(cell, Decimal):
         return float(cell)
@@ -209,4 +214,4 @@ def plain_cell(cell: Any) -> Any:
         return cell.isoformat()
     if isinstance(cell, timedelta):
         return str(cell)
-    return repr(cell) if isinstance(cell, bytes) else str(cell)
+    return reprlib.repr(cell)

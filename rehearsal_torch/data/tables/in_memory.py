@@ -3,7 +3,9 @@
 Other libraries are read by way of narwhals, column by column, without pyarrow. The result has text as column
 names and its rows numbered from 0, so that faults name the same lines as if the frame had been written to a
 comma-separated file: the header is line 1. Cells are checked where they are read as numbers
-(`data.reading.number_columns`), by the same rules as those of a file.
+(`data.reading.number_columns`), by the same rules as those of a file: where a column holds anything but texts,
+numbers, truth values and times (bytes, tensors, lists), its cells become what a workbook's would
+(`data.tables.frame.plain_cell`).
 
 Cells that a decision set, not a mechanism, are marked in columns of their own, named ``set:`` and the column
 (1 where it was set), as in files of experiments.
@@ -12,19 +14,29 @@ Source: ours.
 """
 
 import math
+from collections.abc import Mapping, Sequence
+from datetime import date, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults
+from rehearsal_torch.data.tables.frame import plain_cell
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant
 
 # Before the name of a column in which some cells were set: the column that marks them.
 SET = "set:"
+# The kinds of cells that are read as they are.
+PLAIN = (
+    *(str, int, float, complex, np.number, Decimal, date, time, timedelta, pd.Period),
+    *(np.bool_, np.datetime64, np.timedelta64, type(None), type(pd.NA)),
+)
 # The libraries of which data frames are returned.
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -53,10 +65,14 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
     Raises:
         TableError: if it is not a data frame, is lazy, or two columns have the same name.
     """
-    frame = given if isinstance(given, pd.DataFrame) else _of_other_library(given, called)
+    # A frame of its own: `attrs`, which pandas copies at every step, may hold anything, the frame itself too.
+    frame = pd.DataFrame(given) if isinstance(given, pd.DataFrame) else _of_other_library(given, called)
     names = [str(name) for name in frame.columns]
     twice = sorted(repeated(names))
     frame = frame.set_axis(names, axis=1).reset_index(drop=True)
+    for place in [place for place, kind in enumerate(frame.dtypes) if kind.kind in "OV"]:
+        if (column := _plain_cells(frame.iloc[:, place])) is not None:
+            frame.isetitem(place, column)
     if not twice:
         return frame
     found = f"several columns are called {', '.join(map(repr, twice))}: rename them"
@@ -64,6 +80,29 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
         raise TableError(f"{called}: {found}")
     faults.append(found)
     return frame.loc[:, ~frame.columns.duplicated()]
+
+
+def _plain_cells(column: pd.Series) -> pd.Series | None:
+    """A column as that of a workbook; None if all its cells are texts, numbers, truth values or times."""
+    cells = column.astype(object)
+    if all(issubclass(kind, PLAIN) for kind in set(map(type, cells))):
+        return None
+    return pd.Series([plain_cell(cell) for cell in cells], index=column.index, dtype=object)
+
+
+def frame_of_rows(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
+    """A data frame of dictionaries, one for each row; what a row lacks is a missing value.
+
+    Args:
+        rows: Name to cell; cells of any kind.
+    """
+    # pandas itself asks a tensor for its length.
+    return pd.DataFrame(
+        [
+            {name: cell if isinstance(cell, PLAIN) else plain_cell(cell) for name, cell in row.items()}
+            for row in rows
+        ]
+    )
 
 
 def library_of(given: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from fractions import Fraction
 
 import narwhals as nw
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.tables.in_memory import data_frame, row_count
+from rehearsal_torch.data.tables.in_memory import data_frame, frame_of_rows, row_count
 
 COLUMNS = {"a": [1.0, 2.5, -3.0], "b": [0, 1, 1], "c": [True, False, True]}
 
@@ -78,6 +79,14 @@ def test_all_faults_of_a_frame_are_one_paragraph(make):
     assert rt.Table.from_frame(frame, ["fine"]).values.tolist() == [[1], [2], [3]]
 
 
+def objects(*cells):
+    """A column of cells that pandas must not look into."""
+    column = pd.Series([None] * len(cells), dtype=object)
+    for place, cell in enumerate(cells):
+        column.iat[place] = cell
+    return column
+
+
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
@@ -91,12 +100,44 @@ def test_all_faults_of_a_frame_are_one_paragraph(make):
         (pd.Series([1 + 2j, 3]), "got '.1.2j.' in line 2: split complex numbers into two columns"),
         (pd.Series(["a", "b", "c"], dtype="category"), "got 'a' in line 2: encode strings as numbers"),
         (pd.Series([1.0, 1e200]), "1e.200 in line 3 is too large to compute with"),
-        (pd.Series([[1], [2]]), r"got '\[1\]' in line 2: encode"),
+        (pd.Series([[1], [2]]), r"got '\[1\]' in line 2: write a plain number into every cell"),
+        # Numbers to pandas.
+        (pd.Series([1, b"3"]), """x: expected numbers; got "b'3'" in line 3: write a plain number"""),
+        (pd.Series([np.bytes_(b"3")] * 2, dtype="category"), """got "np.bytes_.b'3'." in line 2: write"""),
+        (pd.Series([Fraction(1, 2)]), r"got 'Fraction.1, 2.' in line 2: write a plain number"),
+        (pd.Series([None, pd.NaT, {"a": 1}]), "x: expected numbers; got .*'a': 1.* in line 4: write a plain"),
+        # Errors of pandas.
+        (objects(torch.tensor(0.5), torch.tensor(1.0)), "got 'tensor.0.5000.' in line 2: .*such as .item"),
+        (objects(np.array(3.0), 1), "got 'array.3..' in line 2: write a plain number"),
+        (objects(1.0, torch.ones(3)), "got 'tensor..1., 1., 1...' in line 3: write a plain number"),
     ],
 )
 def test_cells_that_are_no_numbers_are_refused_with_a_remedy(cells, words):
     with pytest.raises(TableError, match=words):
         rt.Table.from_frame(pd.DataFrame({"x": cells}))
+
+
+def test_cells_of_other_libraries_are_no_numbers_either():
+    frame = pl.DataFrame({"x": [b"3", b"4"], "y": [[1], [2]], "z": [{"a": 1}, {"a": 2}]})
+    with pytest.raises(TableError) as caught:
+        rt.Table.from_frame(frame.with_columns(pl.Series("t", [torch.tensor(1.0)] * 2, dtype=pl.Object)))
+    assert [line.partition(" in line")[0] for line in str(caught.value).splitlines()[1:]] == [
+        """- x: expected numbers; got "b'3'\"""",
+        "- y: expected numbers; got '[1]'",
+        """- z: expected numbers; got "{'a': 1}\"""",
+        "- t: expected numbers; got 'tensor(1.)'",
+    ]
+    made = frame_of_rows([{"x": torch.tensor(1.0), 3: b"3"}, {"x": 2, 3: "c"}])
+    assert made.to_dict("list") == {"x": ["tensor(1.)", 2], 3: ["b'3'", "c"]}
+
+
+def test_what_a_frame_holds_beside_its_rows_is_not_read():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", b"y"]})
+    frame.attrs["me"] = frame
+    assert rt.Table.from_frame(frame, ["a"]).values.tolist() == [[1], [2]]
+    read = data_frame(frame, "the data frame")
+    frame.attrs.clear()
+    assert (read.attrs, read.b.tolist(), frame.b.tolist()) == ({}, ["x", "b'y'"], ["x", b"y"])
 
 
 def test_names_that_occur_twice_are_a_fault_among_the_others():
