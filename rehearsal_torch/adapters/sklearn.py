@@ -16,7 +16,8 @@ scaled units.
 Source: Qin et al. (2025b), Eq. 8 (the linear method); Buitinck et al. (2013) for the interface.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -25,12 +26,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from rehearsal_torch.adapters.array_like import computable, numeric, spoken
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
+from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
-from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
+from rehearsal_torch.surrogates.structural.linear_scm import MAX_DRAWS, LinearStructural
 from rehearsal_torch.training.fit import fit
 
 Bounds = tuple[float | None, float | None]
@@ -78,10 +81,19 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
             ValueError: if a value is missing or infinite, a column is constant, or a parameter names no
                 column.
         """
+        self._checked()
         outcomes = _outcome_names(y)
-        inputs, targets = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=MIN_ROWS
-        )
+        given, wanted = numeric(X, "X"), y if y is None else numeric(y, "y")
+        with spoken("X and y"):
+            inputs, targets = validate_data(
+                self,
+                given,
+                wanted,
+                dtype=np.float64,
+                multi_output=True,
+                y_numeric=True,
+                ensure_min_samples=MIN_ROWS,
+            )
         self._single = targets.ndim == 1
         targets = np.asarray(targets, dtype=np.float64).reshape(len(inputs), -1)
         known = list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(inputs.shape[1])]))
@@ -90,8 +102,11 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
             name if name not in names else f"outcome {place}"
             for place, name in enumerate(outcomes or [f"y{place}" for place in range(targets.shape[1])])
         ]
+        computable(inputs, names, "X", varying=True)
+        computable(targets, outcomes, "y", varying=True)
         last = [names[-1]]
         chosen = last if self.actions is None else [_named(each, names, "actions") for each in self.actions]
+        self._decides = self.region is not None
         self._actions = tuple(name for name in names if name in chosen)
         self.task_ = self._task(names, outcomes, inputs)
         values = torch.from_numpy(np.concatenate((inputs, targets), 1))
@@ -113,17 +128,20 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
             name: [float(column[name].min()), float(column[name].max())] for name in self._actions
         }
         for given, bounds in (self.bounds or {}).items():
-            box[_named(given, self._actions, "bounds")] = list(bounds)
-        region = self.region if isinstance(self.region, Mapping) else {0: self.region}
-        wanted = {_named(key, outcomes, "region"): list(ends) for key, ends in region.items() if ends}
+            box[_named(given, self._actions, "bounds")] = bounds
         # A task has a region, on which this fit does not depend; without one, nothing is decided.
-        wanted = wanted or {outcomes[0]: [None, 0.0]}
+        region = (None, 0.0) if self.region is None else self.region
+        region = region if isinstance(region, Mapping) else {0: region}
+        wanted = {_named(key, outcomes, "region"): ends for key, ends in region.items()}
+        open_ends = (None, None)
         return RehearsalTask.of(
             {
                 "graph": {"parents": parents, "bidirected": [list(outcomes)] if len(outcomes) > 1 else []},
                 "context": context,
                 "box": box,
-                "region": {name: wanted.get(name, [None, None]) for name in outcomes},
+                "region": {
+                    name: open_ends if wanted.get(name) is None else wanted[name] for name in outcomes
+                },
                 "candidates": [list(self._actions)],
             },
             "RehearsalDecider",
@@ -140,8 +158,12 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
             ValueError: if X has other columns, or a value is missing or infinite.
         """
         check_is_fitted(self)
-        # A copy, as what is given may be read-only.
-        inputs = torch.from_numpy(np.array(validate_data(self, X, dtype=np.float64, reset=False)))
+        given = numeric(X, "X")
+        with spoken("X"):
+            # A copy, as what is given may be read-only.
+            values = np.array(validate_data(self, given, dtype=np.float64, reset=False))
+        computable(values, [f"column {place}" for place in range(values.shape[1])], "X")
+        inputs = torch.from_numpy(values)
         response = self.surrogate_.response(self._actions)
         context, actions = (inputs[:, self._places(names)] for names in (self.task_.context, self._actions))
         means: np.ndarray = (response.base(context) + actions @ response.action.mT).detach().numpy()
@@ -168,27 +190,51 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
     def decisions(self, contexts: ArrayLike) -> list[Decision]:
         """The decisions with estimates, intervals, warnings and reasons; the same as `decide` otherwise."""
         check_is_fitted(self)
-        if self.region is None:
+        self._checked()
+        if self.region is None or not self._decides:
             raise ValueError(
-                "region: expected the desired outcomes, such as RehearsalDecider(region=(0.6, None)); got "
-                "None"
+                "region: expected the desired outcomes when it was fitted, such as "
+                "RehearsalDecider(region=(0.6, None)); got None"
             )
         names = list(self.task_.context)
-        columns = getattr(contexts, "columns", None)
-        if columns is not None:
-            missing = [name for name in names if name not in list(columns)]
-            if missing:
-                raise ValueError(f"contexts: no column {missing}; expected {names}")
-            contexts = contexts[names]  # type: ignore[index,call-overload]
-        given = check_array(contexts, dtype=np.float64, ensure_min_features=0, input_name="contexts")
+        named = getattr(self, "feature_names_in_", None) is not None
+        columns = getattr(contexts, "columns", None) if named else None
+        known = [] if columns is None else [str(name) for name in columns]
+        missing = [name for name in names if columns is not None and name not in known]
+        if missing:
+            raise ValueError(f"contexts: no column {missing}; expected {names}")
+        cells = numeric(contexts, "contexts", None if columns is None else names)
+        with spoken("contexts"):
+            given = check_array(cells, dtype=np.float64, ensure_min_features=0, input_name="contexts")
         if given.shape[1] != len(names):
             raise ValueError(f"contexts: expected the columns {names}; got {given.shape[1]} columns")
+        computable(given, names, "contexts")
         cases = [
             RehearsalCase(str(place), dict(zip(names, row, strict=True)), self.task_.box.bounds())
             for place, row in enumerate(torch.from_numpy(np.array(given)))
         ]
         objective = GaussianSuccess.for_cases(self.surrogate_, cases, level=self.level)
         return ProjectionNewton().batch_search(objective)
+
+    def _checked(self) -> None:
+        """Refuses parameters that no column decides about.
+
+        Raises:
+            ValueError: with what was expected.
+        """
+        bounded("draws", self.draws, MAX_DRAWS, 0)
+        bounded("seed", self.seed, 2**63 - 1, 0)
+        if isinstance(self.level, bool) or not isinstance(self.level, Real) or not 0 < self.level < 1:
+            raise ValueError(f"level: expected a number in (0, 1), 0.95 for 95 %; got {self.level!r}")
+        if self.actions is not None and (
+            isinstance(self.actions, str) or not isinstance(self.actions, Iterable)
+        ):
+            raise ValueError(f"actions: expected a list of columns, by name or place; got {self.actions!r}")
+        if not isinstance(self.bounds, Mapping | None):
+            raise ValueError(
+                "bounds: expected a mapping of actions, by name or place, to (lower, upper); got "
+                f"{self.bounds!r}"
+            )
 
     def _places(self, names: Sequence[str]) -> list[int]:
         every = list(
@@ -219,6 +265,6 @@ def _named(given: str | int, names: Sequence[str], role: str) -> str:
     """
     if isinstance(given, str) and given in names:
         return given
-    if isinstance(given, int) and not isinstance(given, bool) and -len(names) <= given < len(names):
-        return names[given]
+    if isinstance(given, Integral) and not isinstance(given, bool) and -len(names) <= given < len(names):
+        return names[int(given)]
     raise ValueError(f"{role}: {given!r} is none of {list(names)}, nor a place among them")

@@ -108,6 +108,16 @@ def test_without_names_columns_are_places_and_a_context_is_not_needed(data):
         ({"bounds": {"age": (0, 1)}}, r"bounds: 'age' is none of \['bmi', 'bp'\]"),
         ({"region": {"blood": (0, 1)}}, r"region: 'blood' is none of \['progression'\]"),
         ({"bounds": {"bmi": (3, 1)}}, "box.bmi: expected lower <= upper"),
+        ({"bounds": {"bmi": 5}}, r"box.bmi: expected \[lower, upper\]"),
+        ({"bounds": [0, 1]}, r"bounds: expected a mapping of actions, .*; got \[0, 1\]"),
+        ({"region": 5}, r"region.progression: expected \[lower, upper\], null for an open side; got 5"),
+        ({"region": {"progression": 5}}, r"region.progression: expected \[lower, upper\].*; got 5"),
+        ({"region": {}}, r"region: expected at least one bound for \['progression'\]; all are open"),
+        ({"actions": 5}, "actions: expected a list of columns, by name or place; got 5"),
+        ({"actions": "bmi"}, "actions: expected a list of columns, by name or place; got 'bmi'"),
+        ({"draws": "many"}, "draws: expected a whole number from 0 to 100000; got 'many'"),
+        ({"seed": 10**400}, "seed: expected a whole number from 0 to 9223372036854775807; got 1000"),
+        ({"level": 2}, "level: expected a number in .0, 1., 0.95 for 95 %; got 2"),
     ],
 )
 def test_parameters_that_name_nothing_are_refused(data, fitted, changed, words):
@@ -115,9 +125,50 @@ def test_parameters_that_name_nothing_are_refused(data, fitted, changed, words):
         clone(fitted).set_params(**changed).fit(*data)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X: X * 1e-200, "age: all 442 values lie within 6e-199, too close to compute with"),
+        (lambda X: X * 1e200, "age: 5.9e.201 in row 0 is too large to compute with"),
+        (
+            lambda X: X.assign(bp=pd.Timestamp("2020-01-31")),
+            "bp: expected numbers; got '2020-01-31 00:00:00'",
+        ),
+        (lambda X: X.assign(bp="abc"), "bp: expected numbers; got 'abc' in row 0: encode strings"),
+        (lambda X: X.assign(bp=b"3"), """bp: expected numbers; got "b'3'" in row 0: write a plain number"""),
+        (lambda X: X.set_axis(["age", "sex", "bmi", "bmi"], axis=1), "several columns are called 'bmi'"),
+    ],
+)
+def test_tables_are_held_to_what_files_are(data, fitted, change, words):
+    X, y = data
+    with pytest.raises(ValueError, match=words):
+        clone(fitted).set_params(actions=["bmi"], bounds=None).fit(change(X), y)
+    if "too close" not in words:
+        with pytest.raises(ValueError, match=words):
+            fitted.predict(change(X))
+
+
+def test_an_outcome_and_a_context_are_held_to_the_same(data, fitted):
+    X, y = data
+    with pytest.raises(ValueError, match=r"y: 1 fault.*\n- progression: .* is too large"):
+        clone(fitted).fit(X, y * 1e200)
+    with pytest.raises(ValueError, match=r"y: 1 fault.*\n- progression: expected numbers; got '151.0 kg'"):
+        clone(fitted).fit(X, y.astype(str) + " kg")
+    with pytest.raises(ValueError, match=r"contexts: 1 fault.*\n- age: 5.9e.201 in row 0 is too large"):
+        fitted.decide(X.assign(age=X["age"] * 1e200))
+    # Columns beside the context may hold anything.
+    assert fitted.decide(X.head(2).assign(bp="high")) == pytest.approx(fitted.decide(X.head(2)))
+
+
+def test_a_region_that_came_after_the_fit_decides_nothing(data):
+    late = RehearsalDecider(["bmi"]).fit(*data).set_params(region=(None, 140.0))
+    with pytest.raises(ValueError, match="region: expected the desired outcomes when it was fitted"):
+        late.decide(data[0])
+
+
 def test_questions_that_cannot_be_answered_are_refused(data, fitted):
     X, y = data
-    with pytest.raises(ValueError, match="region: expected the desired outcomes, such as"):
+    with pytest.raises(ValueError, match="region: expected the desired outcomes when it was fitted, such as"):
         RehearsalDecider(["bmi"]).fit(X, y).decide(X)
     with pytest.raises(ValueError, match=r"contexts: no column \['sex'\]; expected \['age', 'sex'\]"):
         fitted.decide(X[["age"]])

@@ -3,8 +3,8 @@
 Other libraries are read by way of narwhals, column by column, without pyarrow. The result has text as column
 names and its rows numbered from 0, so that faults name the same lines as if the frame had been written to a
 comma-separated file: the header is line 1. Cells are checked where they are read as numbers
-(`data.reading.number_columns`), by the same rules as those of a file: where a column holds anything but texts,
-numbers, truth values and times (bytes, tensors, lists), its cells become what a workbook's would
+(`data.reading.number_columns`), by the same rules as those of a file: where a column holds anything but
+texts, numbers, truth values and times (bytes, tensors, lists), its cells become what a workbook's would
 (`data.tables.frame.plain_cell`).
 
 Cells that a decision set, not a mechanism, are marked in columns of their own, named ``set:`` and the column
@@ -82,12 +82,12 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
     return frame.loc[:, ~frame.columns.duplicated()]
 
 
-def _plain_cells(column: pd.Series) -> pd.Series | None:
-    """A column as that of a workbook; None if all its cells are texts, numbers, truth values or times."""
+def _plain_cells(column: pd.Series) -> list[Any] | None:
+    """The cells of a column as those of a workbook; None if all are texts, numbers, truth values or times."""
     cells = column.astype(object)
     if all(issubclass(kind, PLAIN) for kind in set(map(type, cells))):
         return None
-    return pd.Series([plain_cell(cell) for cell in cells], index=column.index, dtype=object)
+    return [plain_cell(cell) for cell in cells]
 
 
 def frame_of_rows(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
