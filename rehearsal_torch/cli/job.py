@@ -172,7 +172,7 @@ def _record(
 ) -> None:
     """Runs the work, after writing its provenance record and before writing its status."""
     began = time.perf_counter()
-    before = folder.read_json("run.json")
+    before, written = folder.read_json("run.json"), False
     try:
         (folder.path / "status.json").unlink(missing_ok=True)
         spent = float(before.get("seconds", 0.0))
@@ -189,14 +189,19 @@ def _record(
         }
         # run.json identifies the folder as that of a run, and therefore comes first.
         folder.write_json("run.json", run)
+        written = True
         folder.write_yaml("config.yaml", content)
         screen(config)
         message = work(config, folder, sweep)
         seconds = time.perf_counter() - began
+        if not folder.begun:
+            raise _removed(folder)
         folder.write_json("run.json", folder.read_json("run.json") | {"seconds": round(spent + seconds, 3)})
         folder.close("ok", message, overrides, seconds)
     except BaseException as error:
         wrong = _as_user_error(error, folder, resumed=bool(before))
+        if wrong is error and written and not folder.begun and isinstance(error, Exception):
+            wrong = _removed(folder)
         state: State = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         # Where run.json found no space, a smaller status.json may find some: alone, it would make the folder
         # one that holds no run.
@@ -211,6 +216,15 @@ def _record(
                 raise
             raise wrong from error
         print(f"job in {folder.path} failed: {_sentence(wrong, folder)}", file=sys.stderr, flush=True)
+
+
+def _removed(folder: RunFolder) -> UserError:
+    """What is said where run.json, which a run has from its beginning to its end, is no longer there."""
+    return UserError(
+        "the folder was removed, or emptied, while the run worked",
+        str(folder.path),
+        "Run the same command again, and leave the folder as it is until the run has ended",
+    )
 
 
 def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) -> BaseException:

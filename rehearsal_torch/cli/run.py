@@ -210,6 +210,14 @@ def suits(method: Method | Run, surrogate: "Surrogate") -> None:
             "decision",
             f"{remedy}fit a model for this decision: leave checkpoint= out".capitalize(),
         )
+    sought = type(method.search).maximises()
+    if made is not None and sought is not None and not issubclass(made, sought):
+        raise UserError(
+            f"{type(method.search).__name__} maximises a {sought.__name__}; the objective is a "
+            f"{made.__name__}",
+            "search",
+            "Leave search= out: a decision brings its own",
+        )
     if made is not None:
         with as_user_error("objective"):
             made.check(surrogate, **settings)

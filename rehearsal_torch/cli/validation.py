@@ -12,6 +12,7 @@ from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import on_file, spoken
 from rehearsal_torch.cli.verbs.decide import surrogate_in
 from rehearsal_torch.cluster.address import check_reachable, require_dask
+from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.checkpoint_folders import suggestion
 from rehearsal_torch.files.nearby import beside, near_files
 
@@ -33,7 +34,8 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     Raises:
         UserError: for the first key that is out of range.
     """
-    _whole("seed", config.seed, 0, optional=False)
+    with as_user_error(""):
+        check_seed(config.seed)
     for key in ("limit", "preview", "workers"):
         _whole(key, config[key], 1, optional=key != "preview")
     for key in ("tables", "quiet"):

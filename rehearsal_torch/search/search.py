@@ -13,7 +13,7 @@ Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts; Table 1 (no a
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, get_args, get_origin
 
 import torch
 from torch import Tensor
@@ -62,6 +62,18 @@ class Search(ABC, Generic[Sought]):
         Raises:
             ValueError: with what was expected, and what to do.
         """
+
+    @classmethod
+    def maximises(cls) -> type[Objective] | None:
+        """The objectives that it maximises, as its base class declares them: ``GaussianSuccess`` of a
+        ``BatchSearch[Candidates[GaussianSuccess]]``; None where none are declared.
+        """
+        bases = [base for each in cls.__mro__ for base in each.__dict__.get("__orig_bases__", ())]
+        for sought in [each for base in bases for each in get_args(base)]:
+            found = get_args(sought)[0] if get_origin(sought) is Candidates else sought
+            if isinstance(found, type) and issubclass(found, Objective):
+                return found
+        return None
 
     @abstractmethod
     def __call__(self, objective: Sought) -> Decision:

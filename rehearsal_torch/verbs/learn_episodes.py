@@ -23,7 +23,7 @@ from rehearsal_torch.verbs.episode_model import (
     rows_of,
 )
 from rehearsal_torch.verbs.methods import RequestError, check_method
-from rehearsal_torch.verbs.request import problem_file
+from rehearsal_torch.verbs.request import check_request_seed, problem_file
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -59,8 +59,7 @@ def learn_episodes(
         RequestError: if there is no such method or setting, or the method is for another kind of problem.
         ValueError: base class of all of the above.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise RequestError(f"seed: expected a whole number of at least 0; got {seed!r}")
+    check_request_seed(seed)
     for key, argument in _TAKEN.items():
         if key in settings:
             raise RequestError(f"{key!r} is the argument `{argument}`: give it there")

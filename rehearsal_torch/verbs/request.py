@@ -11,6 +11,7 @@ from rehearsal_torch.cli.build import tasked
 from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.choice.choosing import choose
 from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE
+from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.verbs.configured import configuration, method_of
 from rehearsal_torch.verbs.methods import RequestError, check_method
 
@@ -75,8 +76,7 @@ class Request:
         """
         from rehearsal_torch.data.rehearsal_task import RehearsalTask
 
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise RequestError(f"seed: expected a whole number of at least 0; got {seed!r}")
+        check_request_seed(seed)
         for key, argument in TAKEN.items():
             if key in settings:
                 raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
@@ -176,6 +176,18 @@ def _pooling(config: "DictConfig", problem: "RehearsalTable", method: "Method") 
     return method_of(config)
 
 
+def check_request_seed(seed: object) -> None:
+    """Refuses what is no seed.
+
+    Raises:
+        RequestError: with what was expected.
+    """
+    try:
+        check_seed(seed)
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+
+
 def problem_file(table: Any, verb: str) -> str | Path:
     """The name of a problem file, which is given in place of a table and a task.
 
@@ -265,6 +277,10 @@ def _check_file(given: Any, role: str, expected: str) -> str | Path:
     """
     if not isinstance(given, str | Path):
         raise RequestError(f"{role}: expected {expected}; got a {type(given).__name__}")
-    if not Path(given).is_file():
+    try:
+        there = Path(given).is_file()
+    except OSError as error:
+        raise RequestError(f"{role}: {str(given)[:60]}... cannot be a file ({error.strerror})") from None
+    if not there:
         raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
     return given

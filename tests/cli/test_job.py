@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -207,6 +208,25 @@ def test_what_fails_in_a_folder_that_was_edited_is_told_in_words(carried):
     assert "the run cannot be resumed from the content of the folder (AttributeError: gone)" in str(error)
     assert "error.txt there shows where it failed" in str(error)
     assert "AttributeError: gone" in Path("run/error.txt").read_text()
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_a_folder_that_is_removed_while_the_run_works_is_told_in_words(carried, back):
+    def work(config, folder, sweep):
+        shutil.rmtree(folder.path)
+        if back:
+            folder.write_metrics([])
+            return "all is well"
+        return folder.read_json("run.json")["overrides"]
+
+    (error,) = carried(work)
+    assert isinstance(error, UserError)
+    assert str(error) == (
+        "run: the folder was removed, or emptied, while the run worked. Run the same command again, and "
+        "leave the folder as it is until the run has ended."
+    )
+    assert not Path("run/run.json").exists()
+    assert not Path("run/status.json").exists()
 
 
 def test_in_a_sweep_a_job_that_fails_lets_the_others_go_on(carried, capsys):

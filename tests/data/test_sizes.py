@@ -1,10 +1,19 @@
 import pytest
 
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.sizes import NUMBERS, SizeError, allowance, bounded, reserve
+from rehearsal_torch.data.sizes import (
+    LARGEST_SEED,
+    NUMBERS,
+    SizeError,
+    allowance,
+    bounded,
+    check_seed,
+    reserve,
+)
 from rehearsal_torch.estimators.mixture import GaussianMixtures
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
+from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
 from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
 from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
@@ -12,6 +21,24 @@ from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 
 HUGE = 10**9
+
+
+@pytest.mark.parametrize(
+    ("seed", "words"),
+    [
+        (-1, "at least 0; got -1"),
+        (True, "at least 0; got True"),
+        ("1", "at least 0; got '1'"),
+        (1.0, "at least 0; got 1.0"),
+        (LARGEST_SEED + 1, "at most 8796093022207; got one of 44 bits"),
+        pytest.param(10**5000, "at most 8796093022207; got one of 16610 bits", id="beyond what is written"),
+    ],
+)
+def test_a_seed_is_a_whole_number_that_every_generator_takes(seed, words):
+    with pytest.raises(SizeError, match=rf"\Aseed: expected a whole number of {words}\Z"):
+        check_seed(seed)
+    check_seed(LARGEST_SEED)
+    assert spaced_generator(LARGEST_SEED, 999_999).initial_seed() < 2**63
 
 
 @pytest.mark.parametrize(

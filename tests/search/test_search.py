@@ -11,11 +11,17 @@ import torch
 from rehearsal_torch import search as rooms
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.objectives.scenario_success import CountObjective
+from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen, in_time, task_actions
 from rehearsal_torch.search.sequences.astar import AStar
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -235,3 +241,19 @@ def test_seconds_are_shared_among_the_cases(monkeypatch):
         assert [each.seconds for each in decided([[1.0] * count])] == [6.0 / count] * count
         idle = NoAction().batch_search(Functions(cases(*[0.0] * count), []))
         assert [each.seconds for each in idle] == [6.0 / count] * count
+
+
+@pytest.mark.parametrize(
+    ("search", "objective"),
+    [
+        (ProjectionNewton, GaussianSuccess),
+        (IntervalSweep, CountObjective),
+        (NoAction, AlterationObjective),
+        (BranchAndBound, CounterfactualReturn),
+        (Search, None),
+        (type("Mine", (ProjectionNewton,), {}), GaussianSuccess),
+        (type("Open", (Search,), {}), None),
+    ],
+)
+def test_a_search_says_what_it_maximises(search, objective):
+    assert search.maximises() is objective

@@ -15,6 +15,7 @@ from typing import Any
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.data.trials.file import FORMAT, Campaign, TrialFileError, read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import refused
@@ -65,6 +66,7 @@ class TrialStore:
             )
             self.task = self._task(task, begun)
             self.seed = self._agreed("seed", seed, None if begun is None else begun.seed, 0)
+            check_seed(self.seed)
             self.initial = self._agreed(
                 "initial", initial, None if begun is None else begun.initial, initial_count(self.task)
             )

@@ -18,6 +18,7 @@ from rehearsal_torch.checkpoint import CheckpointError, configuration, described
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.cli.job import commit
 from rehearsal_torch.data.question import Columns, OtherQuestionError
+from rehearsal_torch.data.sizes import LARGEST_SEED
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.sealed import opened, sealed
@@ -86,7 +87,7 @@ def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any])
     looking = _part(card["looking"], f"{path}: looking") if "looking" in card else {}
     method, changes = looking.get("method", METHOD), looking.get("changes", CHANGES)
     settings, seed = looking.get("settings", {}), 0 if card.get("seed") is None else card["seed"]
-    if not _whole(changes, 0, MOST_CHANGES) or not _whole(seed, 0, 2**63 - 1):
+    if not _whole(changes, 0, MOST_CHANGES) or not _whole(seed, 0, LARGEST_SEED):
         raise CheckpointError(
             f"{path}: expected whole numbers of changes (at most {MOST_CHANGES}) and seed; got {changes!r} "
             f"and {seed!r}: {AGAIN}"

@@ -22,6 +22,7 @@ from rehearsal_torch.checkpoint import CheckpointError, configuration, described
 from rehearsal_torch.checkpoint import card as card_of
 from rehearsal_torch.checkpoint import load as load_surrogate
 from rehearsal_torch.checkpoint import save as save_surrogate
+from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, yaml_of
 from rehearsal_torch.files.writing import write_text
@@ -202,6 +203,11 @@ def _content(path: Path, expected: object) -> dict[str, Any]:
         if not isinstance(content, dict)
         or (type(content.get(name)) is not kind and (name in kinds or name in content))
     ]
+    if not wrong:
+        try:
+            check_seed(content["seed"])
+        except ValueError as error:
+            wrong = [str(error)]
     if not wrong and not all(
         isinstance(text, str) for pair in content.get("units", {}).items() for text in pair
     ):

@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 from rehearsal_torch.cli.build import plain, pooled
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.run import method_of, suits
+from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded
 from rehearsal_torch.reporting.page.material import finite, mapping
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
@@ -71,12 +72,10 @@ def model_of_run(
     """
     needed(run)
     seed = run.config["seed"]
-    if type(seed) is not int:
-        raise UserError(
-            f"config.yaml: seed: expected a whole number; got {seed!r}",
-            str(run.path),
-            "Restore the file from a copy",
-        )
+    try:
+        check_seed(seed)
+    except ValueError as error:
+        raise UserError(f"config.yaml: {error}", str(run.path), "Restore the file from a copy") from None
     if not isinstance(surrogate, RehearsalSurrogate):
         found = type(surrogate).__name__
         raise UserError(f"expected the model of a rehearsal task; got a {found}", str(run.path))

@@ -164,6 +164,8 @@ def test_damaged_and_mixed_folders_are_refused(folder, tmp_path, frame):  # noqa
         ),
         ({"search": 3}, "search: expected a dict"),
         ({"seed": "one", "objective": None}, "objective: expected a dict; seed: expected a int"),
+        ({"seed": 10**400}, "seed: expected a whole number of at most 8796093022207; got one of 1329 bits"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0; got -1: fetch the model again"),
         ({"strengths": [{"altered": ["A2"], "covariates": {"X1": 0.5}}]}, "strengths: expected altered"),
         ({"strengths": [3]}, "strengths: expected altered variables"),
         ({"units": ["kg"]}, "units: expected a dict"),
@@ -179,6 +181,22 @@ def test_folders_that_ask_for_other_things_are_refused_before_anything_is_built(
     with pytest.raises(CheckpointError, match=words):
         rt.load(folder)
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("search", "sought"),
+    [
+        ("trials.acquisition.AcquisitionSearch", "CausalObjective"),
+        ("sequences.branch_and_bound.BranchAndBound", "CounterfactualReturn"),
+        ("alterations.informative.Informative", "SuccessProbability"),
+        ("alterations.chance_projection.CheapestAlteration", "ChanceCost"),
+    ],
+)
+def test_a_search_of_another_family_is_refused(folder, search, sought):
+    rewritten(folder, search={"_target_": f"rehearsal_torch.search.{search}"})
+    words = f"{search.rpartition('.')[2]} maximises a {sought}; the objective is a GaussianSuccess"
+    with pytest.raises(ValueError, match=words):
+        rt.load(folder)
 
 
 def test_an_objective_for_another_model_is_refused(folder):

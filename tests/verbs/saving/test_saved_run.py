@@ -92,7 +92,8 @@ def test_online_runs_and_bare_checkpoints_give_their_surrogate(run):
         ({"search": {"_target_": "pathlib.Path"}}, "nothing was built"),
         ({"trusted": ["os"], "objective": {"_target_": "os.system"}}, "nothing was built"),
         ({"objective": {}}, "no objective or no search"),
-        ({"seed": "later"}, "seed: expected a whole number; got 'later'"),
+        ({"seed": "later"}, "seed: expected a whole number of at least 0; got 'later'"),
+        ({"seed": 10**400}, "seed: expected a whole number of at most 8796093022207; got one of 1329 bits"),
     ],
 )
 def test_a_damaged_or_hostile_configuration_is_refused_with_a_way_out(run, changes, words):
