@@ -86,6 +86,11 @@ def _run(
 ) -> int:
     parsed = get_args_parser().parse_args(arguments)
     if parsed.help or parsed.hydra_help or parsed.cfg or parsed.info is not None or parsed.shell_completion:
+        if not (parsed.hydra_help or parsed.shell_completion):
+            # What Hydra would end with a traceback.
+            if parsed.multirun:
+                raise UserError("a sweep has no single configuration to show", "--multirun", "Leave it out")
+            composed(conf, parsed.overrides, False, parsed.config_dir, complete=False)
         _hand_over(task, arguments, conf)
         return 0
     if parsed.config_dir and not Path(parsed.config_dir).is_dir():

@@ -19,6 +19,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from rehearsal_torch.cli.added_keys import refuse_unknown
 from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key
 
@@ -77,6 +78,11 @@ def composed(
                         remedy=f"Leave {under} out, or sweep over it alone",
                     )
                 _value(override, plain)
+            if any(override.is_add() or override.is_force_add() for override in values):
+                typed = [read_override(text) for each in values for text in single_overrides(each)[:1]]
+                refuse_unknown(
+                    typed, read.compose([*choice, *(str(each.input_line) for each in typed)]), plain
+                )
         config = read.compose([single_overrides(override)[0] for override in parsed])
         if complete:
             _nothing_missing(config)

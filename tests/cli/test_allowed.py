@@ -96,13 +96,13 @@ TYPED = {
         "++certificate._target_=rehearsal_torch.run_folder.Path.touch",
         f"++certificate.self={MARKER}",
     ],
-    "something nested": [f"++search.inner={{deep: [{{_target_: os.mkdir, path: {MARKER}}}]}}"],
+    "something nested": [f"++search.budget_s={{deep: [{{_target_: os.mkdir, path: {MARKER}}}]}}"],
 }
 LED_TO = {
     "a pickle": {"certificate": called("pandas.read_pickle", filepath_or_buffer="run/bomb.pkl")},
     "a copy": {"certificate": called("shutil.copyfile", src="run/run.json", dst=MARKER)},
     "a path by way of ours": {"certificate": called("rehearsal_torch.run_folder.Path.touch", self=MARKER)},
-    "something nested": {"search": {"inner": {"deep": [called("os.mkdir", path=MARKER)]}}},
+    "something nested": {"search": {"budget_s": {"deep": [called("os.mkdir", path=MARKER)]}}},
 }
 
 

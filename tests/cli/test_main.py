@@ -42,6 +42,15 @@ SLIPS = [
     ),
     (["decision=greedy", "seed=3"], "no data are given"),
     (["-m", "seed=0,1"], "no data are given"),
+    (["+foo=1"], "there is no key 'foo', and nothing would read it. See --help for all keys"),
+    (
+        ["+experiment=sepsis", "+objective.nonsense=1"],
+        "CounterfactualReturn takes no 'nonsense'. Choose from",
+    ),
+    (["--cfg", "job", "seeed=1"], "there is no key 'seeed'. Did you mean seed?"),
+    (["--cfg", "job", "+experiment=sepsiss"], "there is no experiment called 'sepsiss'"),
+    (["--help", "+foo=1"], "there is no key 'foo', and nothing would read it"),
+    (["-m", "--cfg", "job", "seed=0,1"], "--multirun: a sweep has no single configuration to show"),
     (["trusted=[my-lab]"], "trusted: expected the names of modules, such as trusted=[my_lab]"),
 ]
 

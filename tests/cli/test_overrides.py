@@ -121,7 +121,13 @@ def test_a_key_that_one_of_the_swept_groups_lacks_is_said():
 @pytest.mark.slow
 def test_keys_that_only_swept_choices_have_are_handed_over_as_sweeps_of_one_value():
     # Without the swept decision, the configuration has a transition model, which has no draws.
-    typed = ["dataset=bank", "decision=none,micns", "limit=1", "+surrogate.mine=1", "surrogate.draws=16"]
+    typed = [
+        "dataset=bank",
+        "decision=none,micns",
+        "limit=1",
+        "+trainer.callbacks.mine=1",
+        "surrogate.draws=16",
+    ]
     composed(CONF, typed, multirun=True)
     assert deferred(CONF, typed) == [*typed[:-1], "surrogate.draws=choice(16)"]
     alone = ["+experiment=auf", "decision=micns", "seed=0,1", "surrogate.draws=16"]
