@@ -7,8 +7,8 @@ import pytest
 
 from tests.fuzz.verdicts import FaultError, outcome
 
-# Inputs a family, and whole commands.
-INPUTS, COMMANDS = 300, 20
+# Inputs a family, of which FUZZ_INPUTS asks for more, and whole commands.
+INPUTS, COMMANDS = int(os.environ.get("FUZZ_INPUTS", "300")), 20
 
 
 def pytest_generate_tests(metafunc):

@@ -8,6 +8,7 @@ date, is kept as text, so that it is reported and never taken for a number.
 Source: ours.
 """
 
+import math
 import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from rehearsal_torch.files.plain import repeated
 BYTES = 2 * 2**30
 COLUMNS = 10_000
 CELLS = 200_000_000
+# The largest whole number that is read.
+MOST = 10**300
 EXTRA = "pip install 'rehearsal-torch[files]'"
 NO_DATA_BASE = (
     "data bases and addresses are not read: in a script of your own, save what the query gives, "
@@ -207,7 +210,8 @@ def plain_cell(cell: Any) -> Any:
     if cell is None or cell is pd.NA or cell is pd.NaT:
         return None
     if isinstance(cell, bool | int | float | np.number | np.bool_):
-        return cell
+        # A whole number beyond all floats, which Python may not even write.
+        return (-math.inf if cell < 0 else math.inf) if isinstance(cell, int) and abs(cell) > MOST else cell
     if isinstance(cell, Decimal):
         return float(cell)
     if isinstance(cell, date | time):

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults
-from rehearsal_torch.data.tables.frame import plain_cell
+from rehearsal_torch.data.tables.frame import MOST, plain_cell
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant
 
@@ -85,7 +85,9 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
 def _plain_cells(column: pd.Series) -> list[Any] | None:
     """The cells of a column as those of a workbook; None if all are texts, numbers, truth values or times."""
     cells = column.astype(object)
-    if all(issubclass(kind, PLAIN) for kind in set(map(type, cells))):
+    kinds = set(map(type, cells))
+    huge = int in kinds and any(type(cell) is int and abs(cell) > MOST for cell in cells)
+    if not huge and all(issubclass(kind, PLAIN) for kind in kinds):
         return None
     return [plain_cell(cell) for cell in cells]
 

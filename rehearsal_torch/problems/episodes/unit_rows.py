@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.data.reading import numbers_of
 from rehearsal_torch.files.schema import LARGEST, meant, shown
 from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
 
@@ -188,11 +189,7 @@ def _codes(
 
 def _numbers(name: str, cells: pd.Series, whose: _Lines, faults: list[str]) -> np.ndarray:
     """A column of numbers; NaN where a cell is empty."""
-    try:
-        numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-    except OverflowError:
-        numbers = cells.map(float, na_action="ignore").to_numpy(np.float64, na_value=np.nan)
-    found = np.asarray(numbers, dtype=np.float64).copy()
+    found = numbers_of(cells).copy()
     text = np.isnan(found) & cells.notna().to_numpy()
     if text.any():
         cell = str(cells.iloc[int(text.argmax())])

@@ -106,7 +106,10 @@ def objects(*cells):
         (pd.Series([np.bytes_(b"3")] * 2, dtype="category"), """got "np.bytes_.b'3'." in line 2: write"""),
         (pd.Series([Fraction(1, 2)]), r"got 'Fraction.1, 2.' in line 2: write a plain number"),
         (pd.Series([None, pd.NaT, {"a": 1}]), "x: expected numbers; got .*'a': 1.* in line 4: write a plain"),
-        # Errors of pandas.
+        # Errors of pandas, and of Python.
+        pytest.param(
+            objects(-(10**5000), 1), "x: 1 of 2 values are missing or infinite in line 2", id="huge"
+        ),
         (objects(torch.tensor(0.5), torch.tensor(1.0)), "got 'tensor.0.5000.' in line 2: .*such as .item"),
         (objects(np.array(3.0), 1), "got 'array.3..' in line 2: write a plain number"),
         (objects(1.0, torch.ones(3)), "got 'tensor..1., 1., 1...' in line 3: write a plain number"),

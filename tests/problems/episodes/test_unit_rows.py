@@ -110,3 +110,13 @@ def test_every_fault_has_its_column_and_line():
 def test_what_is_wrong_with_the_table_itself(change, message):
     faults = read(change(table(3, 4)))[1]
     assert any(each.startswith(message) for each in faults), faults
+
+
+def test_numbers_beyond_all_floats_beside_a_text_are_told_by_line():
+    frame = table(3, 4)
+    frame["flow"] = pd.Series([10**400, "much", *frame["flow"][2:]], dtype=object)
+    assert read(frame)[1] == [
+        "flow: expected numbers; got 'much' in line 3 (pump 1), 1 such rows: write numbers with a decimal "
+        "point, or name the values in the task",
+        "flow: expected finite numbers up to 1e+150 in line 2 (pump 1)",
+    ]
