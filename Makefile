@@ -25,7 +25,7 @@ help:
 	@echo "make test-nightly        runs the small benchmarks, endurance, trainings of two processes and the longest of the others, in some 26 minutes"
 	@echo "make test-slurm          runs sweeps on SLURM itself, where it is installed, in some ten minutes"
 	@echo "make test-gpu            runs trainings and decisions on a CUDA GPU, where torch sees one, and the contracts of all models"
-	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints and trials to everything that reads them, in some six minutes"
+	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints, trials and frames to everything that reads them, in some eight minutes"
 	@echo "make pages               runs the command lines of README and docs, shortened, in some five minutes"
 	@echo "make test-all            runs all five: test, test-slow, test-nightly, fuzz and pages"
 	@echo "make lint                checks style, formatting and types"
