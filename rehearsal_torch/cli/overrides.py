@@ -19,8 +19,8 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from rehearsal_torch.cli.added_keys import refuse_unknown
 from rehearsal_torch.cli.errors import UserError, did_you_mean
+from rehearsal_torch.cli.options.added_keys import refuse_unknown
 from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key
 
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
