@@ -23,12 +23,25 @@ from rehearsal_torch.data.estimates.estimate import CHANCE
 from rehearsal_torch.data.estimates.percent import change
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
+from rehearsal_torch.files.plain import PlainFileError
 
 
 def sensitivity_of(decided: Decided) -> Sensitivity | None:
-    """The recorded sensitivity of a decision; None if there is none, as in records of earlier versions."""
+    """The recorded sensitivity of a decision; None if there is none, as in records of earlier versions.
+
+    Raises:
+        PlainFileError: if the record was edited, and says none.
+    """
     found = decided.get("sensitivity")
-    return Sensitivity.of(found) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    try:
+        return Sensitivity.of(found)
+    except (LookupError, TypeError, ValueError) as error:
+        raise PlainFileError(
+            f"decisions.jsonl: sensitivity: expected strengths of at least 1 with their basis; got "
+            f"{str(dict(found))[:200]}: restore the file from a copy"
+        ) from error
 
 
 def yardstick(found: Sequence[Sensitivity]) -> tuple[str, float] | None:

@@ -15,7 +15,7 @@ import traceback
 import warnings
 from contextlib import contextmanager
 
-from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.errors import user_error_from
 from rehearsal_torch.files.lock import InUseError
 from tests.places import ROOT
 
@@ -69,8 +69,9 @@ def begun(busy=BUSY, clock=CLOCK):
 
 def sentence(error):
     """What an error says, where it is a refusal that was meant; else None."""
-    if isinstance(error, UserError):
-        return str(error)
+    if (wrong := user_error_from(error)) is not None:
+        # What a command says of it: of a folder in the place of a file, for example.
+        return str(wrong)
     if not isinstance(error, ValueError | FileNotFoundError | InUseError):
         return None
     *_, innermost = traceback.walk_tb(error.__traceback__)
