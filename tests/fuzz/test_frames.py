@@ -129,7 +129,7 @@ def plain(columns):
         cells = ["?" if isinstance(each, str) and not each.isprintable() else each for each in given]
         try:
             pl.Series(name, cells, strict=False)
-        except Exception:
+        except (Exception, pl.exceptions.PanicException):
             cells = [str(each)[:40] if not isinstance(each, int | float) else float(np.nan) for each in cells]
         made[name] = cells
     return made

@@ -101,7 +101,15 @@ def frame_of_rows(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
     # pandas itself asks a tensor for its length.
     return pd.DataFrame(
         [
-            {name: cell if isinstance(cell, PLAIN) else plain_cell(cell) for name, cell in row.items()}
+            {
+                # Half a sign, which no encoding has, is an error of pandas.
+                name: cell.encode("utf-8", "replace").decode()
+                if isinstance(cell, str)
+                else cell
+                if isinstance(cell, PLAIN)
+                else plain_cell(cell)
+                for name, cell in row.items()
+            }
             for row in rows
         ]
     )

@@ -130,6 +130,7 @@ def test_cells_of_other_libraries_are_no_numbers_either():
         """- z: expected numbers; got "{'a': 1}\"""",
         "- t: expected numbers; got 'tensor(1.)'",
     ]
+    assert frame_of_rows([{"x": "\ud800"}]).x.tolist() == ["?"]
     made = frame_of_rows([{"x": torch.tensor(1.0), 3: b"3"}, {"x": 2, 3: "c"}])
     assert made.to_dict("list") == {"x": ["tensor(1.)", 2], 3: ["b'3'", "c"]}
 
