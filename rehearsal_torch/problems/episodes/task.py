@@ -106,6 +106,8 @@ def _features(expected: str) -> BeforeValidator:
         if isinstance(names, list):
             if len({str(name) for name in names}) < len(names):
                 raise fault("each column once", value)
+            if any(isinstance(name, list | dict) for name in names):
+                raise fault(expected, value)
             return {name: {} for name in names}
         if not isinstance(value, dict):
             raise fault(expected, value)

@@ -130,3 +130,8 @@ def test_no_task_and_no_mapping_are_refused():
         episode_task(None)
     with pytest.raises(TaskError, match="there is no task file nowhere"):
         episode_task("nowhere.yaml")
+
+
+def test_a_list_in_the_place_of_a_column_is_a_fault():
+    with pytest.raises(TaskError, match=r"varying: expected .*; got"):
+        episode_task(task(varying=[["flow"], {"heat": 1}]))
