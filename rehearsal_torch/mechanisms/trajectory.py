@@ -84,12 +84,14 @@ class SmoothTrajectory(Trajectory, ABC):
 
 
 def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
-    """The states under whole action sequences, (n, T or T - 1) long -> (n, T, D); the first state is the
-    observed one.
+    """The states under whole action sequences, (n, T or T - 1) long -> (n, T, D): up to the first other
+    action the observed ones, F_t(s_t, a_t) = s_{t+1}, without the rounding of the step.
     """
     states = [trajectory.states[:1].expand(len(actions), -1)]
+    kept = actions.eq(trajectory.observed[: actions.shape[1]]).cumprod(1).bool()
     for time in range(trajectory.horizon - 1):
-        states.append(trajectory.step(states[-1], time, actions[:, time]))
+        ahead = trajectory.step(states[-1], time, actions[:, time])
+        states.append(torch.where(kept[:, time, None], trajectory.states[time + 1], ahead))
     return torch.stack(states, 1)
 
 

@@ -22,6 +22,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5; the way
 """
 
 import math
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -74,7 +75,8 @@ class CounterfactualReturn(Objective):
             raise ValueError(f"expected at least 0 changes; got {changes}")
         _check_use(members, agreement)
         self.worst, self.agreement = members == "worst" and surrogate.members > 1, agreement
-        self.surrogate, self.case, self.reward, self.changes = surrogate, case, reward, changes
+        self.surrogate, self.case, self.changes = surrogate, case, changes
+        self._exact, self.reward = reward, reward.tolerant(surrogate.names, surrogate.state_scale())
         self.trajectory = surrogate.trajectory(case.episode)
         if len(case.fixed) not in (0, self.horizon):
             raise ValueError(
@@ -113,6 +115,16 @@ class CounterfactualReturn(Objective):
                 "reward=sofa_organs, or a weighted sum of variables of the model, "
                 "reward=linear 'objective.reward.weights={NAME: 1}'"
             )
+
+    @cached_property
+    def related(self) -> Mapping[str, Reward]:
+        """The rewards that are reported beside R (`Reward.related`), those of which the surrogate has the
+        doses, if it has those of all.
+        """
+        scale, found = self.surrogate.state_scale(), self._exact.related()
+        if any(set(each.reads_doses) - set(self.surrogate.dose_names) for each in found.values()):
+            return {}
+        return {name: each.tolerant(self.surrogate.names, scale) for name, each in found.items()}
 
     @property
     def horizon(self) -> int:
@@ -299,7 +311,9 @@ class CounterfactualReturn(Objective):
         return self.joined(rewards.sum((-1, -2 - len(self.lanes))))
 
     def replay(self, actions: Tensor) -> Tensor:
-        """The states under action sequences, (n, H) long -> (n, T, D), in the trajectory's coordinates."""
+        """The states under action sequences, (n, H) long -> (n, T, D), in the trajectory's coordinates; the
+        observed ones as long as the actions are.
+        """
         return replay(self.trajectory, actions)
 
     def outcome(self) -> float:

@@ -14,6 +14,8 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 (R is any function of state a
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -91,6 +93,12 @@ class EpisodeReward(BoundedReward):
         """The actions of the score, and those with costs."""
         names = (name for part in self.parts for name in part.reads_doses)
         return tuple(dict.fromkeys([*names, *self.costs]))
+
+    def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:
+        """The sum of the tolerant parts, minus costs."""
+        found = copy(self)
+        found.parts = tuple(part.tolerant(names, state_scale) for part in self.parts)
+        return found
 
     def related(self) -> Mapping[str, Reward]:
         """The reward "without costs" and "with costs"; empty unless it has both."""

@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -60,6 +61,15 @@ class Reward(ABC):
     def reads_doses(self) -> tuple[str, ...]:
         """The doses on which R is known to depend in advance; empty by default."""
         return ()
+
+    def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:  # noqa: ARG002
+        """R of states that a model replays, whose rounding must not decide it: R itself by default.
+
+        Args:
+            names: The D state variables.
+            state_scale: The unit of each coordinate, (D,), in the variables' units; may be infinite.
+        """
+        return self
 
     def related(self) -> "Mapping[str, Reward]":
         """Rewards that are reported beside R for the same actions, by name; empty by default."""

@@ -18,6 +18,13 @@ that the interval meets, found in a table of all pairs of first and last cell. H
 
 The bound is exact if no variable is read twice.
 
+A replay returns the observed states up to rounding, so that a value at a limit (a creatinine of 1.2, any
+whole number) would fall on either side by chance. States of a model are therefore scored by rules with a tolerance
+(`StepScore.tolerant`): a value counts as equal to a limit if it differs from it by at most 1e-9 of the
+variable's range in the training table; by that share of the limit for a ratio, and of the limit plus 1 for a
+variable on a logarithmic scale. Borders move by the tolerance, the cells stay: it is a step score again, and
+its bounds hold for it. Doses are not replayed, and are compared exactly.
+
 If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
 withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out. Both scores
 are reported for the same actions (`StepScore.related`): what they differ by is bookkeeping.
@@ -28,9 +35,12 @@ Source: the SOFA score by the rules in `conf/reward/sofa_score.yaml` (Vincent et
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -40,6 +50,8 @@ from rehearsal_torch.objectives.reward import BoundedReward, Doses, Reward
 
 RULE = re.compile(r"^\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*$")
 MAX_RULES = 1000
+# The share of a state's range within which it counts as equal to a limit, and that of a limit, for rounding.
+TOLERANCE, ROUNDING = 1e-9, 16 * sys.float_info.epsilon
 WITHOUT, WITH = "without doses", "with doses"
 
 Rules = Mapping[str, float]
@@ -58,13 +70,15 @@ class StepFunction:
     points: Tensor
 
     @classmethod
-    def of(cls, rules: Rules, where: str) -> "StepFunction":
+    def of(cls, rules: Rules, where: str, scale: float | None = None) -> "StepFunction":
         """The function of rules such as {"< 300": 2, "< 200": 3}: the largest value of those that hold, 0 if
         none does.
 
         Args:
             rules: A comparison (<, <=, >, >=) with a number, to points of at least 0.
             where: Begins the messages of errors.
+            scale: The range of the number, of which `TOLERANCE` counts as equal to a limit; 0 for that share
+                of the limit itself, infinite for that of the limit plus 1, None for an exact comparison.
 
         Raises:
             ValueError: if there is no rule, one cannot be read, or points are negative or not finite.
@@ -73,7 +87,7 @@ class StepFunction:
             raise ValueError(
                 f'{where}: expected 1 to {MAX_RULES} rules, such as {{"< 300": 2, "< 200": 3}}; got {rules!r}'
             )
-        read = [_rule(text, points, where) for text, points in rules.items()]
+        read = [_rule(text, points, where, scale) for text, points in rules.items()]
         edges = sorted({border for border, _, _ in read})
         rank = {border: place for place, border in enumerate(edges)}
         points = [
@@ -128,11 +142,13 @@ class Criterion:
         over: The variable or dose, or the numerator.
         per: The denominator; empty if there is none.
         steps: Its points.
+        rules: The rules that `steps` was made of.
     """
 
     over: str
     per: str
     steps: StepFunction
+    rules: Rules
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -187,6 +203,22 @@ class StepScore(BoundedReward):
                 "reward.components: expected a criterion that reads a state variable; all of them read "
                 "doses, which without_doses=true leaves out"
             )
+
+    def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:
+        """The score of replayed states: values within the tolerance of a limit count as equal to it."""
+        scales = dict(zip(names, state_scale.tolist(), strict=True))
+        found = copy(self)
+        found.components = {
+            component: tuple(self._tolerant(each, scales, component) for each in criteria)
+            for component, criteria in self.components.items()
+        }
+        return found
+
+    def _tolerant(self, one: Criterion, scales: Mapping[str, float], component: str) -> Criterion:
+        if not set(one.names) & scales.keys():
+            return one
+        scale = 0.0 if one.per else scales[one.over]
+        return replace(one, steps=StepFunction.of(one.rules, f"reward.components.{component}", scale))
 
     def related(self) -> Mapping[str, Reward]:
         """The score "without doses" and "with doses"; empty if no criterion reads a dose, or none reads
@@ -275,7 +307,7 @@ class StepScore(BoundedReward):
         if not criterion.per:
             lower, upper = (self._quantity(criterion, end, names, doses) for end in ends)
             return lower, upper
-        over, per = (Criterion(name, "", criterion.steps) for name in criterion.names)
+        over, per = (replace(criterion, over=name, per="") for name in criterion.names)
         parts = torch.broadcast_tensors(
             *(self._quantity(over, end, names, doses) for end in ends),
             *(self._quantity(per, end, names, doses) for end in ends),
@@ -295,11 +327,12 @@ def _criteria(component: str, criteria: Mapping[str, Rules]) -> tuple[Criterion,
         parts = [part.strip() for part in str(quantity).split("/")]
         if len(parts) > 2 or not all(parts):
             raise ValueError(f"{where}: expected a variable or a ratio A / B; got {quantity!r}")
-        found.append(Criterion(parts[0], parts[1] if len(parts) == 2 else "", StepFunction.of(rules, where)))
+        per = parts[1] if len(parts) == 2 else ""
+        found.append(Criterion(parts[0], per, StepFunction.of(rules, where), rules))
     return tuple(found)
 
 
-def _rule(text: str, points: float, where: str) -> tuple[float, bool, float]:
+def _rule(text: str, points: float, where: str, scale: float | None) -> tuple[float, bool, float]:
     """The border of a rule, whether it holds above it, and its points: x <= border, or x > border."""
     match = RULE.match(str(text))
     number = isinstance(points, int | float) and not isinstance(points, bool)
@@ -311,6 +344,11 @@ def _rule(text: str, points: float, where: str) -> tuple[float, bool, float]:
     sign, border = match.group(1), float(match.group(2))
     if not math.isfinite(border):
         raise ValueError(f"{where}: expected a finite number; got {text!r}")
+    margin = 0.0
+    if scale is not None:
+        size = abs(border)
+        margin = TOLERANCE * (scale if math.isfinite(scale) else 1 + size) if scale else TOLERANCE * size
+        margin += ROUNDING * size
     if sign in ("<", ">="):
-        border = math.nextafter(border, -math.inf)
-    return border, sign in (">", ">="), float(points)
+        return min(math.nextafter(border, -math.inf), border - margin), sign == ">=", float(points)
+    return border + margin, sign == ">", float(points)

@@ -81,6 +81,49 @@ def test_the_observed_actions_have_the_observed_return(surrogate: TransitionMode
         assert wanted.outcome() == pytest.approx(-episode.columns(("x",)).sum().item())
 
 
+WHOLE = {
+    "x0": {">= 0": 1, "> 1": 3, "< -1": 2},
+    "x1": {"<= 0": 1, "< -1": 2, ">= 2": 1.5},
+    "x0 / x1": {">= 1": 1, "<= 0.5": 2},
+}
+
+
+def whole_numbers(seed: int) -> CounterfactualReturn:
+    """An episode of whole numbers, whose score has whole numbers for limits."""
+    model, generator = transition_model(seed), torch.Generator().manual_seed(seed)
+    columns = ("x0", "x1", "age", "vent", "drug0")
+    values = torch.randint(-2, 3, (12, 5), generator=generator).to(torch.float64)
+    values[:, 1] += 3 * (values[:, 1] == 0)
+    values[:, 4] = values[:, 4].abs()
+    score = StepScore({name: {name: rules} for name, rules in WHOLE.items()})
+    return CounterfactualReturn(model, EpisodeCase(Episode(f"whole-{seed}", columns, values)), score, 3)
+
+
+@pytest.mark.parametrize("reward", [None, LinearReward({"x0": -1.0, "x1": 0.3})])
+def test_the_replay_of_unchanged_actions_is_what_was_observed_to_the_last_bit(reward):
+    for seed in range(12):
+        wanted = whole_numbers(seed)
+        if reward is not None:
+            wanted = CounterfactualReturn(wanted.surrogate, wanted.case, reward, 3)
+        assert torch.equal(wanted.replay(wanted.observed[None])[0], wanted.trajectory.states)
+        assert float(wanted(wanted.observed)) == wanted.outcome()
+        assert wanted.member_returns(wanted.observed).tolist() == [wanted.outcome()]
+
+
+def test_whole_numbers_are_scored_as_in_the_table_and_alike_after_a_change_that_changes_nothing():
+    for seed in range(12):
+        wanted = whole_numbers(seed)
+        names, exact = wanted.surrogate.names, wanted._exact
+        table = exact(wanted.case.episode.columns(names), names).sum().item()
+        assert wanted.outcome() == table
+        states = wanted.trajectory.states
+        for time in range(len(states) - 1):  # each step is made again, with its rounding
+            states = states.clone()
+            states[time + 1] = wanted.trajectory.step(states[None, time], time, wanted.observed[time])[0]
+        assert not torch.equal(states, wanted.trajectory.states)
+        assert wanted.returns(states[None], wanted.observed[None]).item() == table
+
+
 def test_alternatives_are_all_actions_but_the_observed_one(surrogate: TransitionModel):
     wanted = objective(surrogate)
     for time in range(4):
@@ -118,6 +161,9 @@ def test_a_known_truth_gives_returns_by_hand():
 
         def units(self, states: Tensor) -> Tensor:
             return states
+
+        def state_scale(self) -> Tensor:
+            return torch.ones(1, dtype=torch.float64)
 
         @property
         def names(self) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import Doses
+from rehearsal_torch.objectives.episode_reward import EpisodeReward
+from rehearsal_torch.objectives.reward import Doses, LinearReward
 from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepFunction, StepScore
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
@@ -209,8 +210,48 @@ def test_an_end_of_an_interval_that_is_not_a_number_is_infinite():
         assert made.lowest(ends, lost).item() == above
 
 
-@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.1, 1.0, 10.0]), st.booleans())
-def test_no_state_of_a_box_has_a_higher_reward_than_the_box(seed, size, dosed):
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
+@pytest.mark.parametrize(
+    ("quantity", "limit", "scale", "margin"),
+    [
+        ("x", 70.0, 60.0, 6e-8),
+        ("x", 0.0, 60.0, 6e-8),
+        ("x", 1e9, 2.0, 2e-9),
+        ("x", 70.0, math.inf, 7.1e-8),
+        ("x / y", 300.0, 60.0, 3e-7),
+    ],
+)
+def test_a_value_within_the_tolerance_of_a_limit_is_at_the_limit(sign, quantity, limit, scale, margin):
+    exact = StepScore({"a": {quantity: {f"{sign} {limit}": 1}}})
+    tolerant = exact.tolerant(("x", "y"), torch.tensor([scale, 1.0], dtype=torch.float64))
+    at = exact(torch.tensor([limit, 1.0], dtype=torch.float64), ("x", "y")).item()
+    rounding = 2 * math.ulp(limit)
+    for off in (0.0, 0.9 * margin, -0.9 * margin, rounding, -rounding):
+        state = torch.tensor([limit + off, 1.0], dtype=torch.float64)
+        assert tolerant(state, ("x", "y")).item() == at
+    for off in (1.1 * margin + 20 * rounding, -1.1 * margin - 20 * rounding):
+        state = torch.tensor([limit + off, 1.0], dtype=torch.float64)
+        assert tolerant(state, ("x", "y")).item() == exact(state, ("x", "y")).item()
+
+
+def test_a_dose_is_compared_with_its_limit_exactly_and_a_variable_that_never_varies_too():
+    dose = StepScore({"a": {"drug": {"> 0": 1}}}, ["drug"])
+    assert dose.tolerant(("x",), torch.ones(1)).components == dose.components
+    still = StepScore({"a": {"x": {"< 0": 1}}}).tolerant(("x",), torch.zeros(1))
+    assert still(torch.tensor([[0.0], [-1e-300]], dtype=torch.float64), ("x",)).tolist() == [[0.0], [-1.0]]
+
+
+def test_a_score_among_other_rewards_is_tolerant_as_well():
+    whole = EpisodeReward([StepScore({"a": {"x": {"< 2": 1}}}), LinearReward({"x": 1})], {"drug": 2})
+    found = whole.tolerant(("x",), torch.ones(1, dtype=torch.float64))
+    state = torch.tensor([2 - 1e-12], dtype=torch.float64)
+    none = Doses(("drug",), torch.zeros(1, 1, dtype=torch.float64))
+    assert whole(state, ("x",), none).item() == pytest.approx(1)
+    assert found(state, ("x",), none).item() == pytest.approx(2)
+
+
+@given(st.integers(0, 10_000), st.sampled_from([0.0, 1e-12, 0.1, 1.0, 10.0]), st.booleans(), st.booleans())
+def test_no_state_of_a_box_has_a_higher_reward_than_the_box(seed, size, dosed, tolerant):
     generator = torch.Generator().manual_seed(seed)
     score = StepScore(
         {
@@ -222,7 +263,10 @@ def test_no_state_of_a_box_has_a_higher_reward_than_the_box(seed, size, dosed):
         without_doses=not dosed,
     )
     names = ("x0", "x1", "x2")
+    score = score.tolerant(names, torch.ones(3, dtype=torch.float64)) if tolerant else score
     centre = torch.randn(20, 3, generator=generator, dtype=torch.float64)
+    centre[::2] = (2 * centre[::2]).round() / 2  # at the limits
+    centre[:, 1] += 0.5 * (centre[:, 1] == 0)
     radius = size * torch.rand(20, 3, generator=generator, dtype=torch.float64)
     lower, upper = centre - radius, centre + radius
     doses = Doses(("drug",), torch.tensor([[0.0], [0.5], [2.0]], dtype=torch.float64))

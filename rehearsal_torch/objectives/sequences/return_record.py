@@ -105,13 +105,10 @@ def _bands(objective: "CounterfactualReturn", states: Tensor, actions: Tensor) -
 
 def _related(objective: "CounterfactualReturn", states: Tensor, actions: Tensor) -> dict[str, Any]:
     """The returns by the related rewards; empty if there are none, or the surrogate lacks their doses."""
-    rewards = objective.reward.related()
-    if any(set(each.reads_doses) - set(objective.surrogate.dose_names) for each in rewards.values()):
-        return {}
     before, observed = objective.trajectory.states, objective.trajectory.observed
     whole = torch.cat([actions, observed[len(actions) :]])
     found = {}
-    for name, each in rewards.items():
+    for name, each in objective.related.items():
         ends = {"value": (states, whole), "observed": (before, observed)}
         returns = {end: objective.by_member(*path, each).sum(-1) for end, path in ends.items()}
         found[name] = {
