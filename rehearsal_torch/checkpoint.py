@@ -103,10 +103,10 @@ def save(
             f"expected weights of at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: {remedy}"
         )
     written = without_derived(built, state, LARGEST)
-    sources = any(name in written for name in source_names(built))
-    weights = labelled(
-        write_tensors(written), weight_labels(built, card or {}, sources or written.keys() != state.keys())
-    )
+    sources = set(source_names(built))
+    # Sources are unknown to earlier readers: one that is empty is not written, and none of them misses it.
+    short = bool(sources & written.keys()) or written.keys() | sources != state.keys() | sources
+    weights = labelled(write_tensors(written), weight_labels(built, card or {}, short))
     plain = dict(card or {}) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
     # The card last: until it is there, the old card's SHA-256 refuses the new weights.
     write_bytes(folder / "weights.safetensors", weights)

@@ -258,6 +258,19 @@ class CounterfactualReturn(Objective):
         """The return of an action sequence by each member, (H,) long -> (M,)."""
         return self.by_member(self.replay(actions.unsqueeze(0))[0], actions).sum(-1)
 
+    def guarded_gains(self, actions: Tensor) -> dict[str, Tensor]:
+        """What each member says a sequence gains, (H,) long -> (M,), by each reward that may not fall
+        (`Reward.guarded`) and of which the surrogate has the doses.
+        """
+        states, before = self.replay(actions.unsqueeze(0))[0], self.trajectory.states
+        observed = self.trajectory.observed
+        whole = torch.cat([actions, observed[len(actions) :]])
+        return {
+            name: (self.by_member(states, whole, each) - self.by_member(before, observed, each)).sum(-1)
+            for name, each in self.related.items()
+            if name in self._exact.guarded()
+        }
+
     def by_member(self, states: Tensor, actions: Tensor, reward: Reward | None = None) -> Tensor:
         """Each member's reward of the actions at each step, (T, M D), (H,) -> (M, T)."""
         rewards = self.member_rewards(states, None, reward).transpose(0, 1)

@@ -14,10 +14,12 @@
 The distance of every alteration to its 5th nearest observation is in the trace, as ``distance``.
 
 An objective applies the rule to the decisions that a search found for it (`Objective.guarded`). For an
-episode, it replays the proposed sequence: if its return does not exceed the observed one, the decision
-becomes no action; if the members of an ensemble do not all predict a gain, it is refused, or carries a
-warning where the objective asks for no agreement (`CounterfactualReturn.agreement`); if the return that the
-search claims differs from the replayed one, the decision carries a warning.
+episode, a proposed sequence is refused if what the model takes for noise can be predicted from state and
+action (`objectives.sequences.model_error`). Else it is replayed: if its return does not exceed the observed
+one, the decision becomes no action; it is refused if not all members of an ensemble predict a gain, or if one
+predicts a fall of a score that is guarded beside the reward (`Reward.guarded`: with and without the points of
+doses); where the objective asks for no agreement (`CounterfactualReturn.agreement`), refusals are warnings.
+If the return that the search claims differs from the replayed one, the decision carries a warning.
 
 A search whose `declines` is False only gets warnings in place of a refusal or no action: presets that
 reproduce a publication, and methods that learn online, where acting yields information.
@@ -38,6 +40,7 @@ from rehearsal_torch.data.estimates.percent import apart, beside, percents, poin
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.objectives.net_value import nets_no_more, with_costs
 from rehearsal_torch.objectives.present_values import changes_nothing, leaving, with_unchanged
+from rehearsal_torch.objectives.sequences.model_error import model_error
 from rehearsal_torch.surrogates.overlap import ROUNDING, SHARE
 
 if TYPE_CHECKING:
@@ -128,27 +131,46 @@ def guarded_sequence(
             f"the search claims a return of {decision.value:.6g}; replayed by the model, it is {value:.6g}"
         )
     status: Literal["no_action", "refused"] = "no_action"
-    against = ""
-    if not value > outcome:
+    against = model_error(objective)
+    if against:
+        status = "refused"
+    elif not value > outcome:
         against = (
             f"by the model's own estimate no better than the observed actions ({value:.6g} against "
             f"{outcome:.6g})"
         )
-    elif objective.surrogate.members > 1:
-        gains = objective.member_returns(sequence) - objective.member_returns(objective.observed)
-        losing = int((~(gains > 0)).sum())
-        if losing and objective.agreement == "none":
-            declines = False
-        if losing:
-            each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
-            status = "refused"
-            against = (
-                f"{losing} of the {len(gains)} members of the model predict no improvement (their gains: "
-                f"{each})"
-            )
+    elif against := _losing(objective, sequence) or _falling(objective, sequence):
+        status = "refused"
+    if status == "refused" and objective.agreement == "none":
+        declines = False
     if against and declines:
         return declined(_warned(decision, found), status, against)
     return _warned(decision, [*found, against] if against else found)
+
+
+def _losing(objective: "CounterfactualReturn", sequence: Tensor) -> str:
+    """That members of an ensemble predict no gain; empty if all do."""
+    if objective.surrogate.members == 1:
+        return ""
+    gains = objective.member_returns(sequence) - objective.member_returns(objective.observed)
+    losing = int((~(gains > 0)).sum())
+    each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
+    told = f"{losing} of the {len(gains)} members of the model predict no improvement (their gains: {each})"
+    return told if losing else ""
+
+
+def _falling(objective: "CounterfactualReturn", sequence: Tensor) -> str:
+    """That a guarded score falls by a member of the model; empty if none does by more than rounding."""
+    slack = objective.rounding(1e-9, max(1.0, abs(objective.outcome())))
+    for name, gains in objective.guarded_gains(sequence).items():
+        falling = int((~(gains >= -slack)).sum())
+        if falling:
+            each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
+            return (
+                f"by the score {name}, {falling} of the {len(gains)} members of the model predict a worse "
+                f"outcome (their gains: {each})"
+            )
+    return ""
 
 
 def linked(objective: "Candidates[AlterationObjective]", names: tuple[str, ...]) -> bool:

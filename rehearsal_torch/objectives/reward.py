@@ -75,6 +75,10 @@ class Reward(ABC):
         """Rewards that are reported beside R for the same actions, by name; empty by default."""
         return {}
 
+    def guarded(self) -> "Mapping[str, Reward]":
+        """Those of `related` that may not fall where a change is recommended; none by default."""
+        return {}
+
     @abstractmethod
     def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
         """R of states (..., D) and of the doses of each action, -> (..., A), or (..., 1) if it does not

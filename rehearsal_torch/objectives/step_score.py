@@ -19,15 +19,16 @@ that the interval meets, found in a table of all pairs of first and last cell. H
 The bound is exact if no variable is read twice.
 
 A replay returns the observed states up to rounding, so that a value at a limit (a creatinine of 1.2, any
-whole number) would fall on either side by chance. States of a model are therefore scored by rules with a tolerance
-(`StepScore.tolerant`): a value counts as equal to a limit if it differs from it by at most 1e-9 of the
-variable's range in the training table; by that share of the limit for a ratio, and of the limit plus 1 for a
-variable on a logarithmic scale. Borders move by the tolerance, the cells stay: it is a step score again, and
-its bounds hold for it. Doses are not replayed, and are compared exactly.
+whole number) would fall on either side by chance. States of a model are therefore scored by rules with a
+tolerance (`StepScore.tolerant`): a value counts as equal to a limit if it differs from it by at most 1e-9 of
+the variable's range in the training table; by that share of the limit for a ratio, and of the limit plus 1
+for a variable on a logarithmic scale. Borders move by the tolerance, the cells stay: it is a step score
+again, and its bounds hold for it. Doses are not replayed, and are compared exactly.
 
 If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
-withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out. Both scores
-are reported for the same actions (`StepScore.related`): what they differ by is bookkeeping.
+withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out, and charges
+nothing for a drug. Both scores are reported for the same actions (`StepScore.related`), and a change is
+recommended only where neither falls (`objectives.guard`).
 
 Source: the SOFA score by the rules in `conf/reward/sofa_score.yaml` (Vincent et al., 1996; Komorowski et al.,
 2018); the representation is ours.
@@ -232,6 +233,10 @@ class StepScore(BoundedReward):
         if not self.without_doses:
             rest = StepScore(self._rules, self.doses, without_doses=True, name=self.name)
         return {WITHOUT: rest, WITH: whole}
+
+    def guarded(self) -> Mapping[str, Reward]:
+        """Both: a change that lowers the one by raising the other is no improvement."""
+        return self.related()
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ of that question on which the fit depends (`used`), so that it never silently an
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from typing import Self
@@ -138,6 +138,19 @@ class Surrogate(nn.Module, ABC):
         """
         return {}
 
+    def check_noise(self, rows: Callable[[], Table | Blocks[Table]], held_out: Table | None) -> None:
+        """Measures how well what it takes for noise can be predicted, and keeps it with its state
+        (`surrogates.noise_check`); nothing by default.
+
+        Args:
+            rows: Gives the rows of its fit.
+            held_out: Rows that it was not fitted to; None if there are none.
+        """
+
+    def noise_shares(self) -> Mapping[str, float]:
+        """What `check_noise` found, as R2 of each variable; empty if nothing is known, as by default."""
+        return {}
+
     def faults(self) -> list[str]:
         """All inconsistencies of the state: values that are not finite, or sizes that do not agree; empty if
         there are none.
@@ -241,6 +254,24 @@ class EpisodeSurrogate(Surrogate, ABC):
             slack: How far beyond the range a value may lie, as a share of the range on the model's scale.
         """
         return ()
+
+    def noise(self, table: Table) -> tuple[Tensor, Tensor] | None:  # noqa: ARG002
+        """What a step is predicted from, and the noise that each member abducts from it, for each transition:
+        (n, p) and (n, M, D), float64; None if it abducts none from tables.
+        """
+        return None
+
+    @property
+    def predictable_noise(self) -> Tensor:
+        """How well the noise of each state can be predicted from state and action on held-out units, as R2,
+        (D,) (`surrogates.noise_check`); (0,) if it is not known.
+        """
+        return torch.empty(0, dtype=torch.float64)
+
+    def noise_shares(self) -> dict[str, float]:
+        """`predictable_noise` by name; empty if it is not known."""
+        known = self.predictable_noise.tolist()
+        return dict(zip(self.names, known, strict=True)) if known else {}
 
     @property
     def selectable(self) -> Tensor | None:

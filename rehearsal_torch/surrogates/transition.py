@@ -34,6 +34,7 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.spaces.box import setting_text
+from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 EFFECTS = ("dense", "sparse")
@@ -88,6 +89,7 @@ class TransitionModel(EpisodeSurrogate):
             raise ValueError(f"each column has one role; got {features} and doses {tuple(doses)}")
         self.rescale = Rescale(features, logarithms)
         self.levels = DoseLevels(doses, levels)
+        self.noise_check = NoiseCheck(len(self.varying))
         smooth, free = len(self.varying) + len(self.static), len(self.contextual)
         dense = effects == "dense"
         made = mechanism(smooth=smooth, free=free + dense * len(doses), outputs=len(self.varying))
@@ -229,6 +231,23 @@ class TransitionModel(EpisodeSurrogate):
         """Log-likelihood of each transition's next state, scaled coordinates, (n,), where the table is."""
         parents, values = self.examples(table)
         return self.mechanism.log_likelihood(parents, values).to(table.values.device)
+
+    @torch.no_grad()
+    def noise(self, table: Table) -> tuple[Tensor, Tensor]:
+        """Scaled parents and abducted noise, (n, p) and (n, 1, D), float64, where the table is."""
+        parents, values = self.examples(table)
+        noise = self.mechanism.abduct(parents, values).unsqueeze(1)
+        home = table.values.device
+        return parents.to(home, torch.float64), noise.to(home, torch.float64)
+
+    @property
+    def predictable_noise(self) -> Tensor:
+        """(D,), or (0,) if it is not known."""
+        return self.noise_check.shares
+
+    def check_noise(self, rows: Callable[[], Table | Blocks[Table]], held_out: Table | None) -> None:
+        """Keeps it in the state; see `surrogates.noise_check`."""
+        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
 
     @torch.no_grad()
     def trajectory(self, episode: Episode) -> Trajectory:

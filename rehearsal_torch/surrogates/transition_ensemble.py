@@ -30,6 +30,7 @@ from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.stacked_trajectory import stacked
 from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.seeding import generator, paired_generator, paired_seed
+from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, SeparateMembers
 from rehearsal_torch.surrogates.transition import TransitionModel
 
@@ -56,6 +57,7 @@ class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
         for each in models[1:]:
             each.rescale, each.levels = models[0].rescale, models[0].levels
         self.models = nn.ModuleList(models)
+        self.noise_check = NoiseCheck(len(models[0].names))
 
     @property
     def each(self) -> tuple[TransitionModel, ...]:
@@ -143,6 +145,20 @@ class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
     def outside(self, episode: Episode, slack: float = 0.0) -> tuple[str, ...]:
         """One sentence for each feature that leaves its range in the training table."""
         return self.first.outside(episode, slack)
+
+    def noise(self, table: Table) -> tuple[Tensor, Tensor]:
+        """Scaled parents and each member's noise, (n, p) and (n, M, D), float64."""
+        found = [model.noise(table) for model in self.each]
+        return found[0][0], torch.cat([noise for _, noise in found], 1)
+
+    @property
+    def predictable_noise(self) -> Tensor:
+        """(D,), or (0,) if it is not known."""
+        return self.noise_check.shares
+
+    def check_noise(self, rows: Callable[[], Table | Blocks[Table]], held_out: Table | None) -> None:
+        """Keeps it in the state; see `surrogates.noise_check`."""
+        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
 
     def question(self) -> Question | None:
         """The columns that it reads."""

@@ -13,8 +13,12 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.objectives.candidates import Candidates
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.episode_reward import EpisodeReward
 from rehearsal_torch.objectives.guard import declined, guarded, guarded_sequence, linked, no_path
 from rehearsal_torch.objectives.objective import chance
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepScore
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from tests.toys.episodes import transition_episode
@@ -379,7 +383,7 @@ class Replayed:
 
     def __init__(self, gains, agreement="all"):
         self.gains, self.agreement = torch.tensor(gains, dtype=DOUBLE), agreement
-        self.surrogate = SimpleNamespace(members=len(gains))
+        self.surrogate = SimpleNamespace(members=len(gains), predictable_noise=torch.empty(0))
 
     def sequence(self, decision):
         return self.observed if decision.alteration is None else torch.tensor([1])
@@ -395,6 +399,12 @@ class Replayed:
 
     def warnings(self):
         return ()
+
+    def guarded_gains(self, sequence):
+        return {}
+
+    def rounding(self, share, size):
+        return share * size
 
 
 @pytest.mark.parametrize("declines", [True, False])
@@ -426,6 +436,53 @@ def test_a_sequence_that_returns_what_was_observed_is_no_better():
     kept = guarded_sequence(same, one)
     assert (kept.status, kept.alteration) == ("no_action", None)
     assert kept.reason == "by the model's own estimate no better than the observed actions (1 against 1)"
+
+
+def scored(points, agreement="all"):
+    """An episode with a score of its state x0 and of the dose drug0, and the same without the dose."""
+    found = transition_episode(3, horizon=5, changes=1, effects="dense")
+    score = StepScore(
+        {"a": {"x0": {"> -1": 1, "> 0": 2, "> 1": 3}}, "b": {"drug0": {"> 0": points}}}, ["drug0"]
+    )
+    return CounterfactualReturn(found.surrogate, found.case, score, 1, agreement=agreement)
+
+
+@pytest.mark.parametrize("declines", [True, False])
+@pytest.mark.parametrize("agreement", ["all", "none"])
+def test_a_change_that_pays_for_one_score_by_the_other_is_refused(declines, agreement):
+    dear, free = scored(9.0, agreement), scored(9.0, agreement)
+    free = CounterfactualReturn(free.surrogate, free.case, free.related[WITHOUT], 1, agreement=agreement)
+    seen = set()
+    for objective, other in ((dear, WITHOUT), (free, WITH)):
+        for sequence in singles(objective):
+            gains = objective.guarded_gains(sequence)
+            value = float(objective(sequence))
+            if value <= objective.outcome():
+                continue
+            kept = guarded_sequence(
+                objective, Decision(changed(objective, sequence.tolist()), value), declines
+            )
+            falls = float(gains[other]) < 0
+            seen.add((other, falls))
+            if not falls:
+                assert kept.status == "recommended"
+                assert not any("by the score" in text for text in kept.warnings)
+                continue
+            refused = declines and agreement == "all"
+            assert kept.status == ("refused" if refused else "recommended")
+            told = kept.reason if refused else kept.warnings[-1]
+            assert told.startswith(
+                f"by the score {other}, 1 of the 1 members of the model predict a worse outcome"
+            )
+    assert {(WITHOUT, True), (WITH, True)} <= seen
+
+
+def test_a_reward_with_costs_may_trade_states_for_costs():
+    found = transition_episode(3, horizon=5, changes=1)
+    costly = EpisodeReward([LinearReward({"x0": -1.0})], {"drug0": 5.0})
+    objective = CounterfactualReturn(found.surrogate, found.case, costly, 1)
+    assert set(objective.related) == {"without costs", "with costs"}
+    assert objective.guarded_gains(objective.observed) == {}
 
 
 def test_sequences_that_are_not_allowed_are_refused():

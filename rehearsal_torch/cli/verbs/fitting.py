@@ -80,6 +80,7 @@ def learnt(
     seconds = time.perf_counter() - began
     readings = [] if trainer is None else trainer.history
     some = run.problem.held_out() if isinstance(held_out, Blocks) else held_out
+    surrogate.check_noise(run.problem.training_rows, some)
     return Fitted(surrogate, seconds, readings, some)
 
 
@@ -276,8 +277,9 @@ def saved(
         "min_losses": min_losses,
         **({"training_faults": unsound} if unsound else {}),
         "lipschitz": dict(promised),
+        **({"predictable_noise": dict(known)} if (known := surrogate.noise_shares()) else {}),
         "data": dict(problem.card()),
-        **({"reading": dict(known)} if (known := problem.episode_reading()) else {}),
+        **({"reading": dict(reading)} if (reading := problem.episode_reading()) else {}),
     }
     beside = kept.with_name(".checkpoint.part")
     # What a killed process left there would move along with the new files.

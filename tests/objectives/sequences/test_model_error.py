@@ -1,0 +1,44 @@
+"""A model whose noise holds its errors recommends nothing, and says why."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.guard import guarded_sequence
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.sequences.model_error import model_error
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from tests.toys.episodes import transition_episode
+
+
+def episode(*shares: float, reward: LinearReward | None = None) -> CounterfactualReturn:
+    found = transition_episode(3, horizon=5, changes=2)
+    found.surrogate.noise_check.shares = torch.tensor(shares, dtype=torch.float64)
+    return CounterfactualReturn(found.surrogate, found.case, reward or found.reward, 2)
+
+
+def test_states_of_the_reward_are_judged_and_others_are_not():
+    assert model_error(episode()) == model_error(episode(0.1, 0.9)) == ""
+    both = LinearReward({"x1": 1.0, "x0": -1.0})
+    told = model_error(episode(0.48, 0.101, reward=both))
+    assert "(R2: x1 0.1, x0 0.48; at most 0.1 is noise)" in told
+
+
+@pytest.mark.parametrize("declines", [True, False])
+def test_a_model_with_errors_recommends_nothing_and_says_why(declines):
+    good, bad = episode(0.05, 0.0), episode(0.48, 0.0)
+    found = Exhaustive()(good)
+    assert found.alteration is not None
+    (kept,) = good.guarded([found], declines)
+    assert kept.status == "recommended"
+    (kept,) = bad.guarded([found], declines)
+    assert kept.status == ("refused" if declines else "recommended")
+    told = kept.reason if declines else kept.warnings[-1]
+    assert told.startswith("the model has errors where its answers come from")
+    assert "x0 0.48" in told
+    assert "trainer.max_epochs" in told
+    agreed = CounterfactualReturn(bad.surrogate, bad.case, bad.reward, 2, agreement="none")
+    assert agreed.guarded([found], declines)[0].status == "recommended"
+    nothing = Decision(None, bad.outcome(), status="no_action")
+    assert guarded_sequence(bad, nothing) is nothing
