@@ -35,6 +35,16 @@ SCORES = {
 }
 
 
+# How the reasons of refusals begin (objectives.guard, objectives.sequences.model_error); all others are that
+# members of an ensemble disagree.
+REFUSED = {"model": "the model has errors", "scores": "by the score "}
+CAUSES = {
+    "model": "the model has errors in what it takes for noise, which their reasons name",
+    "scores": "a score that is reported beside the reward would fall",
+    "members": "the models of the ensemble disagree",
+}
+
+
 def summary(run: Recorded, words: Wording) -> list[Row]:
     """One row per search and k; improvements and shares are fractions, scores in their own units."""
     rows = []
@@ -77,7 +87,9 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
                 f"{of}{row[words.subjects]} {words.episodes}, at most {row['k']} changed actions each",
                 f"{of}cumulative {words.variable} as observed: {_number(row['observed'])} on average",
                 f"{of}better under the recommended changes, by the model: by {better}% on average "
-                f"(95% interval {span}), by {_number(row['improvement_median'], 100)}% in the median",
+                f"(95% interval {span}), by {_number(row['improvement_median'], 100)}% in the median"
+                f"{_both(row)}",
+                *(f"{of}{text}" for text in _contradicted(row)),
                 f"{of}recommendations that are proven to be the best by the model: "
                 f"{_number(row['proven'], 100)}%",
             ]
@@ -93,6 +105,40 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
         ]
         found.append(f"{of}median seconds for each decision: {_number(row['seconds_median'])}")
     return found
+
+
+def headline(rows: Sequence[Row], words: Wording) -> list[str]:
+    """What the first lines of a report say of action sequences: how much better they are by the model, by
+    each of the scores that stand beside each other, and where a known truth contradicts it.
+    """
+    return [
+        text
+        for row in rows
+        if "k" in row
+        for text in (
+            f"{_of(row)}: by the model, better by {_number(row['improvement'], 100)}% on average over "
+            f"{row[words.subjects]} {words.episodes}{_both(row)}.",
+            *(f"{text}." for text in _contradicted(row)),
+        )
+    ]
+
+
+def _both(row: Row) -> str:
+    """The improvement by the score without the points of doses and with them; empty for other rewards."""
+    without, whole = (row.get(f"improvement {name}") for name in (WITHOUT, WITH))
+    if without is None or whole is None:
+        return ""
+    return f"; without the points of doses by {_number(without, 100)}%, with them by {_number(whole, 100)}%"
+
+
+def _contradicted(row: Row) -> list[str]:
+    """That a known truth got worse on average under changes that the model calls better."""
+    truths = [name for name in row if name.startswith("score/true") and name.endswith("improvement")]
+    return [
+        f"caution: the truth contradicts the model: {_called(name)} is {_number(row[name], 100)}%, worse"
+        for name in truths
+        if float(row[name]) < 0 < float(row["improvement"])
+    ]
 
 
 def _ends(row: Row, name: str) -> str:
@@ -197,10 +243,12 @@ def _declined(row: Row, words: Wording) -> list[str]:
     if not none + refused:
         return []
     no_change = f"lowers {words.variable}" if words.sign < 0 else "raises the return"
-    return [
-        f"{_of(row)}: nothing is recommended for {none + refused} of {count}: no change {no_change} for "
-        f"{none}, and for {refused} the models of the ensemble disagree."
-    ]
+    why = [f"no change {no_change} for {none}"] if none else []
+    causes = {key: int(row.get(f"refused: {key}", 0)) for key in REFUSED}
+    causes["members"] = refused - sum(causes.values())
+    why += [f"for {number} {CAUSES[key]}" for key, number in causes.items() if number]
+    listed = " and ".join([", ".join(why[:-1]) + ",", why[-1]]) if len(why) > 1 else why[0]
+    return [f"{_of(row)}: nothing is recommended for {none + refused} of {count}: {listed}."]
 
 
 def _of(row: Row) -> str:
@@ -254,7 +302,10 @@ def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Word
     row: Row = {"search": search, "k": changes, words.subjects: len(decided)}
     row["observed"] = _mean([words.sign * one["trajectory"]["observed"] for one in decided])
     row |= {"no_action": sum(one.get("status") == "no_action" for one in decided)}
-    row |= {"refused": sum(one.get("status") == "refused" for one in decided)}
+    refused = [str(one.get("reason")) for one in decided if one.get("status") == "refused"]
+    row |= {"refused": len(refused)}
+    counts = {key: sum(each.startswith(begins) for each in refused) for key, begins in REFUSED.items()}
+    row |= {f"refused: {key}": count for key, count in counts.items() if count}
     improvements = finite([one["trajectory"]["improvement"] for one in decided])
     row |= _with_interval("improvement", improvements)
     row["improvement_median"] = _median(improvements)

@@ -76,8 +76,7 @@ def look_back(
         reward: The reward of a step: a `Reward`; the name of a file in ``conf/reward``, such as "sofa_score"
             or "sofa_organs"; or a mapping of varying features to weights, in 1 / the feature's unit. The
             return is the sum over the episode's T steps. None is that of the model's task; of a model without
-            one, the method's own: minus the SOFA score of the organs ("sofa_organs"), or minus the SOFA
-            column for "astar".
+            one, the method's own: minus the SOFA score ("sofa_score"), or minus the SOFA column for "astar".
         seed: Determines the draws of random baselines.
         records: The episodes to which the model was fitted, or their `transitions`, as a table or a data
             frame; no decision depends on them. `hidden_cause` needs them, as no checkpoint keeps them.

@@ -136,7 +136,7 @@ def test_patients_keep_their_columns_and_their_reward():
     model = surrogate_of(config, problem_of(config))
     assert "GCS" in model.names
     assert "SOFA" not in model.names
-    assert method_of(config).objective.keywords["reward"].name == "organ SOFA"
+    assert method_of(config).objective.keywords["reward"].name == "SOFA"
 
 
 @pytest.mark.slow

@@ -12,7 +12,9 @@ from rehearsal_torch.reporting.summary import (
     WITHOUT,
     as_text,
     finite,
+    headline,
     lines,
+    sentences,
     summary,
 )
 
@@ -86,6 +88,39 @@ def test_refusals_and_bookkeeping_are_sentences(sepsis_run):
     text = as_text([row], WORDS, "Summary")
     assert "nothing is recommended for 2 of 5: no change lowers SOFA for 1, and for 1 the models" in text
     assert "without the points of doses gets better by 10%, and with them by -10%" in text
+    (said,) = (text for text in lines([row], WORDS) if text.startswith("better under"))
+    assert said.endswith("; without the points of doses by 10%, with them by -10%")
+    assert headline([row], WORDS)[0].endswith("; without the points of doses by 10%, with them by -10%.")
+
+
+@pytest.mark.parametrize(("true", "told"), [(-0.03, True), (0.02, False)])
+def test_a_truth_that_contradicts_the_model_is_said_beside_its_claim(sepsis_run, true, told):
+    run = read(sepsis_run)
+    for one in run.decisions:
+        one["trajectory"]["improvement"] = 0.04
+        one["score"] = {"true_improvement": true, "true_organs_improvement": 0.01}
+    rows = summary(run, WORDS)
+    caution = (
+        "caution: the truth contradicts the model: true improvement, as a share of what was observed is -3%"
+    )
+    for found in (lines(rows, WORDS), headline(rows, WORDS)):
+        assert any(text.startswith(caution) for text in found) is told
+        assert sum(text.startswith("caution") for text in found) == told
+
+
+def test_refusals_are_counted_by_their_reasons(sepsis_run):
+    run = read(sepsis_run)
+    reasons = [
+        "the model has errors where",
+        "by the score with doses, 1 of",
+        "2 of the 4 members",
+        "the model has errors",
+    ]
+    for one, reason in zip(run.decisions, reasons, strict=False):
+        one["status"], one["reason"] = "refused", reason
+    (told,) = (text for text in sentences(summary(run, WORDS), WORDS) if "nothing is recommended" in text)
+    assert "for 4 of 5: for 2 the model has errors" in told
+    assert "for 1 a score that is reported beside the reward would fall, and for 1 the models of" in told
 
 
 def test_units_and_costs_have_their_own_words(sepsis_run):

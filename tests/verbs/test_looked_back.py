@@ -91,7 +91,7 @@ def test_the_numbers_of_sepsis_episodes_have_their_units():
     world = SepsisSimulated(patients=60, horizon=6)
     found = rt.look_back(ROOT / "checkpoints" / "sepsis", world.case(0).episode, 1, method="greedy")
     assert isinstance(found, LookedBack)
-    assert (found.words.variable, found.words.unit, found.words.sign) == ("organ SOFA", "points", -1.0)
+    assert (found.words.variable, found.words.unit, found.words.sign) == ("SOFA", "points", -1.0)
     frame = found.to_frame()
     assert isinstance(frame, pd.DataFrame)
     assert {"from/max_dose_vaso", "to/input_4hourly"} <= set(frame.columns)

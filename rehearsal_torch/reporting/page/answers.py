@@ -16,6 +16,7 @@ from rehearsal_torch.reporting.page.material import Material, counted, finite
 from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
 from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
+from rehearsal_torch.reporting.summary import headline, summary
 
 WITHHELD = (
     "The cases are rows of the table that were held out. What is known of each is left out here; "
@@ -29,11 +30,12 @@ def answers(of: Material) -> Markup:
     boxes = [_box(one, of) for one in of.shown]
     more = 0 if of.trials else len(of.run.decisions) - len(boxes)
     rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
-    every = probability_sentences.overall(of.run.decisions, of.wanted) if of.alterations else ""
+    every = [probability_sentences.overall(of.run.decisions, of.wanted)] if of.alterations else []
+    every += headline(summary(of.run, of.words), of.words) if of.sequences else []
     return joined(
         [
             paragraphs(question(of)),
-            tag("p", every, class_="answer") if every else None,
+            *(tag("p", each, class_="answer") for each in every if each),
             tag("p", WITHHELD) if of.withholds else None,
             *boxes,
             tag("p", rest) if more > 0 else None,
