@@ -112,6 +112,11 @@ class KernelValue(AlterationObjective):
         return self.surrogate.values()[self.which]
 
     @property
+    def baseline(self) -> Tensor:
+        """The probability without an alteration, (B,)."""
+        return self.before[0].clamp(0, 1)
+
+    @property
     def adjustment(self) -> Adjustment:
         """The adjustment set of the candidate set."""
         return self.surrogate.adjustments[self.which]

@@ -178,6 +178,17 @@ def chosen(
     return objective.guarded(decisions, declines)
 
 
+def accepted_first(values: Tensor, accepted: Tensor) -> Tensor:
+    """Values of sets, (sets, B), for `chosen`: minus infinity where the best action of a set may not be
+    recommended and that of another may.
+
+    Args:
+        values: (sets, B).
+        accepted: Which may be recommended, (sets, B) bool.
+    """
+    return values.masked_fill(accepted.any(0) & ~accepted, -math.inf)
+
+
 def _settings(one: AlterationObjective, actions: Tensor) -> list[tuple[Tensor, bool]]:
     """The values to set in each case, (k,), and whether they are finite: actions (B, k)."""
     found = actions.detach().to("cpu", torch.float64)

@@ -36,12 +36,13 @@ def confounded(adjusted=True, candidates=(("a",),)):
     )
 
 
-def confounded_table(rows, seed=0):
-    """y = 2 a - 4 u + x / 2: setting a high is right, rows with a high a have a low y."""
+def confounded_table(rows, seed=0, freedom=0.5):
+    """y = 2 a - 4 u + x / 2: setting a high is right, rows with a high a have a low y; a has a deviation of
+    `freedom` given u and x."""
     x, u, e, c, noise = torch.randn(
         5, rows, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
     )
-    a = u + 0.2 * x + 0.5 * e
+    a = u + 0.2 * x + freedom * e
     y = 2 * a - 4 * u + 0.5 * x + 0.3 * noise
     return Table.observed(("x", "u", "a", "c", "y"), torch.stack([x, u, a, 0.3 * x + c, y], -1))
 

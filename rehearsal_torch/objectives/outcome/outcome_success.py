@@ -22,7 +22,8 @@ The support is the effective number of observations like the decision: the varia
 posterior variance of the function. Below `min_support` a decision is refused; at the default, .01, what is
 unknown of the function has ten times the standard deviation of the noise. It is low because a function may be
 known badly beside a small noise, and well enough for the region; it is not zero because the linear part
-continues its trend with confidence, however far from the rows.
+continues its trend with confidence, however far from the rows. That confidence is why the rows themselves
+are asked as well (`worst_case`).
 
 Source: ours; Rubin (1987), Eq. 3.1.8 (the variance between imputations, (1 + 1/E) B).
 """
@@ -40,8 +41,13 @@ from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.percent import beside
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
+from rehearsal_torch.objectives.outcome.worst_case import allowed, unaltered, withheld
 from rehearsal_torch.surrogates.outcome.outcome_regression import JUDGEMENT, OutcomeRegression
-from rehearsal_torch.surrogates.outcome.posterior_success import SuccessInContexts, SuccessOfMany
+from rehearsal_torch.surrogates.outcome.posterior_success import (
+    PosteriorSuccess,
+    SuccessInContexts,
+    SuccessOfMany,
+)
 from rehearsal_torch.surrogates.outcome.tabulated_success import TabulatedSuccess
 
 SEARCH = 0
@@ -160,9 +166,32 @@ class OutcomeSuccess(AlterationObjective):
 
     @torch.no_grad()
     def acceptable(self, actions: Tensor) -> Tensor:
-        """Whether there are enough observations like them, (..., B, k) -> (..., B) bool."""
+        """Whether there are enough observations like them, and rows where they are judged or hardly anything
+        to lose, (..., B, k) -> (..., B) bool.
+        """
+        return self.supported(actions) & allowed(self.beyond(actions), self(actions), self.at_risk)
+
+    @torch.no_grad()
+    def supported(self, actions: Tensor) -> Tensor:
+        """Whether the effective number of observations is enough, (..., B, k) -> (..., B) bool."""
         found = self.surrogate.support(self.which, self.contexts, self.standardised(actions))
         return found >= self.min_support
+
+    @torch.no_grad()
+    def beyond(self, actions: Tensor) -> Tensor:
+        """S, the share of the points that judge actions where no row is near, (..., B, k) -> (..., B)."""
+        shown = self.standardised(actions)
+        return self.surrogate.beyond(self.judging, self.which, self.contexts, shown)
+
+    @cached_property
+    def at_risk(self) -> Tensor:
+        """The probability that acting puts at risk (`worst_case`), (B,)."""
+        return unaltered(self, self.before.mean(-1))
+
+    @property
+    def judging(self) -> PosteriorSuccess:
+        """Functions and residuals that judge what others have chosen."""
+        return self.surrogate.success(self.which, self.judging_draws, self.judging_points, JUDGEMENT)
 
     def frame(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each action over the observations, (k,) each."""
@@ -179,7 +208,7 @@ class OutcomeSuccess(AlterationObjective):
 
     def judge(self, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Estimates and their intervals from draws of their own, (B, k) -> (B,) each."""
-        judging = self.surrogate.success(self.which, self.judging_draws, self.judging_points, JUDGEMENT)
+        judging = self.judging
         shares = judging.once(self.contexts, self.standardised(actions))
         residuals = len(judging.models.outcomes[0].residuals)
         return interval(shares, judging.members, residuals, self.level)
@@ -187,7 +216,7 @@ class OutcomeSuccess(AlterationObjective):
     @torch.no_grad()
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
         """See `AlterationObjective.contrast`: by the same functions and residuals for both."""
-        judging = self.surrogate.success(self.which, self.judging_draws, self.judging_points, JUDGEMENT)
+        judging = self.judging
         one, other = (
             judging.desired_once(self.contexts, self.standardised(each)) for each in (first, second)
         )
@@ -202,8 +231,14 @@ class OutcomeSuccess(AlterationObjective):
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """See `AlterationObjective.appraise`. Trace: ``support``, the effective number of observations like
-        the decision; ``modelled``: success, where the outcomes have no slack to regress.
+        the decision; ``beyond``, the share of the points at which it is judged that no row is near;
+        ``modelled``: success, where the outcomes have no slack to regress.
         """
+        return withheld(self.assessed(actions), self.beyond(actions), self.at_risk)
+
+    @torch.no_grad()
+    def assessed(self, actions: Tensor) -> list[Appraisal]:
+        """The same, whether or not rows are near."""
         points, lowers, uppers = self.judge(actions)
         support = self.surrogate.support(self.which, self.contexts, self.standardised(actions))
         coded = self.surrogate.task.coded

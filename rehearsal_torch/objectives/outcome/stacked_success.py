@@ -12,8 +12,9 @@ of an end of the interval from the estimate p is
     d^2 = w d_I^2 + (1 - w) d_O^2 + z^2 w (1 - w) (p_I - p_O)^2,
 
 with d_I and d_O those of the two and z the normal quantile of the level. A decision is refused if the outcome
-regression has no rows near it. The indicator's support only warns: where few rows are desired it covers
-little of the box, and refusing by it lost .1 of the probability even with a weight of .03 (bermuda, icml).
+regression has no rows near it, or by `worst_case`, of the weighted mean. The indicator's own support only
+warns: where few rows are desired it covers little of the box, and refusing by it lost .1 of the probability
+even with a weight of .03 (bermuda, icml).
 
 Source: Hoeting et al. (1999), Sec. 1 (mixtures of models: mean and variance); the rest is ours.
 """
@@ -21,6 +22,7 @@ Source: Hoeting et al. (1999), Sec. 1 (mixtures of models: mean and variance); t
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from typing import Any, Self
 
 import torch
@@ -37,6 +39,7 @@ from rehearsal_torch.objectives.objective import (
     normal_quantile,
 )
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
+from rehearsal_torch.objectives.outcome.worst_case import allowed, unaltered, withheld
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 
 
@@ -119,8 +122,19 @@ class StackedSuccess(AlterationObjective):
         return type(self)(self.cases, self.weight, *pair)
 
     def acceptable(self, actions: Tensor) -> Tensor:
-        """What the outcome regression accepts."""
-        return self.outcome.acceptable(actions)
+        """What the outcome regression supports, where rows are near or hardly anything is to lose by the
+        weighted mean.
+        """
+        may = allowed(self.outcome.beyond(actions), self(actions), self.at_risk)
+        return self.outcome.supported(actions) & may
+
+    @cached_property
+    def at_risk(self) -> Tensor:
+        """The probability that acting puts at risk (`worst_case`), (B,)."""
+        none = self.outcome.before.mean(-1)
+        if self.weight:
+            none = (1 - self.weight) * none + self.weight * self.indicator.baseline.to(none)
+        return unaltered(self, none)
 
     def frame(self) -> tuple[Tensor, Tensor]:
         """That of the outcome regression."""
@@ -158,12 +172,13 @@ class StackedSuccess(AlterationObjective):
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """See `AlterationObjective.appraise`. Trace: ``support`` of the outcome regression,
+        """See `AlterationObjective.appraise`. Trace: ``support`` and ``beyond`` of the outcome regression,
         ``indicator_weight`` w, and the estimates of both.
         """
-        outcomes = self.outcome.appraise(actions)
+        outcomes = self.outcome.assessed(actions)
         indicators = self.indicator.appraise(actions) if self.weight else outcomes
-        return [self._both(*pair) for pair in zip(indicators, outcomes, strict=True)]
+        both = [self._both(*pair) for pair in zip(indicators, outcomes, strict=True)]
+        return withheld(both, self.outcome.beyond(actions), self.at_risk)
 
     def _both(self, indicator: Appraisal, outcome: Appraisal) -> Appraisal:
         weight = self.weight

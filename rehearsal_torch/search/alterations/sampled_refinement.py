@@ -8,7 +8,8 @@ of R rounds, the m best candidates so far are perturbed,
 in the actions' units, with P the projection onto the box and the scale of the objective's frame (one
 standard deviation of the action over the observations, say): a neighbourhood is never wider than what the
 observations resolve. All cases and candidates form one tensor. The last best candidates are compared by
-the objective's comparison value; the best one that the objective accepts is the answer.
+the objective's comparison value; the best one that the objective accepts is the answer. Where it accepts none
+of them, a smaller search is made among what it accepts: a candidate that it accepts comes before any other.
 
 A share of draws is a step function: its gradient is zero. With the same draws for all actions it is
 nevertheless smooth enough on the scale of the neighbourhoods, and a hundred evaluations in one batch cost
@@ -17,6 +18,9 @@ less than an ascent step by step.
 Source: Rastrigin (1963) and Solis and Wets (1981) (random search); Boender and Rinnooy Kan (1987), Sec. 3
 (multistart); the schedule is ours.
 """
+
+from copy import copy
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -27,8 +31,11 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, accepted_first, chosen, in_time
 from rehearsal_torch.seeding import generator, sobol
+
+# By how much a candidate that is not accepted is worth less: more than values differ by.
+REFUSED = 1e6
 
 
 class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
@@ -76,32 +83,68 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """See `BatchSearch.batch_search`. Trace: ``evaluations`` of the objective in a case and set."""
         budget = Budget(self.budget_s)
-        found, values, used = [], [], 0
+        found, values, accepted, used = [], [], [], 0
         for one in in_time(objective.sets, budget):
             table = one.tabulated()
-            actions, evaluations = self.refined(table, budget)
-            compared, acceptable = ranked(table.comparison_value(actions)), one.acceptable(actions)
-            # The best acceptable action; if there is none, the best one.
-            allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
-            best = compared.where(allowed, -torch.inf).argmax(0)
-            which = torch.arange(len(best), device=best.device)
-            found.append(actions[best, which])
-            values.append(compared[best, which])
+            action, value, may, evaluations = self._best_accepted(table, budget)
+            if not bool(may.all()):
+                other, among, allowed, more = self._halved()._best_accepted(table, budget, accepting=True)
+                # Only where nothing was accepted: cases beside others are decided as if alone.
+                better = allowed & ~may
+                action = torch.where(better.unsqueeze(-1), other, action)
+                value, may, evaluations = torch.where(better, among, value), may | better, evaluations + more
+            found.append(action)
+            values.append(value)
+            accepted.append(may)
             used = max(used, evaluations)
         facts = [{"evaluations": used} for _ in objective.cases]
-        stacked = torch.stack(values)
+        stacked = accepted_first(torch.stack(values), torch.stack(accepted))
         return chosen(objective, found, stacked, "sampled_refinement", budget, facts, self.declines)
 
-    def refined(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
+    def _halved(self) -> Self:
+        """The same search with half as many of everything but rounds: what is acceptable costs more than a
+        value.
+        """
+        made = copy(self)
+        made.starts, made.samples = -(-self.starts // 2), -(-self.samples // 2)
+        made.kept, made.perturbations = -(-self.kept // 2), -(-self.perturbations // 2)
+        return made
+
+    def _best_accepted(
+        self, table: AlterationObjective, budget: Budget, accepting: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor, int]:
+        """The best acceptable of the last candidates, or the best if none is: actions (B, k), values (B,),
+        whether they are acceptable (B,), and the number of evaluations.
+        """
+        actions, evaluations = self.refined(table, budget, accepting)
+        compared, acceptable = ranked(table.comparison_value(actions)), table.acceptable(actions)
+        allowed = torch.where(acceptable.any(0), acceptable, torch.ones_like(acceptable))
+        best = compared.where(allowed, -torch.inf).argmax(0)
+        which = torch.arange(len(best), device=best.device)
+        return actions[best, which], compared[best, which], acceptable.any(0), evaluations
+
+    def refined(
+        self, objective: AlterationObjective, budget: Budget = UNLIMITED, accepting: bool = False
+    ) -> tuple[Tensor, int]:
         """The best candidates of each case, (m, B, k) in the actions' units, and the number of evaluations.
         The budget ends the search after a round.
+
+        Args:
+            objective: What is maximised.
+            budget: The time that is left.
+            accepting: Whether candidates that the objective accepts come before all others.
         """
+
+        def value(points: Tensor) -> Tensor:
+            found = ranked(objective(points))
+            return found - REFUSED * (~objective.acceptable(points)).to(found) if accepting else found
+
         stream = generator(self.seed)
         unit = sobol(len(objective.names), self.seed).draw(self.samples, dtype=torch.float64)
         width = objective.upper - objective.lower
         spread = objective.project(objective.lower + unit.to(width).unsqueeze(1) * width)
         points = torch.cat((objective.starts(self.starts).to(spread), spread))
-        values, count = ranked(objective(points)), len(points)
+        values, count = value(points), len(points)
         scale = torch.minimum(width / 2, objective.frame()[1].to(width).expand_as(width))
         points, values = _best(points, values, self.kept)
         for step in range(self.rounds):
@@ -112,7 +155,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
             moves = torch.randn(shape, dtype=torch.float64, generator=stream).to(width)
             around = points.repeat(self.perturbations, 1, 1)
             moved = objective.project(around + 0.5**step * scale * moves)
-            values = torch.cat((values, ranked(objective(moved))))
+            values = torch.cat((values, value(moved)))
             points, values = _best(torch.cat((points, moved)), values, self.kept)
             count += len(moved)
         return points, count

@@ -44,6 +44,7 @@ from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
 from rehearsal_torch.surrogates.outcome.kept_draws import KeptDraws
+from rehearsal_torch.surrogates.outcome.near_rows import NearRows
 from rehearsal_torch.surrogates.outcome.outcome_kind import OutcomeKind
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     ConditionalModels,
@@ -126,6 +127,8 @@ class OutcomeRegression(RehearsalSurrogate):
         )
         self.fits = self._fits(classified=False)
         self.no_action = self._regression(900)
+        self.habits = nn.ModuleList(self._regression(800 + place) for place in range(len(self.adjustments)))
+        self.near = nn.ModuleList(self._near(found) for found in self.adjustments)
 
     @property
     def faces(self) -> FaceCoordinates:
@@ -178,6 +181,13 @@ class OutcomeRegression(RehearsalSurrogate):
                 yield between, examples(partial(shown, known), partial(shown, found.between))
             for member in self.models(which).outcomes:
                 yield member, examples(partial(self.inputs, which=which), targets)
+            habit, near = self.habit(which), self.near[which]
+            assert isinstance(near, NearRows)
+            yield habit, examples(partial(self.covariates_of, which=which), partial(self.set_to, which=which))
+            yield (
+                near,
+                examples(partial(self.covariates_of, which=which), partial(self.left_open, which=which)),
+            )
         yield self.no_action, examples(context, targets)
 
     def used(self) -> tuple[str, ...]:
@@ -206,6 +216,10 @@ class OutcomeRegression(RehearsalSurrogate):
                 (f"fits.{which}.{member}", part, width, count) for member, part in enumerate(models.outcomes)
             ]
         expected.append(("no_action", self.no_action, context, count))
+        for which in range(len(self.habits)):
+            known = len(self.adjustments[which].before) + len(self.adjustments[which].between)
+            sizes = (context + known, len(self.task.candidates[which]))
+            expected.append((f"habits.{which}", self.habit(which), *sizes))
         return [
             f"{name}: expected {inputs} inputs and {outputs} outputs; got {part.inputs} and {part.outputs}"
             for name, part, inputs, outputs in expected
@@ -240,6 +254,25 @@ class OutcomeRegression(RehearsalSurrogate):
         found = self.adjustments[which]
         names = (*self.task.context, *found.before, *found.between, *self.task.candidates[which])
         return self._shown(table, names)
+
+    def covariates_of(self, table: Table, which: int) -> Tensor:
+        """z = (x, u, v) of rows for a candidate set, standardised, (n, p)."""
+        found = self.adjustments[which]
+        return self._shown(table, (*self.task.context, *found.before, *found.between))
+
+    def set_to(self, table: Table, which: int) -> Tensor:
+        """The actions of rows for a candidate set, standardised, (n, k)."""
+        return self._shown(table, self.task.candidates[which])
+
+    def left_open(self, table: Table, which: int) -> Tensor:
+        """What the covariates of rows leave open of their actions, a - h(z), (n, k)."""
+        return self.set_to(table, which) - self.habit(which)(self.covariates_of(table, which))
+
+    def habit(self, which: int) -> FeatureRegression:
+        """h, the regression of a candidate set's actions on z (`near_rows`)."""
+        found = self.habits[which]
+        assert isinstance(found, FeatureRegression)
+        return found
 
     def success(self, which: int, draws: int, points: int, purpose: int) -> PosteriorSuccess:
         """Posterior draws of the success of a candidate set.
@@ -304,6 +337,27 @@ class OutcomeRegression(RehearsalSurrogate):
         found: Sequence[Tensor] = [member.support(flat) for member in models.outcomes]
         return torch.stack(list(found)).mean(0).reshape(whole.shape[:-1])
 
+    def beyond(self, success: PosteriorSuccess, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
+        """S, the share of the points at which the outcomes are evaluated that no row is near (`near_rows`).
+
+        Args:
+            success: The draws of covariates.
+            which: Index of the candidate set.
+            contexts: (B, |X|), standardised.
+            actions: (..., B, k), standardised.
+
+        Returns:
+            (..., B), 0 for a model whose rows are not known.
+        """
+        if not len(self.near):
+            return actions.new_zeros(actions.shape[:-1])
+        near = self.near[which]
+        assert isinstance(near, NearRows)
+        points = success.scattered(contexts, actions)
+        habit = self.habit(which)(points.flatten(0, -2)).reshape(*points.shape[:-1], -1)
+        left = actions[..., None, None, :] - habit
+        return near.far(points, left).to(actions).mean((-2, -1))
+
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
         """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,).
 
@@ -327,6 +381,10 @@ class OutcomeRegression(RehearsalSurrogate):
         kind = FeatureClassifier if classified else FeatureRegression
         return kind(*self._settings, seed=1000 * self.seed + place)
 
+    def _near(self, found: Adjustment) -> NearRows:
+        known = len(self.task.context)
+        return NearRows(range(known, known + len(found.before) + len(found.between)))
+
     def _model(self, classified: bool) -> None:
         """Takes unfitted models of the slack or of success, unless it has them; their states have the same
         form.
@@ -343,7 +401,10 @@ class OutcomeRegression(RehearsalSurrogate):
         )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # Checkpoints without this entry are older than it, and have regressions of the slack.
+        # Checkpoints without these entries are older than they are: nothing is said of how near rows are,
+        # and regressions are those of the slack.
+        if not any(name.startswith(f"{prefix}near.") for name in state_dict):
+            self.habits, self.near = nn.ModuleList(), nn.ModuleList()
         known = state_dict.setdefault(f"{prefix}outcome_kind.classified", torch.zeros(1, dtype=torch.float64))
         self._model(bool(known.any()))
         super()._load_from_state_dict(state_dict, prefix, *rest)

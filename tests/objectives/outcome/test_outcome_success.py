@@ -1,6 +1,7 @@
 """Outcome success: estimates from draws of their own, intervals that hold the counting error, refusals."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -115,11 +116,11 @@ def test_the_defaults_are_those_of_the_configuration():
 def test_as_much_as_is_asked_for_is_enough(model):
     plain = first(model, 1)
     exact = model.support(plain.which, plain.contexts, plain.standardised(at(0.5, 1)))
-    assert first(model, 1, min_support=float(exact), low_support=1e9).acceptable(at(0.5, 1)).all()
+    assert first(model, 1, min_support=float(exact), low_support=1e9).supported(at(0.5, 1)).all()
     near = round(float(exact), 6)
     objective = first(model, 1, min_support=near, low_support=near)
     objective.before = torch.full_like(plain.before, plain.appraise(at(0.5, 1))[0].estimate.upper)
-    (one,) = objective.appraise(at(0.5, 1))
+    (one,) = objective.assessed(at(0.5, 1))
     assert one.baseline.point == one.estimate.upper
     assert (one.refused, one.declined, one.warnings) == ("", "", ())
     assert one.trace == {"support": round(near, 2)}
@@ -128,9 +129,9 @@ def test_as_much_as_is_asked_for_is_enough(model):
 def test_the_least_settings_are_allowed(model):
     least = dict.fromkeys(("draws", "points", "judging_draws", "judging_points"), 2)
     objective = first(model, 2, **least, min_support=0, low_support=0)
-    assert objective.acceptable(at(60.0, 2)).all()
+    assert objective.supported(at(60.0, 2)).all()
     assert set(objective(at(0.5, 2)).tolist()) <= {0.0, 0.25, 0.5, 0.75, 1.0}
-    assert not any(one.refused or one.warnings for one in objective.appraise(at(60.0, 2)))
+    assert not any(one.refused or one.warnings for one in objective.assessed(at(60.0, 2)))
 
 
 def test_another_level_changes_the_interval_alone(model):
@@ -147,8 +148,56 @@ def test_a_decision_that_the_model_knows_nothing_about_is_refused(model):
     assert all("no support" in one.refused and "collect data" in one.refused for one in far)
     assert all(one.warnings[0].startswith("support:") for one in far)
     assert not objective.acceptable(at(60.0)).any()
-    assert objective.acceptable(at(0.0)).all()
-    assert all(not one.refused and not one.warnings for one in objective.appraise(at(0.0)))
+    assert objective.supported(at(0.0)).all()
+    assert all(not one.refused and not one.warnings for one in objective.assessed(at(0.0)))
+
+
+def test_an_action_that_many_such_cases_cannot_have_had_is_refused(model):
+    objective = first(model)
+    beyond = objective.beyond(at(0.5))
+    assert ((beyond > 0.2) & (beyond < 0.4)).all(), "a fifth of the normal u lie 2.3 deviations of .5 away"
+    assert not objective.acceptable(at(0.5)).any()
+    for one, share in zip(objective.appraise(at(0.5)), beyond.tolist(), strict=True):
+        assert one.refused.startswith("no support: no row is near this action for")
+        assert one.trace["beyond"] == round(share, 4)
+
+
+def test_an_action_is_allowed_by_rows_or_where_nothing_is_to_lose():
+    made = OutcomeRegression(confounded(), members=2, frequencies=40, evidence_rows=80, iterations=8)
+    free = first(fit(made, confounded_table(300, freedom=2.0)))
+    assert (free.beyond(at(0.5)) < 0.1).all()
+    assert free.acceptable(at(0.5)).all()
+    assert not any(one.refused for one in free.appraise(at(0.5)))
+    far = at(9.0)
+    assert not free.acceptable(far).any()
+    free.before, free.at_risk = torch.zeros_like(free.before), torch.zeros_like(free.at_risk)
+    assert free.acceptable(far).all()
+
+
+def test_present_values_are_what_acting_puts_at_risk():
+    made = OutcomeRegression(confounded(), members=2, frequencies=40, evidence_rows=80, iterations=8)
+    model = fit(made, confounded_table(300, freedom=2.0))
+    cases = [
+        replace(case, present=given)
+        for case, given in zip(some_cases(model.task, 2), ({"a": 1.0}, {}), strict=True)
+    ]
+    (objective,) = OutcomeSuccess.for_cases(model, cases).sets
+    assert objective.at_risk.tolist() == [
+        float(objective(at(1.0, 2))[0]),
+        float(objective.before.mean(-1)[1]),
+    ]
+
+
+def test_a_model_of_earlier_versions_says_nothing_of_its_rows(model):
+    state = {
+        name: value for name, value in model.state_dict().items() if not name.startswith(("near.", "habits."))
+    }
+    other = OutcomeRegression(
+        confounded(candidates=[["a"], ["a", "c"]]), members=2, frequencies=40, evidence_rows=80, iterations=8
+    )
+    other.load_state_dict(state)
+    assert first(other).beyond(at(60.0)).tolist() == [0.0] * 3
+    assert torch.equal(first(other)(at(0.5)), first(model)(at(0.5)))
 
 
 def test_a_decision_that_is_surely_worse_than_nothing_is_declined(model):

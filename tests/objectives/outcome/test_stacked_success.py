@@ -29,7 +29,7 @@ little = partial(OutcomeRegression, members=2, frequencies=30, evidence_rows=80,
 
 @pytest.fixture(scope="module")
 def model():
-    return fit(StackedRegression(confounded(), small, little), confounded_table(300))
+    return fit(StackedRegression(confounded(), small, little), confounded_table(300, freedom=2.0))
 
 
 def objective(model, weight=None, **settings):

@@ -1,0 +1,94 @@
+"""Which points have rows near, in tables whose actions leave more or less open."""
+
+import pytest
+import torch
+
+from rehearsal_torch.surrogates.outcome.near_rows import LEAST, NearRows
+
+
+def drawn(count: int = 1000, seed: int = 0) -> torch.Tensor:
+    return torch.randn(count, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def fitted(rows: torch.Tensor, left: torch.Tensor, drawn: range = range(0)) -> NearRows:
+    made = NearRows(drawn)
+    made.solve(rows, left)
+    return made
+
+
+def share(near: NearRows, rows: torch.Tensor, left: torch.Tensor) -> float:
+    return float(near.far(rows, left).to(torch.float64).mean())
+
+
+def test_most_rows_are_near_the_others_and_strange_actions_are_not() -> None:
+    rows, noise = drawn(), drawn(seed=1)[:, :1]
+    near, fresh = fitted(rows, 0.15 * noise), drawn(seed=2)
+    assert share(near, fresh, 0.15 * drawn(seed=3)[:, :1]) < 0.1
+    assert share(near, fresh, torch.full((1000, 1), 0.6, dtype=torch.float64)) > 0.95
+    assert (
+        share(near, torch.full((1, 2), 9.0, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)) == 1
+    )
+
+
+def test_the_units_of_covariates_and_actions_do_not_matter() -> None:
+    rows, noise, fresh, other = drawn(), drawn(seed=1)[:, :1], drawn(seed=2), 2 * drawn(seed=3)[:, :1]
+    units = torch.tensor([4.0, 0.5], dtype=torch.float64)
+    plain = fitted(rows, noise).far(fresh, other)
+    scaled = fitted(rows * units, 4.0 * noise).far(fresh * units, 4.0 * other)
+    assert float((scaled == plain).double().mean()) > 0.999
+    assert 0.05 < float(plain.double().mean()) < 0.7
+
+
+def test_freedom_is_that_of_comparable_rows() -> None:
+    rows = drawn()
+    tight = rows[:, :1] > 0
+    noise = torch.where(tight, 0.1, 1.0) * drawn(seed=1)[:, :1]
+    near, one = fitted(rows, noise), torch.ones(2, 1, dtype=torch.float64)
+    points = torch.tensor([[1.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
+    assert near.far(points, one).tolist() == [True, False]
+
+
+def test_actions_that_never_vary_are_near_at_their_value_alone() -> None:
+    rows = drawn()
+    near = fitted(rows, torch.zeros(1000, 1, dtype=torch.float64))
+    assert not near.far(torch.zeros(1, 2, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)).any()
+    assert near.far(
+        torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 1), 0.01, dtype=torch.float64)
+    ).all()
+
+
+def test_rows_of_few_values_are_near_around_them_and_draws_are_moved_to_them() -> None:
+    values = torch.arange(1000, dtype=torch.float64) % 2
+    rows = torch.stack((values, drawn()[:, 0]), -1)
+    near = fitted(rows, drawn(seed=1)[:, :1], drawn=range(1))
+    assert float(near.radii.min()) >= LEAST
+    between = torch.tensor([[0.3, 0.0], [0.0, 0.0]], dtype=torch.float64)
+    assert near.far(between, torch.zeros(2, 1, dtype=torch.float64)).tolist() == [False, False]
+
+
+def test_further_actions_take_leading_dimensions() -> None:
+    rows, noise = drawn(), drawn(seed=1)[:, :1]
+    near, points = fitted(rows, noise), drawn(6, seed=2).reshape(2, 3, 2)
+    left = drawn(4 * 6, seed=3)[:, :1].reshape(4, 2, 3, 1)
+    whole = near.far(points, left)
+    assert whole.shape == (4, 2, 3)
+    assert all(near.far(points, part).equal(own) for part, own in zip(left, whole, strict=True))
+
+
+def test_too_few_rows_tell_nothing() -> None:
+    near = fitted(drawn(5), drawn(5, seed=1)[:, :1])
+    assert not near.far(drawn(3), 100 + drawn(3)[:, :1]).any()
+
+
+def test_without_covariates_the_actions_alone_count() -> None:
+    near = fitted(torch.zeros(500, 0, dtype=torch.float64), drawn(500)[:, :1])
+    points = torch.zeros(2, 0, dtype=torch.float64)
+    assert near.far(points, torch.tensor([[0.5], [4.0]], dtype=torch.float64)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(("name", "value"), [("radii", [-1.0, 1.0]), ("radii", [1.0]), ("open", [[1.0]])])
+def test_a_damaged_state_is_named(name: str, value: list) -> None:
+    near = fitted(drawn(), drawn(seed=1)[:, :1])
+    assert near.faults() == []
+    setattr(near, name, torch.tensor(value, dtype=torch.float64))
+    assert any(name in fault for fault in near.faults())
