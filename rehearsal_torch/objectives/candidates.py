@@ -112,6 +112,10 @@ def appraisals(
     return found
 
 
+def _withdrawn(appraisal: "Appraisal") -> dict[str, str]:
+    return {"refused": appraisal.refused, "unsupported": appraisal.unsupported}
+
+
 def claimed(
     objective: "Candidates[AlterationObjective]", alterations: "Sequence[Alteration]"
 ) -> list[Decision | None]:
@@ -123,8 +127,8 @@ def claimed(
         alterations: B alterations.
 
     Returns:
-        B decisions, whose trace has ``refused``: why the method cannot assess one, empty if it can; None
-        where there is no estimate.
+        B decisions, whose trace has ``refused``: why the method cannot assess one, and ``unsupported``: why
+        it may not be recommended, each empty if that is not so; None where there is no estimate.
     """
     found = appraisals(objective.whole, [Decision(each, 0.0) for each in alterations])
     stated = [
@@ -133,9 +137,9 @@ def claimed(
             0.0,
             estimate=None if one is None else one.estimate,
             baseline=None if one is None else one.baseline,
-            reason="" if one is None else one.refused or one.declined,
+            reason="" if one is None else one.refused or one.unsupported or one.declined,
             warnings=() if one is None else one.warnings,
-            trace={} if one is None else one.trace | {"refused": one.refused},
+            trace={} if one is None else one.trace | _withdrawn(one),
         )
         for each, one in zip(alterations, found, strict=True)
     ]

@@ -178,8 +178,8 @@ class ImputedSuccess(AlterationObjective):
         pooled = pool([each.estimate for each in several])
         baselines = [each.baseline.point for each in several if each.baseline is not None]
         baseline = chance(round(fmean(baselines), 6)) if len(baselines) == count else None
-        withdrawn = [each.refused for each in several if each.refused]
-        refused = f"{withdrawn[0]} (in {len(withdrawn)} of {count} imputed tables)" if withdrawn else ""
+        refused = _often([each.refused for each in several])
+        unsupported = "" if refused else _often([each.refused or each.unsupported for each in several])
         # The same sentence with other numbers is the same warning.
         told: dict[str, list[str]] = {}
         for each in several:
@@ -205,10 +205,21 @@ class ImputedSuccess(AlterationObjective):
             estimate,
             baseline,
             tuple(often),
-            refused if 2 * len(withdrawn) > count else "",
+            refused,
             declined,
             {**first.trace, "imputation": facts},
+            unsupported=unsupported,
         )
+
+
+def _often(sentences: Sequence[str]) -> str:
+    """The first of the sentences of m tables, with how many have one, if more than half have; else empty."""
+    known = [each for each in sentences if each]
+    return (
+        f"{known[0]} (in {len(known)} of {len(sentences)} imputed tables)"
+        if 2 * len(known) > len(sentences)
+        else ""
+    )
 
 
 class Pooled:

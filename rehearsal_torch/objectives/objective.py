@@ -6,8 +6,8 @@ An `AlterationObjective` is the value of altering one set of k variables, in B c
 batch: it maps actions (..., B, k) to values (..., B). A task that leaves open which variables to alter has
 several sets with one objective each (see `candidates`).
 
-Every rehearsal method is such an objective: the kernel value, the Gaussian success probability, the cost
-under a chance constraint, the distance to the centre of the region, the share of successful scenarios.
+Every rehearsal method is one: the kernel value, the Gaussian success probability, the cost under a chance
+constraint, the distance to the centre of the region, the share of successful scenarios.
 
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate alterations).
 """
@@ -109,10 +109,11 @@ class Appraisal:
         estimate: The probability of desired outcomes; None if the method has no estimate.
         baseline: The same without an alteration.
         warnings: What the user must know before acting, one sentence each.
-        refused: Why the method cannot assess it and withdraws the recommendation; empty if it does not.
+        refused: Why the method cannot assess it; empty if it can.
         declined: Why no action is better by the method's own rule; empty if it is not.
         trace: Further trace entries (plain numbers and texts).
-        draws: How many independent draws the estimate is a share of; None if it is none.
+        draws: How many independent draws the estimate is a share of, if it is one.
+        unsupported: Why it may not be recommended although it can be assessed; empty if it may.
     """
 
     estimate: Estimate | None
@@ -122,6 +123,7 @@ class Appraisal:
     declined: str = ""
     trace: dict[str, Any] = field(default_factory=dict)
     draws: int | None = None
+    unsupported: str = ""
 
 
 def chance(
@@ -317,12 +319,7 @@ class AlterationObjective(Objective, ABC):
         return self.probability(actions)
 
     def at_level(self, level: float) -> Self | None:  # noqa: ARG002
-        """The same objective, whose estimates have intervals of another coverage probability; None if they
-        have none.
-
-        Args:
-            level: Coverage probability, in (0, 1).
-        """
+        """The same with intervals of another coverage probability, in (0, 1); None if it has none."""
         return None
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:  # noqa: ARG002
@@ -367,7 +364,7 @@ class AlterationObjective(Objective, ABC):
 
     @abstractmethod
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """The method's assessment of the action of each case, (B, k) -> B appraisals."""
+        """The assessment of the action of each case, (B, k) -> B appraisals."""
 
 
 def class_of(objective: Callable[..., Any]) -> type[Objective] | None:

@@ -151,7 +151,7 @@ def chosen(
             **(facts[index] if facts else {}),
             **budget.facts(),
         }
-        refused = str(trace.pop("refused", "")) or found.refused
+        refused = str(trace.pop("refused", "")) or found.refused or found.unsupported
         if value == -math.inf and not refused:
             refused = "no candidate alteration qualifies" + (
                 " among those evaluated before the budget was spent" if budget.ran_out else ""

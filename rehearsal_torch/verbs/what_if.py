@@ -343,7 +343,7 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units:
     assert setting is not None
     assert estimate is not None
     pathless = "" if linked(objective, setting.names) else no_path(objective, setting.names)
-    refused = str(guarded.trace["refused"])
+    refused, unsupported = (str(guarded.trace[name]) for name in ("refused", "unsupported"))
     values = dict(zip(setting.names, setting.values.tolist(), strict=True))
     task = objective.surrogate.task if objective.surrogate is not None else None
     return WhatIf(
@@ -354,7 +354,7 @@ def _claim(objective: Candidates[AlterationObjective], guarded: Decision, units:
         number(guarded.trace.get("distance")),
         guarded.warnings,
         # What is worse than usual may still be better than the present.
-        pathless or (refused if guarded.unchanged else guarded.reason),
+        pathless or ((refused or unsupported) if guarded.unchanged else guarded.reason),
         guarded.unchanged,
         guarded.gain,
         pathless or refused,

@@ -134,7 +134,7 @@ def test_what_is_said_of_somebody_elses_alterations_is_kept_and_nothing_is_withd
     assert made.declines is False
     assert second is None, "no objective has its variable"
     assert (first.estimate, first.baseline, first.warnings) == (said.estimate, said.baseline, ("far",))
-    assert (first.reason, first.trace) == ("too near", {"n": 3, "refused": ""})
+    assert (first.reason, first.trace) == ("too near", {"n": 3, "refused": "", "unsupported": ""})
     assert first.alteration == alterations()[0]
     made.whole = (Claims(replace(said, refused="no paths")),)
     (refused, _) = claimed(made, alterations())

@@ -137,7 +137,7 @@ def _told(error: Exception, run: Path) -> UserError | None:
         return UserError(str(error), "", "Give the folder of a run, such as runs/auf/FOLDER")
     known = user_error_from(error)
     if known is not None:
-        return known
+        return known if run.name in str(known) else UserError(str(error), str(run))
     if isinstance(error, LookupError | TypeError | AttributeError | ValueError):
         text = " ".join(str(error).split())[:200]
         return UserError(

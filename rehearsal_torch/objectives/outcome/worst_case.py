@@ -11,10 +11,12 @@ would be set are known, of leaving them. An action may be recommended if
     S <= .1    or    lost <= .02:
 
 rows speak for nearly all of it, or there is hardly anything to lose, as where success is rare without an
-action. A search that maximises within the rule ends at its edge, where up to S of the cases may lose: in two
-worlds in which some patients are dosed with little freedom (seeds 3 and 4), 6 and 8 of 20 decisions were
-worse than no action by .02 at S <= .2, 3 and 3 at .1, and the mean gain in the worlds of the package
-(seed 900) was the same, .377.
+action. With S > .5 the estimate itself is withdrawn: for most of it, it is the model's form continued.
+
+A search that maximises within the rule ends at its edge, where up to S of the cases may lose: in two worlds
+in which some patients are dosed with little freedom (seeds 3 and 4), 6 and 8 of 20 decisions were worse than
+no action by .02 at S <= .2, 3 and 3 at .1, and the mean gain in the worlds of the package (seed 900) was the
+same, .377.
 
 Source: ours; Manski (1990) (bounds by what is not observed being anything between 0 and 1).
 """
@@ -28,7 +30,7 @@ from torch import Tensor
 from rehearsal_torch.data.estimates.percent import percents
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 
-MOST_BEYOND, MOST_LOST = 0.1, 0.02
+MOST_BEYOND, MOST_LOST, MOSTLY = 0.1, 0.02, 0.5
 
 
 def allowed(beyond: Tensor, value: Tensor, unaltered: Tensor) -> Tensor:
@@ -67,7 +69,7 @@ def unaltered(objective: AlterationObjective, none: Tensor) -> Tensor:
 
 
 def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor) -> list[Appraisal]:
-    """The appraisals with ``beyond``, S, in the trace, refused where the action may not be recommended.
+    """The appraisals with ``beyond``, S, in the trace, and why an action may not be recommended.
 
     Args:
         appraisals: One for each of B cases.
@@ -76,19 +78,20 @@ def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor)
     """
     found = []
     for each, share, before in zip(appraisals, beyond.tolist(), unaltered.tolist(), strict=True):
-        trace, refused = each.trace | {"beyond": round(share, 4)}, each.refused
-        if each.estimate is not None and not refused:
-            point = each.estimate.point
-            may = allowed(*(torch.tensor(number, dtype=torch.float64) for number in (share, point, before)))
-            refused = "" if bool(may) else _reason(share, point, before)
-        found.append(replace(each, trace=trace, refused=refused))
+        made, point = replace(each, trace=each.trace | {"beyond": round(share, 4)}), each.estimate
+        if point is not None and not each.refused:
+            numbers = (torch.tensor(number, dtype=torch.float64) for number in (share, point.point, before))
+            if not bool(allowed(*numbers)):
+                reason = _reason(share, point.point, before)
+                made = replace(made, refused=reason) if share > MOSTLY else replace(made, unsupported=reason)
+        found.append(made)
     return found
 
 
 def _reason(share: float, point: float, before: float) -> str:
     here, most, chance, lost = percents([share, MOST_BEYOND, point, before - max(0.0, point - share)])
     return (
-        f"no support: no row is near this action for {here} of such cases (at most {most} may be so): "
-        f"the estimate of {chance} continues the model's form, and if nothing succeeds there, {lost} of the "
+        f"no support: for {here} of such cases no row is near this action (at most {most} may be so): the "
+        f"estimate of {chance} continues the model's form, and if nothing succeeds there, {lost} of the "
         "probability is lost; collect rows there, or offer actions that such cases have had"
     )

@@ -26,7 +26,7 @@ Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Mahal
 Hirano and Imbens (2004) (the action's density given covariates, for doses); the combination is ours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -91,6 +91,11 @@ class NearRows(Solved):
         ]
         own = torch.stack((torch.cat(fifth), self.freedom.square().mean(-1).sqrt()))
         self.radii = torch.quantile(own, SHARE, dim=-1).clamp_min(LEAST)
+
+    def share(self, points: Tensor, actions: Tensor, habit: Callable[[Tensor], Tensor]) -> Tensor:
+        """S of actions (..., B, k) at z (..., B, D, m, p), standardised, given h -> (..., B)."""
+        usual = habit(points.flatten(0, -2)).reshape(*points.shape[:-1], -1)
+        return self.far(points, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
 
     def far(self, points: Tensor, left: Tensor) -> Tensor:
         """Whether no row is near, z (..., p) and a - h(z) (..., k), standardised -> (...) bool; false where

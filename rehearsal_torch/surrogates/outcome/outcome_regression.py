@@ -128,7 +128,11 @@ class OutcomeRegression(RehearsalSurrogate):
         self.fits = self._fits(classified=False)
         self.no_action = self._regression(900)
         self.habits = nn.ModuleList(self._regression(800 + place) for place in range(len(self.adjustments)))
-        self.near = nn.ModuleList(self._near(found) for found in self.adjustments)
+        known = len(self.task.context)
+        self.near = nn.ModuleList(
+            NearRows(range(known, known + len(found.before) + len(found.between)))
+            for found in self.adjustments
+        )
 
     @property
     def faces(self) -> FaceCoordinates:
@@ -212,14 +216,12 @@ class OutcomeRegression(RehearsalSurrogate):
                 sizes = (before + len(adjusted.first), len(adjusted.between))
                 expected.append((f"between.{which}", models.between, *sizes))
             width = before + len(adjusted.between) + len(names)
+            if len(self.habits):
+                expected.append((f"habits.{which}", self.habit(which), width - len(names), len(names)))
             expected += [
                 (f"fits.{which}.{member}", part, width, count) for member, part in enumerate(models.outcomes)
             ]
         expected.append(("no_action", self.no_action, context, count))
-        for which in range(len(self.habits)):
-            known = len(self.adjustments[which].before) + len(self.adjustments[which].between)
-            sizes = (context + known, len(self.task.candidates[which]))
-            expected.append((f"habits.{which}", self.habit(which), *sizes))
         return [
             f"{name}: expected {inputs} inputs and {outputs} outputs; got {part.inputs} and {part.outputs}"
             for name, part, inputs, outputs in expected
@@ -251,9 +253,7 @@ class OutcomeRegression(RehearsalSurrogate):
 
     def inputs(self, table: Table, which: int) -> Tensor:
         """The inputs (x, u, v, a) of the regressions of a candidate set, standardised, (n, p)."""
-        found = self.adjustments[which]
-        names = (*self.task.context, *found.before, *found.between, *self.task.candidates[which])
-        return self._shown(table, names)
+        return torch.cat((self.covariates_of(table, which), self.set_to(table, which)), -1)
 
     def covariates_of(self, table: Table, which: int) -> Tensor:
         """z = (x, u, v) of rows for a candidate set, standardised, (n, p)."""
@@ -338,25 +338,14 @@ class OutcomeRegression(RehearsalSurrogate):
         return torch.stack(list(found)).mean(0).reshape(whole.shape[:-1])
 
     def beyond(self, success: PosteriorSuccess, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
-        """S, the share of the points at which the outcomes are evaluated that no row is near (`near_rows`).
-
-        Args:
-            success: The draws of covariates.
-            which: Index of the candidate set.
-            contexts: (B, |X|), standardised.
-            actions: (..., B, k), standardised.
-
-        Returns:
-            (..., B), 0 for a model whose rows are not known.
+        """S (`near_rows`) of a candidate set, by draws of covariates: (B, |X|), (..., B, k), standardised ->
+        (..., B); 0 for a model whose rows are not known.
         """
         if not len(self.near):
             return actions.new_zeros(actions.shape[:-1])
         near = self.near[which]
         assert isinstance(near, NearRows)
-        points = success.scattered(contexts, actions)
-        habit = self.habit(which)(points.flatten(0, -2)).reshape(*points.shape[:-1], -1)
-        left = actions[..., None, None, :] - habit
-        return near.far(points, left).to(actions).mean((-2, -1))
+        return near.share(success.scattered(contexts, actions), actions, self.habit(which))
 
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
         """P(Y in S | x, u, v, a) at rows that the functions and residuals were not fitted to, (n,).
@@ -380,10 +369,6 @@ class OutcomeRegression(RehearsalSurrogate):
         """A regression, or a classification, with a seed of its own."""
         kind = FeatureClassifier if classified else FeatureRegression
         return kind(*self._settings, seed=1000 * self.seed + place)
-
-    def _near(self, found: Adjustment) -> NearRows:
-        known = len(self.task.context)
-        return NearRows(range(known, known + len(found.before) + len(found.between)))
 
     def _model(self, classified: bool) -> None:
         """Takes unfitted models of the slack or of success, unless it has them; their states have the same

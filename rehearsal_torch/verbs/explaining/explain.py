@@ -283,5 +283,5 @@ def _compared(
         apart = apart if told is None or told[0] is None else told[0]
     elif (known := between_sets(one, pair[0], beside, pair[1])) is not None:
         apart, basis = known
-    against = "" if found is None else found.refused or found.declined
+    against = "" if found is None else found.refused or found.unsupported or found.declined
     return RunnerUp(setting, of, estimate, apart, against, basis)

@@ -118,7 +118,7 @@ def test_content_that_no_run_writes_is_told_and_not_traced(here, capsys):
     recorded_runs.alterations(here / "odd", [line])
     said = told(capsys, ["odd"])
     assert said.startswith(
-        "odd: no page can be made of the content of the folder (ValueError: expected strengths"
+        "odd: decisions.jsonl: sensitivity: expected strengths of at least 1 with their basis"
     )
     assert len(said.strip().splitlines()) == 1
 

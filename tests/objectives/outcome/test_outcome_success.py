@@ -158,7 +158,8 @@ def test_an_action_that_many_such_cases_cannot_have_had_is_refused(model):
     assert ((beyond > 0.2) & (beyond < 0.4)).all(), "a fifth of the normal u lie 2.3 deviations of .5 away"
     assert not objective.acceptable(at(0.5)).any()
     for one, share in zip(objective.appraise(at(0.5)), beyond.tolist(), strict=True):
-        assert one.refused.startswith("no support: no row is near this action for")
+        assert one.unsupported.startswith("no support: for ")
+        assert one.refused == ""
         assert one.trace["beyond"] == round(share, 4)
 
 
@@ -167,7 +168,7 @@ def test_an_action_is_allowed_by_rows_or_where_nothing_is_to_lose():
     free = first(fit(made, confounded_table(300, freedom=2.0)))
     assert (free.beyond(at(0.5)) < 0.1).all()
     assert free.acceptable(at(0.5)).all()
-    assert not any(one.refused for one in free.appraise(at(0.5)))
+    assert not any(one.refused or one.unsupported for one in free.appraise(at(0.5)))
     far = at(9.0)
     assert not free.acceptable(far).any()
     free.before, free.at_risk = torch.zeros_like(free.before), torch.zeros_like(free.at_risk)

@@ -21,12 +21,14 @@ def test_rows_nearby_or_little_to_lose_allow_an_action() -> None:
     assert allowed(beyond, value, before).tolist() == [True, False, True, False, True, False]
 
 
-def test_what_is_withheld_says_how_much_could_be_lost() -> None:
-    made = [Appraisal(Estimate(0.94, CHANCE), None)] * 2
-    fine, refused = withheld(made, at(0.05, 0.7), at(0.9, 0.9))
-    assert (fine.refused, fine.trace) == ("", {"beyond": 0.05})
-    assert refused.refused.startswith("no support: no row is near this action for 70 % of such cases")
-    assert "66 % of the probability is lost" in refused.refused
+def test_what_is_withheld_says_how_much_could_be_lost():
+    made = [Appraisal(Estimate(0.94, CHANCE), None)] * 3
+    fine, some, most = withheld(made, at(0.05, 0.3, 0.7), at(0.9, 0.9, 0.9))
+    assert (fine.refused, fine.unsupported, fine.trace) == ("", "", {"beyond": 0.05})
+    assert some.unsupported.startswith("no support: for 30 % of such cases no row is near this action")
+    assert "26 % of the probability is lost" in some.unsupported
+    assert some.refused == "", "the estimate stands, though the action may not be recommended"
+    assert most.refused.startswith("no support: for 70 % of such cases no row is near this action")
     (other,) = withheld([Appraisal(None, None, refused="why")], at(1.0), at(0.9))
     assert other.refused == "why"
 
@@ -67,4 +69,5 @@ def test_doses_that_nobody_like_the_case_has_had_are_not_recommended(kind: str, 
 def test_what_somebody_else_proposes_is_refused_with_the_same_words() -> None:
     frame, task = dosed("line", 1)
     found = rt.learn(frame, task, seed=1).what_if({"x": 0.0}, {"a": 0.5})
-    assert found.refused.startswith("no support: no row is near this action for")
+    assert found.refused.startswith("no support: for ")
+    assert found.refused.endswith("offer actions that such cases have had")
