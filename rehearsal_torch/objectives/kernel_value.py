@@ -116,6 +116,10 @@ class KernelValue(AlterationObjective):
         """The probability without an alteration, (B,)."""
         return self.before[0].clamp(0, 1)
 
+    def indicated(self, actions: Tensor) -> Tensor:
+        """The probability by the indicator, without caution, (..., B, k) -> (..., B)."""
+        return self.estimator.value(self.prepared, self.standardised(actions), 1).clamp(0, 1)
+
     @property
     def adjustment(self) -> Adjustment:
         """The adjustment set of the candidate set."""

@@ -107,6 +107,7 @@ def chosen(
     budget: Budget,
     facts: Sequence[dict[str, Any]] | None = None,
     declines: bool = True,
+    accepted: Tensor | None = None,
 ) -> list[Decision]:
     """Selects the best candidate set for each case and applies the rule of `objectives.guard`.
 
@@ -122,6 +123,8 @@ def chosen(
         facts: Further trace entries, one dictionary per case; a sentence under ``refused`` withdraws the
             recommendation.
         declines: See `Search`.
+        accepted: Which of the actions the objective accepts, (sets, B) bool: these come before others; None
+            for all.
 
     Returns:
         B decisions. Trace: ``search``, ``altered``, the entries of the objective, `facts`, and the entries
@@ -135,6 +138,9 @@ def chosen(
         values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
     dominated = better_judged(objective, sets).to(values.device)
     values = values.masked_fill(dominated, -math.inf)
+    if accepted is not None:
+        accepted = accepted.to(values.device) & values.isfinite()
+        values = values.masked_fill(accepted.any(0) & ~accepted, -math.inf)
     places = values.argmax(0)
     best, reached = places.tolist(), values.gather(0, places.unsqueeze(0))[0].tolist()
     # Only sets that some case has chosen: an appraisal may cost as much as the search.
@@ -176,17 +182,6 @@ def chosen(
             decision = declined(decision, "refused" if refused else "no_action", refused or worse)
         decisions.append(decision)
     return objective.guarded(decisions, declines)
-
-
-def accepted_first(values: Tensor, accepted: Tensor) -> Tensor:
-    """Values of sets, (sets, B), for `chosen`: minus infinity where the best action of a set may not be
-    recommended and that of another may.
-
-    Args:
-        values: (sets, B).
-        accepted: Which may be recommended, (sets, B) bool.
-    """
-    return values.masked_fill(accepted.any(0) & ~accepted, -math.inf)
 
 
 def _settings(one: AlterationObjective, actions: Tensor) -> list[tuple[Tensor, bool]]:

@@ -83,6 +83,13 @@ def test_the_largest_value_wins_and_the_first_of_equals():
     )
 
 
+def test_what_the_objective_accepts_comes_before_larger_values():
+    accepted = torch.tensor([[False, False, False], [True, False, True]])
+    decisions = decided([[3.0, 3.0, 3.0], [1.0, 1.0, -math.inf]], accepted=accepted)
+    assert [each.alteration.names for each in decisions] == [("b",), ("a",), ("a",)]
+    assert [each.value for each in decisions] == [1, 3, 3]
+
+
 def test_further_facts_are_kept():
     decisions = decided([[1.0, 2.0], [0.0, 0.0]], facts=[{"steps": 3}, {"steps": 4}])
     assert [each.trace["steps"] for each in decisions] == [3, 4]

@@ -41,7 +41,7 @@ from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.percent import beside
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance, difference
-from rehearsal_torch.objectives.outcome.worst_case import allowed, unaltered, withheld
+from rehearsal_torch.objectives.outcome.worst_case import acceptable, unaltered, withheld
 from rehearsal_torch.surrogates.outcome.outcome_regression import JUDGEMENT, OutcomeRegression
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     PosteriorSuccess,
@@ -146,7 +146,8 @@ class OutcomeSuccess(AlterationObjective):
         if table is None:
             return self
         made = copy(self)
-        made.success = table
+        # The table holds within the bounds, and present values may lie outside.
+        made.success, made.at_risk = table, self.at_risk
         return made
 
     def standardised(self, actions: Tensor) -> Tensor:
@@ -169,7 +170,7 @@ class OutcomeSuccess(AlterationObjective):
         """Whether there are enough observations like them, and rows where they are judged or hardly anything
         to lose, (..., B, k) -> (..., B) bool.
         """
-        return self.supported(actions) & allowed(self.beyond(actions), self(actions), self.at_risk)
+        return self.supported(actions) & acceptable(self.beyond(actions), self(actions), self.at_risk)
 
     @torch.no_grad()
     def supported(self, actions: Tensor) -> Tensor:
@@ -186,7 +187,7 @@ class OutcomeSuccess(AlterationObjective):
     @cached_property
     def at_risk(self) -> Tensor:
         """The probability that acting puts at risk (`worst_case`), (B,)."""
-        return unaltered(self, self.before.mean(-1))
+        return unaltered(self, self.before.mean(-1), self)
 
     @property
     def judging(self) -> PosteriorSuccess:

@@ -39,7 +39,7 @@ from rehearsal_torch.objectives.objective import (
     normal_quantile,
 )
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
-from rehearsal_torch.objectives.outcome.worst_case import allowed, unaltered, withheld
+from rehearsal_torch.objectives.outcome.worst_case import acceptable, unaltered, withheld
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 
 
@@ -106,7 +106,7 @@ class StackedSuccess(AlterationObjective):
     def tabulated(self) -> Self:
         """With both tabulated."""
         made = copy(self)
-        made.outcome = self.outcome.tabulated()
+        made.at_risk, made.outcome = self.at_risk, self.outcome.tabulated()
         made.indicator = self.indicator.tabulated() if self.weight else self.indicator
         return made
 
@@ -125,7 +125,7 @@ class StackedSuccess(AlterationObjective):
         """What the outcome regression supports, where rows are near or hardly anything is to lose by the
         weighted mean.
         """
-        may = allowed(self.outcome.beyond(actions), self(actions), self.at_risk)
+        may = acceptable(self.outcome.beyond(actions), self(actions), self.at_risk)
         return self.outcome.supported(actions) & may
 
     @cached_property
@@ -134,7 +134,12 @@ class StackedSuccess(AlterationObjective):
         none = self.outcome.before.mean(-1)
         if self.weight:
             none = (1 - self.weight) * none + self.weight * self.indicator.baseline.to(none)
-        return unaltered(self, none)
+        return unaltered(self, none, self._mean)
+
+    def _mean(self, actions: Tensor) -> Tensor:
+        """The weighted mean without the indicator's caution, (B, k) -> (B,)."""
+        value = (1 - self.weight) * self.outcome(actions)
+        return value + self.weight * self.indicator.indicated(actions).to(value) if self.weight else value
 
     def frame(self) -> tuple[Tensor, Tensor]:
         """That of the outcome regression."""

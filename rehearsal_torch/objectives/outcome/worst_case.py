@@ -21,7 +21,8 @@ same, .377.
 Source: ours; Manski (1990) (bounds by what is not observed being anything between 0 and 1).
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -32,27 +33,41 @@ from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 
 MOST_BEYOND, MOST_LOST, MOSTLY = 0.1, 0.02, 0.5
 
+UNKNOWN = (
+    "support: it is not known whether rows are near: there are too few, or an earlier version fitted the model, "
+    "which is to be fitted again"
+)
 
-def allowed(beyond: Tensor, value: Tensor, unaltered: Tensor) -> Tensor:
-    """Whether actions may be recommended, (..., B) each -> (..., B) bool.
+
+def allowed(beyond: Tensor, value: Tensor, unaltered: Tensor, most: float = MOST_LOST) -> Tensor:
+    """Whether actions may be recommended, (..., B) each -> (..., B) bool; true where S is not known.
 
     Args:
-        beyond: S.
+        beyond: S; NaN for a model whose rows are not known.
         value: P.
         unaltered: P(none), or that of leaving the present values, (B,).
+        most: How much may be lost.
     """
     lost = unaltered.to(value) - (value - beyond.to(value)).clamp_min(0)
-    return (beyond.to(value) <= MOST_BEYOND) | (lost <= MOST_LOST)
+    return (beyond.to(value) <= MOST_BEYOND) | (lost <= most) | beyond.to(value).isnan()
+
+
+def acceptable(beyond: Tensor, value: Tensor, unaltered: Tensor) -> Tensor:
+    """`allowed` for a search, with a margin: it maximises the value by other draws than those that judge."""
+    return allowed(beyond, value, unaltered, MOST_LOST / 2)
 
 
 @torch.no_grad()
-def unaltered(objective: AlterationObjective, none: Tensor) -> Tensor:
+def unaltered(
+    objective: AlterationObjective, none: Tensor, probability: Callable[[Tensor], Tensor]
+) -> Tensor:
     """The probability that acting puts at risk, (B,): that of leaving what would be set at its present
     values where a case knows all of them, else that of no action.
 
     Args:
-        objective: Gives probabilities.
-        none: That of no action, (B,).
+        objective: The objective of the variables that would be set.
+        none: The probability of no action, (B,).
+        probability: That of actions, (B, k) -> (B,).
     """
     known = {
         place: [case.present[name] for name in objective.names]
@@ -61,11 +76,11 @@ def unaltered(objective: AlterationObjective, none: Tensor) -> Tensor:
     }
     if not known:
         return none
-    present = objective.lower.clone()
-    for place, values in known.items():
-        present[place] = present.new_tensor(values)
-    stated = objective(present).to(none)
-    return torch.stack([stated[place] if place in known else each for place, each in enumerate(none)])
+    present, places = objective.lower.clone(), list(known)
+    present[places] = present.new_tensor(list(known.values()))
+    at_risk = none.clone()
+    at_risk[places] = probability(present).to(none)[places]
+    return at_risk
 
 
 def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor) -> list[Appraisal]:
@@ -73,15 +88,18 @@ def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor)
 
     Args:
         appraisals: One for each of B cases.
-        beyond: S of their actions, (B,).
+        beyond: S of their actions, (B,); NaN adds a warning instead.
         unaltered: See `allowed`, (B,).
     """
     found = []
     for each, share, before in zip(appraisals, beyond.tolist(), unaltered.tolist(), strict=True):
+        if math.isnan(share):
+            found.append(replace(each, warnings=(*each.warnings, UNKNOWN)))
+            continue
         made, point = replace(each, trace=each.trace | {"beyond": round(share, 4)}), each.estimate
         if point is not None and not each.refused:
-            numbers = (torch.tensor(number, dtype=torch.float64) for number in (share, point.point, before))
-            if not bool(allowed(*numbers)):
+            one, two, three = torch.tensor((share, point.point, before), dtype=torch.float64)
+            if not bool(allowed(one, two, three)):
                 reason = _reason(share, point.point, before)
                 made = replace(made, refused=reason) if share > MOSTLY else replace(made, unsupported=reason)
         found.append(made)

@@ -28,7 +28,7 @@ from rehearsal_torch.objectives.net_value import NetValue
 from rehearsal_torch.objectives.objective import AlterationObjective, class_of, settings_of
 from rehearsal_torch.search.alterations.line_climb import Value, climb, evaluated
 from rehearsal_torch.search.budget import Budget
-from rehearsal_torch.search.search import BatchSearch, NoAction, Search, accepted_first, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, NoAction, Search, chosen, in_time
 
 STARTS, LINE = 24, 17
 
@@ -107,8 +107,8 @@ def _largest(
         values.append(NetValue.of(box).compared(best))
         accepted.append(box.acceptable(best).to(values[-1].device))
     facts = [{"without_costs": each} for each in settings]
-    stacked = accepted_first(torch.stack(values), torch.stack(accepted))
-    return chosen(searched, actions, stacked, "net_value", budget, facts, declines)
+    stacked, may = torch.stack(values), torch.stack(accepted)
+    return chosen(searched, actions, stacked, "net_value", budget, facts, declines, may)
 
 
 def _setting(decision: Decision) -> dict[str, float]:

@@ -31,7 +31,7 @@ from rehearsal_torch.data.question import Kind
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
-from rehearsal_torch.search.search import BatchSearch, accepted_first, chosen, in_time
+from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 from rehearsal_torch.seeding import generator, sobol
 
 # By how much a candidate that is not accepted is worth less: more than values differ by.
@@ -83,23 +83,25 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """See `BatchSearch.batch_search`. Trace: ``evaluations`` of the objective in a case and set."""
         budget = Budget(self.budget_s)
-        found, values, accepted, used = [], [], [], 0
+        found, values, accepted = [], [], []
+        used = torch.zeros(len(objective.cases), dtype=torch.long)
         for one in in_time(objective.sets, budget):
             table = one.tabulated()
-            action, value, may, evaluations = self._best_accepted(table, budget)
+            action, value, may, count = self._best_accepted(table, budget)
+            evaluations = torch.full_like(used, count)
             if not bool(may.all()):
                 other, among, allowed, more = self._halved()._best_accepted(table, budget, accepting=True)
                 # Only where nothing was accepted: cases beside others are decided as if alone.
-                better = allowed & ~may
+                better, evaluations = allowed & ~may, evaluations + more * ~may.cpu()
                 action = torch.where(better.unsqueeze(-1), other, action)
-                value, may, evaluations = torch.where(better, among, value), may | better, evaluations + more
+                value, may = torch.where(better, among, value), may | better
             found.append(action)
             values.append(value)
             accepted.append(may)
-            used = max(used, evaluations)
-        facts = [{"evaluations": used} for _ in objective.cases]
-        stacked = accepted_first(torch.stack(values), torch.stack(accepted))
-        return chosen(objective, found, stacked, "sampled_refinement", budget, facts, self.declines)
+            used = torch.maximum(used, evaluations)
+        facts = [{"evaluations": each} for each in used.tolist()]
+        stacked, may = torch.stack(values), torch.stack(accepted)
+        return chosen(objective, found, stacked, "sampled_refinement", budget, facts, self.declines, may)
 
     def _halved(self) -> Self:
         """The same search with half as many of everything but rounds: what is acceptable costs more than a

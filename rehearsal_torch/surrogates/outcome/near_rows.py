@@ -6,7 +6,7 @@ covariates that decide whether it helps: where they nearly determine the action,
 severity, the model's answer is the continuation of its own form. So all of z counts, and of the action what
 the covariates leave open. With m, C the mean and covariance of z over the n rows, the habit h(z) of the rows
 (a regression of a on z), b(w) and s(w)^2 the mean and variance of its residuals a - h(z) over the 50 nearest
-rows in w,
+rows in w and those as near as they are,
 
     w = C^(-1/2) (z - m),    e = (a - h(z) - b(w)) / s(w),    d_5 = distance of (w, e) to the 5th nearest row,
 
@@ -17,10 +17,11 @@ standard deviations of a given u away; b mends it where doses jump, and s sees w
 freedom beside others who are dosed with much. |e| (over the root of k, for k actions) counts by itself since
 in many dimensions the 5th nearest row is far in any case.
 
-The radius of d_5 is at least `LEAST`, so that rows that repeat the same few values do not make everything
-between them far. Directions in which rows do not vary at all have the `FLOOR`-th part of the largest
-variance: whatever leaves them is far. A drawn covariate of few values is moved to the nearest of them, as the
-draws are means with residuals.
+Rows that repeat others count once, where at least `DISTINCT` are left: a table that was expanded by weights
+says no more than before. The radius of d_5 is at least `LEAST`, so that rows of few values do not make
+everything between them far. Directions in which rows do not vary at all have the `FLOOR`-th part of the
+largest variance: whatever leaves them is far. A drawn covariate of few values is moved to the nearest of
+them, as the draws are means with residuals.
 
 Source: Loftsgaarden and Quesenberry (1965) (nearest-neighbour densities); Mahalanobis (1936) (whitening);
 Hirano and Imbens (2004) (the action's density given covariates, for doses); the combination is ours.
@@ -29,16 +30,19 @@ Hirano and Imbens (2004) (the action's density given covariates, for doses); the
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Examples, Sizes, Solved
 from rehearsal_torch.data.tables.block_statistics import evenly, rows_at
 from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
+from rehearsal_torch.graphs.separation import Adjustment
 
 NEIGHBOURS, AROUND, SHARE = 5, 50, 0.975
-FLOOR, LEAST = 1e-8, 0.25
+FLOOR, LEAST, DISTINCT = 1e-8, 0.25, 100
 # Columns of at most so many values are moved to them.
 FEW = 20
+# Rounding of squared distances, by which equal rows may differ.
+ROUNDING = 1e-9
 # Numbers of a block of distances, 32 MB.
 CHUNK = 4_000_000
 
@@ -78,11 +82,15 @@ class NearRows(Solved):
     def solve_blocks(self, blocks: Blocks[Examples]) -> None:
         """As `solve`, to evenly spaced rows."""
         whole = blocks.map(lambda _, each: tuple(part.detach().to(torch.float64) for part in each))
-        self.rows, self.open = rows_at(whole, evenly(len(blocks), self.most))
-        self.radii, self.freedom = self.rows.new_full((2,), LEAST), torch.zeros_like(self.open)
-        if len(self.rows) <= NEIGHBOURS:
+        rows, left = rows_at(whole, evenly(len(blocks), self.most))
+        distinct = torch.cat((rows, left), -1).unique(dim=0)
+        if DISTINCT <= len(distinct) < len(rows):
+            rows, left = distinct.split((rows.shape[1], left.shape[1]), -1)
+        self.rows, self.open = rows, left
+        self.radii, self.freedom = rows.new_full((2,), LEAST), torch.zeros_like(left)
+        if not self.known:
             return
-        self.freedom = self._freedom(self._white(self.rows), self.open, own=1)
+        self.freedom = self._freedom(self._white(rows), left, own=True)
         both = self._both()
         size = max(1, CHUNK // len(both))
         fifth = [
@@ -92,19 +100,26 @@ class NearRows(Solved):
         own = torch.stack((torch.cat(fifth), self.freedom.square().mean(-1).sqrt()))
         self.radii = torch.quantile(own, SHARE, dim=-1).clamp_min(LEAST)
 
+    @property
+    def known(self) -> bool:
+        """Whether there are enough rows for distances."""
+        return len(self.rows) > NEIGHBOURS
+
     def share(self, points: Tensor, actions: Tensor, habit: Callable[[Tensor], Tensor]) -> Tensor:
         """S of actions (..., B, k) at z (..., B, D, m, p), standardised, given h -> (..., B)."""
-        usual = habit(points.flatten(0, -2)).reshape(*points.shape[:-1], -1)
-        return self.far(points, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
+        shown = self._observed(points)
+        usual = habit(shown.flatten(0, -2)).reshape(*points.shape[:-1], -1)
+        return self.far(shown, actions[..., None, None, :] - usual).to(actions).mean((-2, -1))
 
     def far(self, points: Tensor, left: Tensor) -> Tensor:
-        """Whether no row is near, z (..., p) and a - h(z) (..., k), standardised -> (...) bool; false where
-        there are too few rows to tell. Leading dimensions that z lacks are further actions.
+        """Whether no row is near, (...) bool.
+
+        Args:
+            points: z, (..., p), standardised; further leading dimensions of `left` are further actions.
+            left: a - h(z), (..., k).
         """
-        if len(self.rows) <= NEIGHBOURS:
-            return torch.zeros(left.shape[:-1], dtype=torch.bool, device=left.device)
         reach, span = (self.radii * (1 + 1e-9)).tolist()
-        known = self._white(self._observed(points).flatten(0, -2))
+        known = self._white(points.to(self.rows).flatten(0, -2))
         beside = left.to(self.open).reshape(-1, *points.shape[:-1], left.shape[-1]).flatten(1, -2)
         shown = self._freedom(known, beside).reshape(-1, left.shape[-1])
         found = shown.square().mean(-1).sqrt() > span
@@ -120,18 +135,28 @@ class NearRows(Solved):
         """(w, e) of the rows, (n, p + k)."""
         return torch.cat((self._white(self.rows), self.freedom), -1)
 
-    def _freedom(self, known: Tensor, left: Tensor, own: int = 0) -> Tensor:
-        """e at whitened points (m, p) with a - h(z) (..., m, k), by the rows nearest in w without the `own`
-        nearest of all, (..., m, k).
+    def _freedom(self, known: Tensor, left: Tensor, own: bool = False) -> Tensor:
+        """e at whitened points (m, p) with a - h(z) (..., m, k), by the nearest rows, (..., m, k).
+
+        Args:
+            known: The points.
+            left: What is left open of their actions.
+            own: Whether the points are the rows, each of which is judged by the others.
         """
-        rows, count = self._white(self.rows), min(AROUND + own, len(self.rows))
-        nearest = [
-            _squares(part, rows).topk(count, dim=-1, largest=False).indices[:, own:]
-            for part in known.split(max(1, CHUNK // len(rows)))
-        ]
-        around = self.open[torch.cat(nearest)]
-        scale = around.std(1, correction=0).clamp_min(FLOOR * float(self.open.abs().max().clamp_min(1e-300)))
-        return (left - around.mean(1)) / scale
+        rows, count, found = self._white(self.rows), min(AROUND, len(self.rows) - own), []
+        centre = self.open.mean(0)
+        sums = torch.cat((self.open - centre, (self.open - centre).square()), -1)
+        for places in torch.arange(len(known), device=rows.device).split(max(1, CHUNK // len(rows))):
+            apart = _squares(known[places], rows)
+            if own:
+                apart[torch.arange(len(places), device=rows.device), places] = torch.inf
+            last = apart.topk(count, dim=-1, largest=False).values[:, -1:]
+            nearest = (apart <= last + ROUNDING).to(rows)
+            found.append(nearest @ sums / nearest.sum(-1, keepdim=True))
+        mean, square = torch.cat(found).chunk(2, -1)
+        least = FLOOR * float(sums.abs().max().clamp_min(1e-300))
+        scale = (square - mean.square()).clamp_min(0).sqrt().clamp_min(least)
+        return (left - centre - mean) / scale
 
     def _white(self, points: Tensor) -> Tensor:
         """Whitened by the mean and covariance of the rows, (m, p) -> (m, p)."""
@@ -151,6 +176,13 @@ class NearRows(Solved):
                 between = (values[1:] + values[:-1]) / 2
                 moved[..., column] = values[torch.bucketize(moved[..., column].contiguous(), between)]
         return moved
+
+
+def near_rows(adjustments: Sequence[Adjustment], context: int) -> nn.ModuleList:
+    """Unfitted ones for candidate sets, given the number of context variables."""
+    return nn.ModuleList(
+        NearRows(range(context, context + len(found.before) + len(found.between))) for found in adjustments
+    )
 
 
 def _squares(points: Tensor, rows: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
 from rehearsal_torch.surrogates.outcome.kept_draws import KeptDraws
-from rehearsal_torch.surrogates.outcome.near_rows import NearRows
+from rehearsal_torch.surrogates.outcome.near_rows import NearRows, near_rows
 from rehearsal_torch.surrogates.outcome.outcome_kind import OutcomeKind
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     ConditionalModels,
@@ -127,12 +127,7 @@ class OutcomeRegression(RehearsalSurrogate):
         )
         self.fits = self._fits(classified=False)
         self.no_action = self._regression(900)
-        self.habits = nn.ModuleList(self._regression(800 + place) for place in range(len(self.adjustments)))
-        known = len(self.task.context)
-        self.near = nn.ModuleList(
-            NearRows(range(known, known + len(found.before) + len(found.between)))
-            for found in self.adjustments
-        )
+        self.habits, self.near = self._support()
 
     @property
     def faces(self) -> FaceCoordinates:
@@ -170,6 +165,8 @@ class OutcomeRegression(RehearsalSurrogate):
         def examples(*made: Callable[[Table], Tensor]) -> Blocks[Examples]:
             return blocks.map(lambda _, table: tuple(make(table) for make in made))
 
+        if not len(self.near):
+            self.habits, self.near = self._support()
         context = partial(shown, self.task.context)
         yield self.overlap, blocks.map(lambda _, table: self.overlap.examples(table))
         yield self.scaler, examples(lambda table: table.columns(self.task.graph.names))
@@ -339,12 +336,11 @@ class OutcomeRegression(RehearsalSurrogate):
 
     def beyond(self, success: PosteriorSuccess, which: int, contexts: Tensor, actions: Tensor) -> Tensor:
         """S (`near_rows`) of a candidate set, by draws of covariates: (B, |X|), (..., B, k), standardised ->
-        (..., B); 0 for a model whose rows are not known.
+        (..., B); NaN for a model whose rows are not known.
         """
-        if not len(self.near):
-            return actions.new_zeros(actions.shape[:-1])
-        near = self.near[which]
-        assert isinstance(near, NearRows)
+        near = self.near[which] if len(self.near) else None
+        if not isinstance(near, NearRows) or not near.known:
+            return actions.new_full(actions.shape[:-1], torch.nan)
         return near.share(success.scattered(contexts, actions), actions, self.habit(which))
 
     def left_out(self, table: Table, which: int, folds: Tensor, draws: int = 24, points: int = 32) -> Tensor:
@@ -379,6 +375,10 @@ class OutcomeRegression(RehearsalSurrogate):
         self.fits = self._fits(classified)
         self.no_action = self._regression(900, classified)
 
+    def _support(self) -> tuple[nn.ModuleList, nn.ModuleList]:
+        habits = nn.ModuleList(self._regression(800 + place) for place in range(len(self.adjustments)))
+        return habits, near_rows(self.adjustments, len(self.task.context))
+
     def _fits(self, classified: bool) -> nn.ModuleList:
         return nn.ModuleList(
             nn.ModuleList(self._regression(member, classified) for member in range(self.members))
@@ -386,8 +386,9 @@ class OutcomeRegression(RehearsalSurrogate):
         )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        # Checkpoints without these entries are older than they are: nothing is said of how near rows are,
-        # and regressions are those of the slack.
+        # Checkpoints without these entries are older than they are: they do not know how near rows are, and
+        # their regressions are those of the slack.
+        self.habits, self.near = self._support()
         if not any(name.startswith(f"{prefix}near.") for name in state_dict):
             self.habits, self.near = nn.ModuleList(), nn.ModuleList()
         known = state_dict.setdefault(f"{prefix}outcome_kind.classified", torch.zeros(1, dtype=torch.float64))

@@ -13,8 +13,8 @@ share of desired points,
     p_d(a; x) = (1/P) #{i : t_di(a; x) in S},
 
 and p_d over d = 1..D is a sample of the posterior of P(Y in S | x, a). Its mean is the objective: it
-counts both the noise and what is unknown of the functions, so that actions far from the observations lose
-by themselves. The same functions and residuals serve all actions (common random numbers).
+counts both the noise and what is unknown of the functions, which costs actions far from the observations some
+of their value, but not always enough (`near_rows`). The same functions and residuals serve all actions.
 
 The draws of f come in equal numbers from E fits, with kernels fitted to different rows. The residuals are
 drawn without replacement and spread evenly over the first coordinate of the rows (stratified), which

@@ -197,8 +197,25 @@ def test_a_model_of_earlier_versions_says_nothing_of_its_rows(model):
         confounded(candidates=[["a"], ["a", "c"]]), members=2, frequencies=40, evidence_rows=80, iterations=8
     )
     other.load_state_dict(state)
-    assert first(other).beyond(at(60.0)).tolist() == [0.0] * 3
+    assert first(other).beyond(at(60.0)).isnan().all()
     assert torch.equal(first(other)(at(0.5)), first(model)(at(0.5)))
+    assert first(other).acceptable(at(0.5)).all()
+    for one in first(other).appraise(at(0.5)):
+        assert (one.refused, one.unsupported) == ("", "")
+        assert one.warnings[-1].startswith("support: it is not known whether rows are near")
+        assert "beyond" not in one.trace
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(first(other).beyond(at(0.5)), first(model).beyond(at(0.5)))
+    other.load_state_dict(state)
+    again = fit(other, confounded_table(300))
+    assert torch.equal(first(again).beyond(at(0.5)), first(model).beyond(at(0.5)))
+
+
+def test_tables_do_not_speak_of_present_values_beyond_the_bounds(model):
+    cases = [replace(case, present={"a": 3.0}) for case in some_cases(model.task, 2)]
+    objective = OutcomeSuccess.for_cases(model, cases).sets[0]
+    assert objective.tabulated().at_risk.equal(objective.at_risk)
+    assert objective.at_risk.equal(objective(at(3.0, 2)))
 
 
 def test_a_decision_that_is_surely_worse_than_nothing_is_declined(model):

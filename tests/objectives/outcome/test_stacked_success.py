@@ -1,6 +1,7 @@
 """Stacked success: the weighted mean, its interval, and which of the two spoke."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -250,3 +251,14 @@ def test_differences_without_the_indicator_are_those_of_the_outcomes(model, monk
     whole = objective(model, 0.5)
     monkeypatch.setattr(type(whole.indicator), "contrast", lambda *_: None)
     assert whole.contrast(at(0.7), at(0.1)) is None
+
+
+def test_what_is_at_risk_is_told_without_caution(model):
+    cases = [replace(case, present={"a": 0.5}) for case in some_cases(model.task, 2)]
+    (made,) = StackedSuccess.for_cases(model, cases).sets
+    made.weight = 0.5
+    present = torch.full((2, 1), 0.5, dtype=torch.float64)
+    indicated = [one.estimate.point for one in made.indicator.appraise(present)]
+    plain = 0.5 * made.outcome(present) + 0.5 * torch.tensor(indicated, dtype=torch.float64)
+    assert torch.allclose(made.at_risk, plain, atol=1e-5)
+    assert (made.at_risk > made(present)).all()

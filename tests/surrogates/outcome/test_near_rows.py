@@ -62,8 +62,9 @@ def test_rows_of_few_values_are_near_around_them_and_draws_are_moved_to_them() -
     rows = torch.stack((values, drawn()[:, 0]), -1)
     near = fitted(rows, drawn(seed=1)[:, :1], drawn=range(1))
     assert float(near.radii.min()) >= LEAST
-    between = torch.tensor([[0.3, 0.0], [0.0, 0.0]], dtype=torch.float64)
-    assert near.far(between, torch.zeros(2, 1, dtype=torch.float64)).tolist() == [False, False]
+    between = torch.tensor([[0.3, 0.0], [0.0, 0.0]], dtype=torch.float64).reshape(2, 1, 1, 2)
+    doses = torch.zeros(2, 1, dtype=torch.float64)
+    assert near.share(between, doses, lambda z: z[:, :1]).tolist() == [0.0, 0.0]
 
 
 def test_further_actions_take_leading_dimensions() -> None:
@@ -76,8 +77,42 @@ def test_further_actions_take_leading_dimensions() -> None:
 
 
 def test_too_few_rows_tell_nothing() -> None:
-    near = fitted(drawn(5), drawn(5, seed=1)[:, :1])
-    assert not near.far(drawn(3), 100 + drawn(3)[:, :1]).any()
+    assert not fitted(drawn(5), drawn(5, seed=1)[:, :1]).known
+    assert fitted(drawn(6), drawn(6, seed=1)[:, :1]).known
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.3])
+def test_doses_of_rows_with_the_same_value_of_a_covariate_are_near(spread: float) -> None:
+    """Draws are means with residuals: what they are moved to is where the habit is asked, too."""
+    values = (torch.arange(1000) % 2).to(torch.float64).unsqueeze(-1)
+    noise = spread * drawn(seed=1)[:, :1]
+    near = fitted(values, noise, drawn=range(1))
+    cases = (values + 0.3 * drawn(seed=2)[:, :1].clamp(-1.6, 1.6)).reshape(1000, 1, 1, 1)
+    mixed = 2 * torch.randperm(500, generator=torch.Generator().manual_seed(3))
+    doses = 2 * values + torch.stack((noise[mixed], noise[mixed + 1]), 1).reshape(1000, 1)
+    assert float(near.share(cases, doses, lambda z: 2 * z).mean()) < 0.1
+    between = torch.ones(2, 1, dtype=torch.float64)
+    assert near.share(cases[:2], between, lambda z: 2 * z).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("width", [0, 1])
+def test_the_order_of_the_rows_does_not_matter(width: int) -> None:
+    values = (torch.arange(1000) % 2).to(torch.float64).unsqueeze(-1)[:, :width]
+    left = torch.where(drawn()[:, :1] > 0, 1.0, -1.0) + 0.1 * drawn(seed=1)[:, :1]
+    order = left[:, 0].argsort()
+    one, other = fitted(values, left), fitted(values[order], left[order])
+    points = torch.zeros(40, width, dtype=torch.float64)
+    doses = torch.linspace(-3, 3, 40, dtype=torch.float64).unsqueeze(-1)
+    assert one.radii.tolist() == pytest.approx(other.radii.tolist(), rel=1e-6)
+    assert one.far(points, doses).equal(other.far(points, doses))
+    assert one.far(points[:2], torch.tensor([[9.0], [1.0]], dtype=torch.float64)).tolist() == [True, False]
+
+
+def test_rows_that_are_repeated_say_what_they_say_once() -> None:
+    rows, noise, fresh, other = drawn(300), drawn(300, seed=1)[:, :1], drawn(seed=2), 2 * drawn(seed=3)[:, :1]
+    once, often = fitted(rows, noise), fitted(rows.repeat(6, 1), noise.repeat(6, 1))
+    assert once.radii.tolist() == pytest.approx(often.radii.tolist(), rel=1e-9)
+    assert once.far(fresh, other).equal(often.far(fresh, other))
 
 
 def test_without_covariates_the_actions_alone_count() -> None:
