@@ -34,8 +34,8 @@ from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 MOST_BEYOND, MOST_LOST, MOSTLY = 0.1, 0.02, 0.5
 
 UNKNOWN = (
-    "support: it is not known whether rows are near: there are too few, or an earlier version fitted the model, "
-    "which is to be fitted again"
+    "support: it is not known whether rows are near: there are too few, or an earlier version fitted the "
+    "model, which is to be fitted again"
 )
 
 
