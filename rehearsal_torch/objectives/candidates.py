@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
     from rehearsal_torch.spaces.box import Alteration
 
+# Without a row near for more than this share of such cases, an estimate is the model's form continued.
+MOSTLY = 0.5
+
 T_co = TypeVar("T_co", bound="AlterationObjective", covariant=True)
 
 
@@ -113,7 +116,10 @@ def appraisals(
 
 
 def _withdrawn(appraisal: "Appraisal") -> dict[str, str]:
-    return {"refused": appraisal.refused, "unsupported": appraisal.unsupported}
+    """Why the method cannot assess an action, and why it would not set it."""
+    beyond = appraisal.trace.get("beyond", 0.0) > MOSTLY
+    refused = appraisal.refused or (appraisal.unsupported if beyond else "")
+    return {"refused": refused, "unsupported": appraisal.unsupported}
 
 
 def claimed(

@@ -77,7 +77,7 @@ def rates(rows: int = 200) -> pd.DataFrame:
     """Context x, covariate u, action z and outcome y, linear."""
     random = np.random.default_rng(0)
     x, u, free = random.random((3, rows))
-    z = 0.5 * x + 0.3 * u + 0.2 * free
+    z = 0.5 * x + 0.3 * u + 0.8 * free
     return pd.DataFrame(
         {"x": x, "u": u, "z": z, "y": 0.4 * x + 0.2 * u + 0.6 * z + 0.1 * random.normal(size=rows)}
     )

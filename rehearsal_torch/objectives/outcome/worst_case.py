@@ -11,7 +11,7 @@ would be set are known, of leaving them. An action may be recommended if
     S <= .1    or    lost <= .02:
 
 rows speak for nearly all of it, or there is hardly anything to lose, as where success is rare without an
-action. With S > .5 the estimate itself is withdrawn: for most of it, it is the model's form continued.
+action. Of an action that is left at its present value nothing is asked: it is what it is compared with.
 
 A search that maximises within the rule ends at its edge, where up to S of the cases may lose: in two worlds
 in which some patients are dosed with little freedom (seeds 3 and 4), 6 and 8 of 20 decisions were worse than
@@ -31,7 +31,7 @@ from torch import Tensor
 from rehearsal_torch.data.estimates.percent import percents
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal
 
-MOST_BEYOND, MOST_LOST, MOSTLY = 0.1, 0.02, 0.5
+MOST_BEYOND, MOST_LOST = 0.1, 0.02
 
 UNKNOWN = (
     "support: it is not known whether rows are near: there are too few, or an earlier version fitted the "
@@ -100,8 +100,7 @@ def withheld(appraisals: Sequence[Appraisal], beyond: Tensor, unaltered: Tensor)
         if point is not None and not each.refused:
             one, two, three = torch.tensor((share, point.point, before), dtype=torch.float64)
             if not bool(allowed(one, two, three)):
-                reason = _reason(share, point.point, before)
-                made = replace(made, refused=reason) if share > MOSTLY else replace(made, unsupported=reason)
+                made = replace(made, unsupported=_reason(share, point.point, before))
         found.append(made)
     return found
 

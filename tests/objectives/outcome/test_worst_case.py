@@ -27,8 +27,8 @@ def test_what_is_withheld_says_how_much_could_be_lost():
     assert (fine.refused, fine.unsupported, fine.trace) == ("", "", {"beyond": 0.05})
     assert some.unsupported.startswith("no support: for 30 % of such cases no row is near this action")
     assert "26 % of the probability is lost" in some.unsupported
-    assert some.refused == "", "the estimate stands, though the action may not be recommended"
-    assert most.refused.startswith("no support: for 70 % of such cases no row is near this action")
+    assert (some.refused, most.refused) == ("", "")
+    assert most.unsupported.startswith("no support: for 70 % of such cases no row is near this action")
     (other,) = withheld([Appraisal(None, None, refused="why")], at(1.0), at(0.9))
     assert other.refused == "why"
 
