@@ -3,31 +3,44 @@
 The index of a frame is the line of the file minus two (the header of a plain file is line 1), so that every
 fault is reported with the line, or the row of the sheet, in which it occurs. Lines without any value are left
 out, as are columns without name and values: spreadsheets leave both. What is no number and no text, such as a
-date, is kept as text, so that it is reported and never taken for a number.
+date, is kept as text, so that it is reported and never taken for a number. Different cells stay different: a
+long text ends in its SHA-256.
 
 Source: ours.
 """
 
+import hashlib
 import math
 import reprlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
-from pathlib import Path
+from enum import Enum
+from pathlib import Path, PurePath
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 
 from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.plain import repeated
+from rehearsal_torch.files.schema import is_number
 
 BYTES = 2 * 2**30
 COLUMNS = 10_000
 CELLS = 200_000_000
 # The largest whole number that is read.
 MOST = 10**300
+# The longest text that a cell without a text of its own becomes, and its beginning where it is cut.
+LONGEST, BEGINNING = 200, 60
+# In order, as those of sets, to twenty levels; Python alone would fail at a thousand.
+_WHOLE = reprlib.Repr()
+_WHOLE.maxlevel = 20
+_WHOLE.maxtuple = _WHOLE.maxlist = _WHOLE.maxarray = _WHOLE.maxdict = _WHOLE.maxset = CELLS
+_WHOLE.maxfrozenset = _WHOLE.maxdeque = CELLS
+_WHOLE.maxstring = _WHOLE.maxlong = _WHOLE.maxother = 2 * BYTES
 EXTRA = "pip install 'rehearsal-torch[files]'"
 NO_DATA_BASE = (
     "data bases and addresses are not read: in a script of your own, save what the query gives, "
@@ -213,9 +226,16 @@ def plain_cell(cell: Any) -> Any:
         # A whole number beyond all floats, which Python may not even write.
         return (-math.inf if cell < 0 else math.inf) if isinstance(cell, int) and abs(cell) > MOST else cell
     if isinstance(cell, Decimal):
-        return float(cell)
+        return math.nan if cell.is_nan() else float(cell)
     if isinstance(cell, date | time):
         return cell.isoformat()
     if isinstance(cell, timedelta):
         return str(cell)
-    return reprlib.repr(cell)
+    text = str(cell) if isinstance(cell, UUID | PurePath | Enum) else ""
+    if not text or is_number(text):
+        # NumPy leaves out the middle of an array.
+        text = f"array({cell.tolist()!r})" if isinstance(cell, np.ndarray) else _WHOLE.repr(cell)
+    content = text.encode("utf-8", "backslashreplace")
+    if len(text) > LONGEST:
+        return f"{text[:BEGINNING]}... {hashlib.sha256(content).hexdigest()}"
+    return content.decode()

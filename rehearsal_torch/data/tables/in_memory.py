@@ -16,7 +16,6 @@ Source: ours.
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
-from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
@@ -34,7 +33,7 @@ from rehearsal_torch.files.schema import listed, meant
 SET = "set:"
 # The kinds of cells that are read as they are.
 PLAIN = (
-    *(str, int, float, complex, np.number, Decimal, date, time, timedelta, pd.Period),
+    *(str, int, float, complex, np.number, date, time, timedelta, pd.Period),
     *(np.bool_, np.datetime64, np.timedelta64, type(None), type(pd.NA)),
 )
 # The libraries of which data frames are returned.
@@ -103,7 +102,7 @@ def frame_of_rows(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
         [
             {
                 # Half a sign, which no encoding has, is an error of pandas.
-                name: cell.encode("utf-8", "replace").decode()
+                _whole(name): cell.encode("utf-8", "replace").decode()
                 if isinstance(cell, str)
                 else cell
                 if isinstance(cell, PLAIN)
@@ -113,6 +112,10 @@ def frame_of_rows(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
             for row in rows
         ]
     )
+
+
+def _whole(name: Any) -> Any:
+    return name.encode("utf-8", "backslashreplace").decode() if isinstance(name, str) else name
 
 
 def library_of(given: Any) -> str | None:

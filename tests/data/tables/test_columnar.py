@@ -34,6 +34,14 @@ def test_columns_are_numbers_or_text(tmp_path, name):
     assert "when: expected numbers; got '2024-01-02T00:00:00' in line 2" in faults[1]
 
 
+@pytest.mark.parametrize("kind", [pa.binary(16), pa.uuid(), pa.list_(pa.int64())], ids=str)
+def test_identities_in_parquet_stay_different(tmp_path, kind):
+    raw = [(10**37 + (place << 64)).to_bytes(16, "big") for place in range(30)]
+    cells = [[0] * 20 + [place] for place in range(30)] if pa.types.is_list(kind) else raw
+    pq.write_table(pa.table({"id": pa.array(cells, kind)}), tmp_path / "t.parquet")
+    assert read_columnar(tmp_path / "t.parquet").frame["id"].nunique() == 30
+
+
 def test_damaged_notes_of_pandas_do_not_matter(tmp_path):
     FRAME[["a"]].to_feather(tmp_path / "t.feather")
     content = (tmp_path / "t.feather").read_bytes()

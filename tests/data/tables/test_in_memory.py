@@ -111,7 +111,7 @@ def objects(*cells):
             objects(-(10**5000), 1), "x: 1 of 2 values are missing or infinite in line 2", id="huge"
         ),
         (objects(torch.tensor(0.5), torch.tensor(1.0)), "got 'tensor.0.5000.' in line 2: .*such as .item"),
-        (objects(np.array(3.0), 1), "got 'array.3..' in line 2: write a plain number"),
+        (objects(np.array(3.0), 1), "got 'array.3.0.' in line 2: write a plain number"),
         (objects(1.0, torch.ones(3)), "got 'tensor..1., 1., 1...' in line 3: write a plain number"),
     ],
 )
@@ -199,3 +199,10 @@ def test_a_frame_is_not_changed_by_reading_or_by_its_table():
     shown = table.to_frame()
     table.values[0] = 8.0
     assert (list(frame.index), frame.a.tolist(), shown.a.tolist()) == (["x", "y"], [1.0, 2.0], [7.0, 2.0])
+
+
+def test_signalling_nan_is_a_missing_value_and_half_signs_in_names_are_written_out():
+    frame = pd.DataFrame({"x": [decimal.Decimal("sNaN"), decimal.Decimal("1.5")]})
+    with pytest.raises(TableError, match="x: 1 of 2 values are missing or infinite in line 2"):
+        rt.Table.from_frame(frame)
+    assert frame_of_rows([{"x\udc80": 1.0, 2: "y"}]).columns.tolist() == ["x\\udc80", 2]
