@@ -56,6 +56,11 @@ def numeric(given: Any, role: str, names: Sequence[str] | None = None) -> Any:
     else:
         with spoken(role):
             cells = np.asarray(given)
+        if np.ma.is_masked(given):
+            raise TableError(f"{role}: {EXPECTED}; some cells are masked: fill them, or leave these rows out")
+        if cells.dtype.names is not None:
+            hint = "write its fields as columns, such as by pandas.DataFrame(array)"
+            raise TableError(f"{role}: {EXPECTED}; got a structured array: {hint}")
         if cells.dtype.kind not in "OUSMm" or cells.ndim > 2:
             return given
         if cells.ndim == 0:

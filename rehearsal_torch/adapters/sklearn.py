@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from rehearsal_torch.adapters.array_like import computable, numeric, spoken
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
-from rehearsal_torch.data.sizes import bounded, check_seed
+from rehearsal_torch.data.sizes import bounded, check_seed, whole
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
@@ -112,7 +112,7 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         values = torch.from_numpy(np.concatenate((inputs, targets), 1))
         with torch.random.fork_rng(devices=[]):
             self.surrogate_ = fit(
-                LinearStructural(self.task_, draws=self.draws, seed=self.seed),
+                LinearStructural(self.task_, draws=int(self.draws), seed=int(self.seed)),
                 Table.observed((*names, *outcomes), values),
             )
         return self
@@ -222,7 +222,7 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         Raises:
             ValueError: with what was expected.
         """
-        bounded("draws", self.draws, MAX_DRAWS, 0)
+        bounded("draws", whole(self.draws), MAX_DRAWS, 0)
         check_seed(self.seed)
         if isinstance(self.level, bool) or not isinstance(self.level, Real) or not 0 < self.level < 1:
             raise ValueError(f"level: expected a number in (0, 1), 0.95 for 95 %; got {self.level!r}")

@@ -11,6 +11,7 @@ Source: ours.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral
 
 # Units of one layer, features, landmarks; numbers of one network.
 WIDEST = 2**16
@@ -42,12 +43,18 @@ def bounded(key: str, value: object, largest: int = WIDEST, smallest: int = 1) -
         raise SizeError(f"{key}: expected a whole number from {smallest} to {largest}; got {value!r}")
 
 
-def check_seed(seed: object) -> None:
-    """Refuses what is no seed of a configuration.
+def whole(value: object) -> object:
+    """A whole number, NumPy's among them, as one of Python; all else, truth values too, as it is."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+def check_seed(seed: object) -> int:
+    """The seed of a configuration, as a whole number of Python.
 
     Raises:
-        SizeError: with what was expected.
+        SizeError: if it is none, with what was expected.
     """
+    seed = whole(seed)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SizeError(f"seed: expected a whole number of at least 0; got {seed!r}")
     if seed > LARGEST_SEED:
@@ -55,6 +62,7 @@ def check_seed(seed: object) -> None:
         raise SizeError(
             f"seed: expected a whole number of at most {LARGEST_SEED}; got one of {seed.bit_length()} bits"
         )
+    return seed
 
 
 def reserve(key: str, count: int) -> None:

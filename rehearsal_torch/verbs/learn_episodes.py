@@ -59,7 +59,7 @@ def learn_episodes(
         RequestError: if there is no such method or setting, or the method is for another kind of problem.
         ValueError: base class of all of the above.
     """
-    check_request_seed(seed)
+    seed = check_request_seed(seed)
     for key, argument in _TAKEN.items():
         if key in settings:
             raise RequestError(f"{key!r} is the argument `{argument}`: give it there")

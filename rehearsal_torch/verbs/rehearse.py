@@ -127,7 +127,7 @@ def rehearse(
         under = over_graphs(config, problem, chosen, surrogate, known, others)
         if choice is not None:
             under = Noted(choice.chosen, sentences(choice)[0], under)
-        made = decisions(problem, surrogate, chosen, seed, workers, under)
+        made = decisions(problem, surrogate, chosen, request.seed, workers, under)
         score = untouched_score(problem, surrogate, chosen.objective, others)
         every = [problem.case(index) for index in range(problem.count())]
         model = model_of(request, config, chosen, problem, surrogate, score, choice)

@@ -76,7 +76,7 @@ class Request:
         """
         from rehearsal_torch.data.rehearsal_task import RehearsalTask
 
-        check_request_seed(seed)
+        seed = check_request_seed(seed)
         for key, argument in TAKEN.items():
             if key in settings:
                 raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
@@ -176,14 +176,14 @@ def _pooling(config: "DictConfig", problem: "RehearsalTable", method: "Method") 
     return method_of(config)
 
 
-def check_request_seed(seed: object) -> None:
-    """Refuses what is no seed.
+def check_request_seed(seed: object) -> int:
+    """The seed, as a whole number of Python.
 
     Raises:
-        RequestError: with what was expected.
+        RequestError: if it is none, with what was expected.
     """
     try:
-        check_seed(seed)
+        return check_seed(seed)
     except ValueError as error:
         raise RequestError(str(error)) from None
 

@@ -176,3 +176,26 @@ def test_questions_that_cannot_be_answered_are_refused(data, fitted):
         fitted.decide(X.to_numpy())
     with pytest.raises(NotFittedError):
         RehearsalDecider().decide(X)
+
+
+def test_whole_numbers_of_numpy_are_seeds_and_draws(data):
+    X, y = data
+    made = RehearsalDecider(["bmi"], draws=np.int64(8), seed=np.int32(3)).fit(X, y)
+    assert type(made.surrogate_.draws) is int
+    for wrong in ({"seed": True}, {"draws": np.bool_(True)}):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}: expected a whole number"):
+            RehearsalDecider(["bmi"], **wrong).fit(X, y)
+
+
+@pytest.mark.parametrize("role", ["X", "y"])
+def test_structured_and_masked_arrays_are_refused(role):
+    rows = np.random.default_rng(0).normal(size=(20, 2))
+    given = {"X": rows, "y": rows.sum(1)}
+    odd = given[role]
+    kinds = [("one", float), ("two", float)]
+    for wrong, words in (
+        (np.ma.masked_array(odd, mask=odd > 1), "some cells are masked: fill them"),
+        (np.array([(1.0, 2.0)] * 20, dtype=kinds), "got a structured array: write its fields as columns"),
+    ):
+        with pytest.raises(ValueError, match=f"{role}: expected a table of numbers.*{words}"):
+            RehearsalDecider().fit(**given | {role: wrong})

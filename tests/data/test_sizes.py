@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from rehearsal_torch.data.dose_levels import DoseLevels
@@ -38,6 +39,7 @@ def test_a_seed_is_a_whole_number_that_every_generator_takes(seed, words):
     with pytest.raises(SizeError, match=rf"\Aseed: expected a whole number of {words}\Z"):
         check_seed(seed)
     check_seed(LARGEST_SEED)
+    assert type(check_seed(np.int64(3))) is int
     assert spaced_generator(LARGEST_SEED, 999_999).initial_seed() < 2**63
 
 

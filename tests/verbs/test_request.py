@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -47,6 +48,7 @@ def test_other_rows_are_refused(given, words):
 def test_arguments_of_a_request_are_checked():
     request = Request.of(FRAME, rt.RehearsalTask.of(TASK), "care", 3, {})
     assert (request.task["context"], request.seed) == (["X1", "X2"], 3)
+    assert type(Request.of(FRAME, TASK, "care", np.uint8(3), {}).seed) is int
     with pytest.raises(RequestError, match=r"seed: expected a whole number of at least 0; got True"):
         Request.of(FRAME, TASK, "care", True, {})
     with pytest.raises(RequestError, match=r"'dataset.contexts' is the argument `cases`: give it there"):

@@ -1,6 +1,7 @@
 import json
 import time
 
+import numpy as np
 import pytest
 import torch
 
@@ -38,7 +39,7 @@ def test_in_memory_nothing_is_written(tmp_path, monkeypatch):
 
 def test_a_file_is_gone_on_with(tmp_path):
     file = tmp_path / "trials.json"
-    complete(TrialStore(PLAIN, seed=4, initial=8, file=file), 0.5)
+    complete(TrialStore(PLAIN, seed=np.int64(4), initial=8, file=file), 0.5)
     again = TrialStore(None, file=file)
     assert (again.seed, again.initial) == (4, 8)
     assert again.log.table.values.tolist() == [[0.5, 1.0, 1.0, 2.0]]
