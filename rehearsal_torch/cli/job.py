@@ -29,6 +29,7 @@ from rehearsal_torch.cli.installation import checkout
 from rehearsal_torch.cli.resume import agree, cleared
 from rehearsal_torch.cli.signals import obey_cluster
 from rehearsal_torch.cli.spelling import typed_as
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.lock import holder
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder, State
@@ -241,7 +242,7 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
         unnamed = isinstance(error, OSError) and not wrong.where
         return UserError(wrong.what, str(folder.path), wrong.remedy) if unnamed else wrong
     if resumed and isinstance(error, LookupError | TypeError | AttributeError | ValueError):
-        text = " ".join(str(error).split())[:200]
+        text = beginning(" ".join(str(error).split()), 200)
         what = f"the run cannot be resumed from the content of the folder ({type(error).__name__}: {text})"
         remedy = (
             "Restore changed files from a copy, or start again with another out=; error.txt there shows "
@@ -263,7 +264,7 @@ def _sentence(error: BaseException, folder: RunFolder) -> str:
         return f"interrupted; continue with resume={folder.path}"
     if isinstance(error, UserError):
         return str(error)
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+    return beginning(f"{type(error).__name__}: {' '.join(str(error).split())}", 500)
 
 
 def _near(path: Path) -> Path:

@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.options.added_keys import refuse_unknown
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key
 
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
@@ -175,12 +176,13 @@ def read_override(text: str) -> Override:
     """
     if len(text) > LONGEST:
         raise UserError(
-            f"expected at most {LONGEST} characters in an override; {text[:40]}... has {len(text)}"
+            f"expected at most {LONGEST} characters in an override; {beginning(text, 40)}... has {len(text)}"
         )
     depth = max(accumulate((char in "[{(") - (char in "]})") for char in text), default=0)
     if depth > DEEPEST:
         raise UserError(
-            f"expected at most {DEEPEST} levels of nesting in an override; {text[:40]}... has {depth}"
+            f"expected at most {DEEPEST} levels of nesting in an override; "
+            f"{beginning(text, 40)}... has {depth}"
         )
     try:
         return OverridesParser.create().parse_override(text)
@@ -365,7 +367,7 @@ def _kind(key: str, new: Any, config: DictConfig) -> None:
 def _shown(value: Any) -> str:
     plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
     text = str(plain).lower() if isinstance(plain, bool) else str(getattr(plain, "text", plain))
-    return text if len(text) < 60 else text[:57] + "..."
+    return text if len(text) < 60 else beginning(text, 57) + "..."
 
 
 def _nothing_missing(config: DictConfig) -> None:

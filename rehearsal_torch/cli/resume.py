@@ -24,6 +24,7 @@ from typing import Any
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import read_override, refuse_renamed, single_overrides
 from rehearsal_torch.cli.spelling import spoken
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key, current_settings
 from rehearsal_torch.run_folder import RunFolder
@@ -137,7 +138,7 @@ def _screen(overrides: Sequence[str], where: str) -> None:
         UserError: for the first one that does not.
     """
     for text in overrides:
-        shown = text if len(text) <= 100 else f"{text[:97]}..."
+        shown = text if len(text) <= 100 else f"{beginning(text, 97)}..."
         override = read_override(text)
         parts = {*re.split(r"[./@:]", override.key_or_group), *re.split(r"[./@:]", override.package or "")}
         key = override.key_or_group
@@ -285,4 +286,4 @@ def _at(config: Mapping[str, Any], key: str) -> Any:
 
 def _cut(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= 60 else f"{beginning(text, 57)}..."

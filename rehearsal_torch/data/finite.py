@@ -17,6 +17,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from rehearsal_torch.files.addresses import beginning
+
 # Exceptions of linear_operator; compared by name, as importing it takes seconds.
 _MATRICES = ("NanError", "NotPSDError")
 
@@ -38,7 +40,9 @@ def in_numbers(of: str) -> Iterator[None]:
         numerical = isinstance(error, kinds)
         if not numerical and type(error).__name__ not in _MATRICES:
             raise
-        raise ValueError(f"no answer follows from {of}: {' '.join(str(error).split())[:300]}") from error
+        raise ValueError(
+            f"no answer follows from {of}: {beginning(' '.join(str(error).split()), 300)}"
+        ) from error
 
 
 UNDEFINED = "every value of the objective is NaN or infinite"

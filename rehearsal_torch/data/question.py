@@ -20,6 +20,7 @@ from typing import Any, Literal
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward, KnownReward
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -157,7 +158,7 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
 
 
 def _shown(texts: Sequence[str]) -> str:
-    few = [each if len(each) <= 100 else f"{each[:100]}..." for each in texts[:6]]
+    few = [each if len(each) <= 100 else f"{beginning(each, 100)}..." for each in texts[:6]]
     more = [] if len(texts) <= 6 else [f"{len(texts) - 6} more"]
     return f"[{'; '.join([*few, *more])}]" if texts else "nothing in their place"
 

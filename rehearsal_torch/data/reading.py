@@ -25,6 +25,7 @@ from rehearsal_torch.data.tables.columnar import COLUMNAR, read_columnar
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE, ReadTable, TableError, line_words
 from rehearsal_torch.data.tables.separated import read_separated
 from rehearsal_torch.data.tables.workbook import WORKBOOKS, read_workbook
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import LARGEST, listed, meant
 
 __all__ = [
@@ -175,7 +176,7 @@ def number_faults(
         if text.any():
             cell = rows[name][text].iloc[0]
             faults.append(
-                f"{name}: expected numbers; got {str(cell)[:60]!r}{_at(rows, text, at)}: "
+                f"{name}: expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: "
                 f"{_of_two(rows[name]) or as_number(cell)}"
             )
         if bad.any():
@@ -206,7 +207,7 @@ def number_faults(
 def _of_two(column: pd.Series) -> str | None:
     """How a column with two texts may be written as numbers; None for other columns."""
     cells = column.dropna().head(TWO).tolist()
-    texts = sorted({each[:30] for each in cells if isinstance(each, str)})
+    texts = sorted({beginning(each, 30) for each in cells if isinstance(each, str)})
     numeric = any(
         DATE.match(each) or OBJECT.match(each) or re.match(r"\s*[+-]?[.\d]", each) for each in texts
     )

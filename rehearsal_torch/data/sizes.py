@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from numbers import Integral
 
+from rehearsal_torch.files.addresses import InputError
+
 # Units of one layer, features, landmarks; numbers of one network.
 WIDEST = 2**16
 NUMBERS = 2**27
@@ -23,7 +25,7 @@ LARGEST_SEED = 2**43 - 1
 _left: ContextVar[int | None] = ContextVar("numbers that may still be reserved", default=None)
 
 
-class SizeError(ValueError):
+class SizeError(InputError):
     """A size out of range; the message names the key, what was expected, and what was given."""
 
 

@@ -23,6 +23,7 @@ from rehearsal_torch.data.estimates.estimate import CHANCE
 from rehearsal_torch.data.estimates.percent import change
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
 from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import PlainFileError
 
 
@@ -40,7 +41,7 @@ def sensitivity_of(decided: Decided) -> Sensitivity | None:
     except (LookupError, TypeError, ValueError) as error:
         raise PlainFileError(
             f"decisions.jsonl: sensitivity: expected strengths of at least 1 with their basis; got "
-            f"{str(dict(found))[:200]}: restore the file from a copy"
+            f"{beginning(str(dict(found)), 200)}: restore the file from a copy"
         ) from error
 
 

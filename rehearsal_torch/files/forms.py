@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import PlainFileError
 
 LARGEST = sys.float_info.max
@@ -61,7 +62,7 @@ def shown(value: Any) -> str:
     """A value as shown in messages: one line of at most 80 characters."""
     text = value if isinstance(value, str) else repr(value)
     plain = text if text.isprintable() and text else repr(text)
-    return plain if len(plain) <= 80 else plain[:77] + "..."
+    return plain if len(plain) <= 80 else beginning(plain, 77) + "..."
 
 
 def _is(value: Any, kind: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from rehearsal_torch.files.addresses import InputError
+from rehearsal_torch.files.addresses import InputError, beginning
 
 BYTES = 4 * 2**20
 DEPTH = 40
@@ -153,7 +153,7 @@ def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
         raise _unread(kind, where, error) from error
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
         raise PlainFileError(
-            f"{where} cannot be read as {kind}: {' '.join(str(error).split())[:300]}"
+            f"{where} cannot be read as {kind}: {beginning(' '.join(str(error).split()), 300)}"
         ) from error
 
 
@@ -166,7 +166,7 @@ def _unread(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFileErro
     within = f", {error.context}" if error.context else ""
     begun = f" that begins in line {since}" if within and since is not None and since != line else ""
     words = " ".join(f"{place}{error.problem or 'it is not finished'}{within}{begun}".split())
-    return PlainFileError(f"{where} cannot be read as {kind}: {words[:300]}", line, since)
+    return PlainFileError(f"{where} cannot be read as {kind}: {beginning(words, 300)}", line, since)
 
 
 def _yaml(text: str) -> Any:

@@ -27,7 +27,7 @@ import torch
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.files.addresses import InputError
+from rehearsal_torch.files.addresses import InputError, beginning
 from rehearsal_torch.files.plain import DEPTH, VALUES, repeated
 
 LARGEST = 1e150
@@ -81,7 +81,7 @@ def fault(expected: str, got: Any, remedy: str = "") -> PydanticCustomError:
 def shown(value: Any) -> str:
     """A value as shown in messages: short, in one line."""
     text = " ".join(repr(value).split())
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+    return text if len(text) <= SHOWN else f"{beginning(text, SHOWN)} ..."
 
 
 def meant(word: str, choices: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ Source: Gansner, Koutsofios and North (2015), the DOT language.
 import re
 from collections.abc import Mapping
 
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.graphs import arrows
 from rehearsal_torch.graphs.dagitty import edges_of
 from rehearsal_torch.graphs.edge_list import EdgeList
@@ -112,7 +113,7 @@ def _plain_names(statement: str) -> None:
             "colon in quotation marks"
         )
     if setting := re.search(r"\w+\s*=\s*\S*", bare):
-        raise ValueError(f"{statement.strip()[:60]!r}: write ; behind the setting {setting[0]!r}")
+        raise ValueError(f"{beginning(statement.strip(), 60)!r}: write ; behind the setting {setting[0]!r}")
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.graphs.equivalence import NoMemberError, PartiallyDirected, TooManyGraphsError, members
 from rehearsal_torch.graphs.graph_size import check_size
@@ -118,7 +119,9 @@ def _oriented(plain: dict[str, Any]) -> GraphClass:
     """The members of {parents, undirected}."""
     loose = plain.pop("undirected", [])
     if not isinstance(loose, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in loose):
-        raise ValueError(f"undirected: expected a list of pairs, [[one, other], ...]; got {str(loose)[:100]}")
+        raise ValueError(
+            f"undirected: expected a list of pairs, [[one, other], ...]; got {beginning(str(loose), 100)}"
+        )
     if len(loose) > UNDIRECTED:
         raise ValueError(
             f"undirected: expected at most {UNDIRECTED} edges; got {len(loose)}: direct some of them"

@@ -21,6 +21,7 @@ Source: Ramsey et al. (2018) (Tetrad); Zheng et al. (2024) (causal-learn), `Gene
 import re
 from collections.abc import Collection, Iterator
 
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.graphs import arrows
 from rehearsal_torch.graphs.edge_list import EdgeList, listed
 from rehearsal_torch.graphs.graph_size import check_size
@@ -69,7 +70,7 @@ def from_tetrad(text: str) -> EdgeList:
         ends = [name[1:-1] if name[1:-1] in latent else name for name in (one, other)]
         if unknown := [name for name in ends if nodes and name not in names]:
             raise ValueError(
-                f"{line.strip()[:60]!r}: {unknown[0]!r} is not among the nodes {listed([*names])}"
+                f"{beginning(line.strip(), 60)!r}: {unknown[0]!r} is not among the nodes {listed([*names])}"
             )
         names |= dict.fromkeys(ends)
         said = f"{one} {sign} {other}"
@@ -143,7 +144,9 @@ def _edge(line: str, names: Collection[str]) -> tuple[str, str, str, set[str]]:
     """One end, the arrow, the other end, and Tetrad's marks, of a line."""
     found = _EDGE.fullmatch(line)
     if found is None:
-        raise ValueError(f"cannot read {line.strip()[:60]!r}: expected an edge such as 1. age --> bmi")
+        raise ValueError(
+            f"cannot read {beginning(line.strip(), 60)!r}: expected an edge such as 1. age --> bmi"
+        )
     other, marks = found["other"], ""
     if other not in names:
         after = _AFTER.fullmatch(other)

@@ -24,6 +24,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import LARGEST
 
 LONGEST, DEEPEST, FACES = 10_000, 20, 1000
@@ -190,7 +191,9 @@ class Reader:
     def __init__(self, text: str) -> None:
         self.text, self.at, self.depth = text, 0, 0
         if len(text) > LONGEST:
-            raise InequalityError(text[:40], 1, f"expected at most {LONGEST} characters; got {len(text)}")
+            raise InequalityError(
+                beginning(text, 40), 1, f"expected at most {LONGEST} characters; got {len(text)}"
+            )
         self.tokens = self._tokens()
 
     def _tokens(self) -> list[Token]:

@@ -22,6 +22,7 @@ from rehearsal_torch.cli.overrides import refuse_renamed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import learnt
 from rehearsal_torch.evaluation.interval_levels import IntervalLevels
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.studies.record import Each, Outcome, Row
@@ -93,7 +94,7 @@ def attempted(
     try:
         rows, facts = compute(protocol, job)
     except Exception as error:
-        state, message = "failed", f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+        state, message = "failed", beginning(f"{type(error).__name__}: {' '.join(str(error).split())}", 300)
     line = {"state": state, "rounds": len(rows), "seconds": time.process_time() - began}
     return Outcome(job, rows, {**line, "commit": protocol.commit, "message": message, **facts})
 

@@ -12,6 +12,7 @@ from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.choice.choosing import choose
 from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE
 from rehearsal_torch.data.sizes import check_seed
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.verbs.configured import configuration, method_of
 from rehearsal_torch.verbs.methods import RequestError, check_method
 
@@ -280,7 +281,9 @@ def _check_file(given: Any, role: str, expected: str) -> str | Path:
     try:
         there = Path(given).is_file()
     except OSError as error:
-        raise RequestError(f"{role}: {str(given)[:60]}... cannot be a file ({error.strerror})") from None
+        raise RequestError(
+            f"{role}: {beginning(str(given), 60)}... cannot be a file ({error.strerror})"
+        ) from None
     if not there:
         raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
     return given

@@ -1,10 +1,12 @@
 """No message repeats the password of an address, wherever it was written by mistake."""
 
+import pandas as pd
 import pytest
 
 import rehearsal_torch as rt
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.files.addresses import InputError, without_password
+from rehearsal_torch.data.trials.file import FORMAT, campaign_of
+from rehearsal_torch.files.addresses import InputError, beginning, without_password
 from rehearsal_torch.program import main
 
 WORD = "s3cr3t/w@rd"
@@ -20,6 +22,7 @@ TASK = {
     "box": {"a": [0, 2]},
     "region": {"y": [2, None]},
 }
+TRIALS = {"graph": {"parents": {"a": [], "Y": ["a"]}}, "actions": {"a": [0, 1]}, "reward": "Y"}
 
 
 @pytest.mark.parametrize(
@@ -27,9 +30,19 @@ TASK = {
     [
         (f"no file {ADDRESS}: check it", "no file postgresql+psycopg://ana:***@host/db: check it"),
         ("/home/me/mysql:/ana:pw@h/db", "/home/me/mysql:/ana:***@h/db"),
-        ("redis://:p w@h", "redis://:***@h"),
+        ("file 'redis://:p w@h' and me@x.org", "file 'redis://:***@h' and me@x.org"),
+        (r"'db=redis://:p \' w@h', 'x@y'", r"'db=redis://:***@h', 'x@y'"),
+        ("postgresql://ana@server:SECRET@host/x", "postgresql://ana@server:***@host/x"),
+        ("redis:////ana:pw@h", "redis:////ana:***@h"),
+        ("redis://:12345/pw@h", "redis://:***@h"),
+        ("ab://u:12345@h:80/x", "ab://u:***@h:80/x"),
         ("got 'mysql://ana:long ...", "got 'mysql://ana:*** ..."),
-        ("a://u:p@h, or b1://u:p@h", "a://u:p@h, or b1://u:***@h"),
+        ("ab://u:p@h, or b1://u:q@h", "ab://u:***@h, or b1://u:***@h"),
+        ("https://x.org:8080/path: write to me@x.org", "https://x.org:8080/path: write to me@x.org"),
+        ("https://x.org:8080 and me@x.org, b1://u:p@h", "https://x.org:8080 and me@x.org, b1://u:***@h"),
+        ("file:///C:/data/x.csv and mail me@x.org", "file:///C:/data/x.csv and mail me@x.org"),
+        ("file:///C:/data/x@y.csv", "file:///C:/data/x@y.csv"),
+        ("see https://x.org:a, or mail me@x.org", "see https://x.org:a, or mail me@x.org"),
         ("see https://x.org: or write to me@x.org", "see https://x.org: or write to me@x.org"),
         ("C:/a:b@c, 12:30, s3://bucket/key", "C:/a:b@c, 12:30, s3://bucket/key"),
         ("postgresql://ana@host:5432/db", "postgresql://ana@host:5432/db"),
@@ -43,6 +56,15 @@ def test_a_password_becomes_three_stars(text, told):
 def test_long_messages_take_no_longer_than_their_length():
     text = "ab://" + "x:" * 100_000 + "ab:/:" * 100_000 + " ab:/:" * 100_000
     assert without_password(text) == text
+    text = "ab://x:y 'ab://x:y" * 100_000
+    assert without_password(text) == text
+    assert beginning(text, 5) == "ab://"
+
+
+def test_a_value_is_cut_once_its_password_is_gone():
+    assert beginning(f"redis://:{'p w' * 50}@host/db", 20) == "redis://:***@host/db"
+    assert beginning(ADDRESS, 60) == ADDRESS
+    assert beginning(f"{ADDRESS}/{'x' * 60}", 45) == "postgresql+psycopg://ana:***@host/db/xxxxxxxx"
 
 
 def test_errors_of_commands_hide_it_too():
@@ -93,18 +115,42 @@ def test_no_command_line_gives_it_away(typed, capsys):
     assert "w@rd" not in said.out + said.err
 
 
+# A user of a host, behind four slashes, and a password that is longer than what is shown of a value.
+LONG = f"postgresql:////ana@server:s3cr3t/{'w@rd' * 40}@host/x"
+
+
+@pytest.mark.parametrize("address", [ADDRESS, LONG], ids=["plain", "long"])
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: rt.rehearse(ADDRESS, TASK, [{"x": 1.0}]),
-        lambda: rt.rehearse({"x": [1.0]}, ADDRESS, [{"x": 1.0}]),
-        lambda: rt.rehearse({"x": [1.0]}, TASK, ADDRESS),
-        lambda: rt.rehearse({"x": [1.0]}, TASK, [{"x": 1.0}], method=ADDRESS),
-        lambda: rt.load(ADDRESS),
-        lambda: rt.CausalOptimiser(TASK, file=ADDRESS),
+        lambda it: rt.rehearse(it, TASK, [{"x": 1.0}]),
+        lambda it: rt.rehearse({"x": [1.0]}, it, [{"x": 1.0}]),
+        lambda it: rt.rehearse(pd.DataFrame({"x": [1.0]}), it),
+        lambda it: rt.rehearse({"x": [1.0]}, TASK, it),
+        lambda it: rt.rehearse({"x": [1.0]}, TASK, [{"x": 1.0}], method=it),
+        lambda it: rt.rehearse({"x": [1.0]}, TASK, [{"x": 1.0}], seed=it),
+        lambda it: rt.load(it),
+        lambda it: rt.CausalOptimiser(TASK, file=it),
+        lambda it: rt.CausalOptimiser(TRIALS, seed=it),
+        lambda it: rt.CausalOptimiser(TRIALS).tell(it, {"Y": 1.0}),
+        lambda it: rt.CausalOptimiser(TRIALS).tell([it], {"Y": 1.0}),
+        lambda it: rt.CausalOptimiser(TRIALS).tell({"a": it}, {"Y": 1.0}),
+        lambda it: rt.CausalOptimiser(TRIALS).tell({it: 1}, {"Y": 1.0}),
+        lambda it: rt.CausalOptimiser(TRIALS).tell({"a": 0.5}, it),
+        lambda it: rt.CausalOptimiser(TRIALS).tell({"a": 0.5}, {"Y": it}),
+        lambda it: rt.CausalOptimiser(TRIALS).tell({"a": 0.5}, {"Y": 1.0}, altered=it),
+        lambda it: rt.CausalOptimiser(TRIALS).tell({"a": 0.5}, {"Y": 1.0}, altered=[it]),
+        lambda it: campaign_of({"format": it}, "t.json"),
+        lambda it: campaign_of({"format": f"rehearsal-trials/{it}"}, "t.json"),
+        lambda it: campaign_of(
+            {"format": FORMAT, "task": {}, "seed": it, "initial": 4, it: 1, "trials": [{"id": it}]}, "t"
+        ),
+        lambda it: rt.Table.from_frame(pd.DataFrame({"x": [it, "b", "c"]})),
+        lambda it: rt.Table.from_frame(pd.DataFrame({"x": [it, "b", "b"]})),
+        lambda it: rt.Table.from_frame(pd.DataFrame({"x": [it]}), [it]),
     ],
 )
-def test_no_call_gives_it_away(call):
-    with pytest.raises(InputError) as error:
-        call()
-    assert "w@rd" not in str(error.value)
+def test_no_call_gives_it_away(call, address):
+    with pytest.raises((InputError, UserError)) as error:
+        call(address)
+    assert not [part for part in ("w@rd", "s3cr3t") if part in str(error.value)]

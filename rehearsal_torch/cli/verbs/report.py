@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rehearsal_torch.cli.errors import UserError, begins, exit_code, user_error_from
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _told(error: Exception, run: Path) -> UserError | None:
     if known is not None:
         return known if run.name in str(known) else UserError(str(error), str(run))
     if isinstance(error, LookupError | TypeError | AttributeError | ValueError):
-        text = " ".join(str(error).split())[:200]
+        text = beginning(" ".join(str(error).split()), 200)
         return UserError(
             f"no page can be made of the content of the folder ({type(error).__name__}: {text})",
             str(run),

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import is_number, meant
 
@@ -191,7 +192,7 @@ class Coding:
                 return cls(name, tuple(spelled(classes)), None, tuple(spelled(plain["desired"])))
         raise ValueError(
             "expected its texts in the order of their codes, [low, medium, high], or {classes: [A, B, C], "
-            f"reference: A}}; got {str(plain)[:60]!r}"
+            f"reference: A}}; got {beginning(str(plain), 60)!r}"
         )
 
 
@@ -218,7 +219,7 @@ def spelled(levels: Iterable[Any], texts: Sequence[str] = ()) -> list[str]:
         ValueError: if one is of another kind.
     """
     if isinstance(levels, str):
-        raise ValueError(f"expected a list of texts; got the text {levels[:60]!r}")
+        raise ValueError(f"expected a list of texts; got the text {beginning(levels, 60)!r}")
     found = []
     for each in levels:
         if isinstance(each, bool):
@@ -228,7 +229,7 @@ def spelled(levels: Iterable[Any], texts: Sequence[str] = ()) -> list[str]:
             continue
         text = text_of(each)
         if text is None:
-            raise ValueError(f"expected texts or numbers; got {str(each)[:60]!r}: put it in quotes")
+            raise ValueError(f"expected texts or numbers; got {beginning(str(each), 60)!r}: put it in quotes")
         found.append(text)
     return found
 

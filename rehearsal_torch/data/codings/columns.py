@@ -14,6 +14,7 @@ import pandas as pd
 
 from rehearsal_torch.data.codings.coding import Coding, listed, text_of
 from rehearsal_torch.data.tables.frame import line_words
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import meant
 
 ADD = "correct it, or add it to the levels if rows have it"
@@ -103,7 +104,7 @@ def unknown(coding: Coding, column: pd.Series, odd: np.ndarray, at: Callable[[in
     """
     first = int(odd.argmax())
     cell = column.iloc[first]
-    got = repr(cell[:60]) if isinstance(cell, str) else f"the number {text_of(cell) or cell}"
+    got = repr(beginning(cell, 60)) if isinstance(cell, str) else f"the number {text_of(cell) or cell}"
     near = meant(cell[:60], coding.levels) if isinstance(cell, str) else ""
     hint = f" ({near})" if near.startswith("did you mean") else ""
     others = int(odd.sum()) - 1

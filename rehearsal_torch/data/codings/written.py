@@ -30,6 +30,7 @@ from rehearsal_torch.data.codings.class_actions import offered, whole
 from rehearsal_torch.data.codings.coding import Coding, listed, spelled, text_of
 from rehearsal_torch.data.codings.columns import unseen
 from rehearsal_torch.data.codings.outcomes import region_in_codes
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 BY_ROWS = ("binary", "categorical")
@@ -137,7 +138,7 @@ def codings_in(plain: object) -> tuple[dict[str, Coding], list[str]]:
     if plain is None:
         return {}, []
     if not isinstance(plain, Mapping):
-        return {}, [f"codings: expected {CODINGS}; got {str(plain)[:60]!r}"]
+        return {}, [f"codings: expected {CODINGS}; got {beginning(str(plain), 60)!r}"]
     found, faults = {}, []
     for name, each in plain.items():
         try:

@@ -20,6 +20,7 @@ from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.files.yaml_lines import line_at
 from rehearsal_torch.spaces.box import Box
@@ -67,7 +68,7 @@ def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
         place = int(twice.to_numpy().argmax())
         found.fault(
             "identity",
-            f"column {name!r} of {rows.where} has {str(column.iloc[place])[:60]!r} again in "
+            f"column {name!r} of {rows.where} has {beginning(str(column.iloc[place]), 60)!r} again in "
             f"{rows.at(int(column.index[place]))}: every case needs a name of its own, so name another "
             "column",
         )

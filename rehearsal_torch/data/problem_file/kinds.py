@@ -23,6 +23,7 @@ from rehearsal_torch.data.codings.written import classes_of, levels_in
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable, as_number, misspelt_number
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import is_number
 
@@ -99,7 +100,7 @@ def _unkind(name: str, about: VariableForm, texts: Sequence[str], found: Finding
             key("variables", name),
             f"the column has texts ({_shown(texts)}), and the kind is {about.kind}: "
             + (
-                f"{remedy} (such as {texts[0][:30]!r})"
+                f"{remedy} (such as {beginning(texts[0], 30)!r})"
                 if remedy
                 else "write kind: ordinal with levels: [...] in their order, or kind: categorical if they "
                 "have none"
@@ -247,9 +248,9 @@ def _mixed(path: str, column: pd.Series, texts: Sequence[str], where: str, found
     first = int(numbers.argmax())
     found.fault(
         path,
-        f"the column of {where} has numbers and texts: {str(cells.iloc[first])[:60]!r} in line "
-        f"{int(cells.index[first]) + 2}, {words[0][:60]!r} elsewhere: correct it, or state all of them by "
-        "levels: [...]",
+        f"the column of {where} has numbers and texts: {beginning(str(cells.iloc[first]), 60)!r} in line "
+        f"{int(cells.index[first]) + 2}, {beginning(words[0], 60)!r} elsewhere: correct it, or "
+        "state all of them by levels: [...]",
     )
     return True
 

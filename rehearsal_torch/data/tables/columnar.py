@@ -30,6 +30,7 @@ from rehearsal_torch.data.tables.frame import (
     plain_cell,
     refused_or_collected,
 )
+from rehearsal_torch.files.addresses import beginning
 
 COLUMNAR = (".parquet", ".feather", ".arrow")
 ROWS = 65_536
@@ -105,7 +106,8 @@ def damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
         if isinstance(error, TableError):
             raise
         raise TableError(
-            f"{file} is not a {kind} file, or is damaged ({' '.join(str(error).split())[:100]}): write it "
+            f"{file} is not a {kind} file, or is damaged ("
+            f"{beginning(' '.join(str(error).split()), 100)}): write it "
             "again, or write it as CSV"
         ) from error
 

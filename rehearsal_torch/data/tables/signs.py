@@ -19,6 +19,7 @@ import re
 from pathlib import Path
 
 from rehearsal_torch.data.tables.frame import TableError
+from rehearsal_torch.files.addresses import beginning
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 SIGNS = {",": "commas", ".": "points"}
@@ -122,4 +123,4 @@ def _typed(sign: str) -> str:
 
 def _short(header: str) -> str:
     text = header.strip()
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+    return repr(text if len(text) <= 60 else f"{beginning(text, 57)}...")

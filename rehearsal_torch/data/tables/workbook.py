@@ -24,6 +24,7 @@ from zipfile import BadZipFile, ZipFile
 import pandas as pd
 
 from rehearsal_torch.data.tables.frame import EXTRA, ReadTable, TableError, frame_of
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import meant
 
 WORKBOOKS = (".xlsx", ".xlsm")
@@ -82,7 +83,8 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
         if isinstance(error, TableError):
             raise
         raise TableError(
-            f"{file} is not an Excel workbook, or is damaged ({' '.join(str(error).split())[:100]}): save it "
+            f"{file} is not an Excel workbook, or is damaged ("
+            f"{beginning(' '.join(str(error).split()), 100)}): save it "
             "again, or save the sheet as 'CSV UTF-8 (comma delimited)'"
         ) from error
     note = f"of {file}, the first of {len(names)} sheets is read, {chosen!r}"

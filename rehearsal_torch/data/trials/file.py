@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rehearsal_torch.data.causal_task import MIN_ROWS
 from rehearsal_torch.data.trials.trial import STATES, Trial, refused
-from rehearsal_torch.files.addresses import InputError
+from rehearsal_torch.files.addresses import InputError, beginning
 from rehearsal_torch.files.plain import PlainFileError, json_of, text_of
 from rehearsal_torch.files.writing import write_text
 
@@ -114,8 +114,8 @@ def campaign_of(plain: Any, where: str) -> Campaign:
     if made != FORMAT:
         if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
             raise TrialFileError(
-                f"{where}: expected the format {FORMAT}; got {made:.60}: it was written by another version "
-                "of rehearsal_torch, read it with that version"
+                f"{where}: expected the format {FORMAT}; got {beginning(made, 60)}: it was written by "
+                "another version of rehearsal_torch, read it with that version"
             )
         raise TrialFileError(
             f'{where}: expected a file of trials with "format": "{FORMAT}"; got {_kind(plain)}: is it the '
@@ -154,7 +154,7 @@ def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[
         number = trial.get("id") if isinstance(trial, Mapping) else None
         names[:2] = [f"trial {number}" if isinstance(number, int) else f"trials, entry {place[1] + 1}"]
     where, kind = ": ".join(names), error["type"]
-    got = f"got {error['input']!r:.60}"
+    got = f"got {beginning(repr(error['input']), 60)}"
     if kind == "missing":
         return f"{where}: is missing"
     if kind == "extra_forbidden":
@@ -179,7 +179,7 @@ def _kind(plain: Any) -> str:
     if not isinstance(plain, Mapping):
         return f"{type(plain).__name__}"
     return (
-        f"the format {plain['format']!r:.60}"
+        f"the format {beginning(repr(plain['format']), 60)}"
         if "format" in plain
         else f"an object with {', '.join(map(str, list(plain)[:6])) or 'nothing'}"
     )

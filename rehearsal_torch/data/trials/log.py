@@ -21,6 +21,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial import State, Suggestion, Trial, named_numbers, refused, unknown_names
+from rehearsal_torch.files.addresses import beginning
 
 # A trial, its number, or its settings.
 Reference = int | Trial | Mapping[str, float]
@@ -132,7 +133,8 @@ class TrialLog:
         measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
         if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
             faults.append(
-                f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got {altered!r:.60}"
+                f"altered: expected names of nodes, such as ['{self.task.nodes[0]}']; got "
+                f"{beginning(repr(altered), 60)}"
             )
             altered = ()
         faults += unknown_names(altered, self.task.nodes, "altered, but not a node of the task")
@@ -303,7 +305,7 @@ class TrialLog:
         if not isinstance(reference, Mapping | pd.Series):
             faults.append(
                 "expected a trial's number, a trial, or settings (name to value); got "
-                f"{type(reference).__name__} {reference!r:.60}"
+                f"{type(reference).__name__} {beginning(repr(reference), 60)}"
             )
             return None, done
         before = len(faults)
@@ -392,4 +394,6 @@ def _attempt(check: Any) -> list[str]:
 
 
 def _text(reason: Any) -> list[str]:
-    return [] if isinstance(reason, str) else [f"reason: expected a string; got {reason!r:.60}"]
+    return (
+        [] if isinstance(reason, str) else [f"reason: expected a string; got {beginning(repr(reason), 60)}"]
+    )

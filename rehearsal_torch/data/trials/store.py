@@ -15,7 +15,7 @@ from typing import Any
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.data.sizes import check_seed, whole
+from rehearsal_torch.data.sizes import SizeError, check_seed, whole
 from rehearsal_torch.data.trials.file import FORMAT, Campaign, TrialFileError, read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import refused
@@ -169,7 +169,7 @@ class TrialStore:
         """The given number, or that of the file, or the default."""
         given = whole(given)
         if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
-            raise ValueError(f"{what}: expected a whole number; got {given!r}")
+            raise SizeError(f"{what}: expected a whole number; got {given!r}")
         if begun is not None and given is not None and given != begun:
             raise TrialFileError(
                 f"{self.file} was started with {what}={begun}; got {what}={given}: leave it out, or start "

@@ -27,13 +27,14 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
+from rehearsal_torch.files.addresses import InputError, beginning
 from rehearsal_torch.files.schema import LARGEST
 
 State = Literal["pending", "completed", "failed", "abandoned"]
 STATES: tuple[State, ...] = ("pending", "completed", "failed", "abandoned")
 
 
-class TrialError(ValueError):
+class TrialError(InputError):
     """A report that cannot be recorded; the message lists every fault, and nothing has changed."""
 
 
@@ -218,7 +219,7 @@ def _needed(what: str) -> str:
 
 def _shown(value: Any) -> str:
     return (
-        f"{type(value).__name__} {value!r:.60}"
+        f"{type(value).__name__} {beginning(repr(value), 60)}"
         if not isinstance(value, int | float | str | type(None))
-        else f"{value!r:.60}"
+        else f"{beginning(repr(value), 60)}"
     )

@@ -12,6 +12,7 @@ import pandas as pd
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.studies.record import Layout, Record
 from rehearsal_torch.studies.study_files import study
@@ -125,7 +126,9 @@ def frame(record: Record) -> pd.DataFrame:
     odd = next((row["proven"] for row in rows if row["proven"] not in ("True", "False")), None)
     if odd is not None:
         path = record.folder / LAYOUT.file
-        raise PlainFileError(f"{path}, proven: expected True or False; got {odd[:60]!r}: move the file away")
+        raise PlainFileError(
+            f"{path}, proven: expected True or False; got {beginning(odd, 60)!r}: move the file away"
+        )
     found = pd.DataFrame(rows, columns=list(COLUMNS))
     numbers = {name: pd.to_numeric(found[name]) for name in (*WHOLE, *NUMBERS)}
     return found.assign(**numbers, proven=found["proven"] == "True")
