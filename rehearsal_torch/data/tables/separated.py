@@ -143,7 +143,8 @@ def _head(file: Path) -> tuple[bytes, bool]:
             first = chunk = stream.read(HEAD)
             while chunk:
                 size += len(chunk)
-                lines = chunk.count(b"\n")
+                # Old spreadsheets end lines with \r alone.
+                lines = chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
                 for sign in ends:
                     ends[sign] += lines + chunk.count(sign.encode())
                 bounded(file, size, max(ends.values()))
@@ -176,7 +177,7 @@ def _checked(file: Path, head: bytes) -> tuple[int, list[str]]:
             f"{file} is UTF-16, not UTF-8: save it as 'CSV UTF-8 (comma delimited)', or type\n  "
             f"{_rewritten(file, wide)}"
         )
-    if len(head) == HEAD and b"\n" not in head:
+    if len(head) == HEAD and b"\n" not in head and b"\r" not in head:
         raise TableError(f"{file}: expected a header of at most 1 MiB; it is longer: is it the right table?")
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
     if len(head) == HEAD:

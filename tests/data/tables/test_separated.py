@@ -121,3 +121,15 @@ def test_cells_are_known_as_the_file_writes_them(tmp_path):
     assert cells_as_written(found) is None, "it has changed"
     (tmp_path / "t.csv").unlink()
     assert cells_as_written(found) is None
+
+
+def test_lines_that_end_in_cr_alone_are_lines_and_count_as_cells(tmp_path, monkeypatch):
+    file = tmp_path / "t.csv"
+    file.write_bytes(b"a,b\r" + b"1.5,2\r" * 180_000)
+    assert file.stat().st_size > 2**20
+    found = read_separated(file).frame
+    assert found.shape == (180_000, 2)
+    assert found.iloc[-1].tolist() == [1.5, 2.0]
+    monkeypatch.setattr("rehearsal_torch.data.tables.frame.CELLS", 360_000)
+    with pytest.raises(TableError, match="and 360,000 cells; there are more"):
+        read_separated(file)
