@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from rehearsal_torch.evaluation.rehearsal_rows import written
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.rows import ends_incomplete, read_rows
+from rehearsal_torch.files.spreadsheet import cell
 from rehearsal_torch.files.writing import write_text
 
 Key = tuple[str, ...]
@@ -97,7 +99,7 @@ class Layout:
         writer = csv.DictWriter(text, [*self.columns, *self.optional], lineterminator="\n")
         if head:
             writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: cell(value) for name, value in row.items()} for row in rows)
         return text.getvalue()
 
 
@@ -217,7 +219,7 @@ class Record:
         if rows and tuple(rows[0]) not in (layout.columns, whole):
             raise PlainFileError(
                 f"{self.folder / layout.file}: expected the columns {','.join(whole)}; got "
-                f"{','.join(rows[0])[:200]}: move the file away"
+                f"{beginning(','.join(rows[0]), 200)}: move the file away"
             )
         return [{**dict.fromkeys(whole, ""), **row} for row in rows]
 

@@ -119,3 +119,10 @@ def test_a_file_without_the_later_columns_is_read_and_gets_them_when_it_is_mende
     (tmp_path / "rows.csv").write_text("name,value,else\na,0.1,1\n")
     with pytest.raises(PlainFileError, match=r"expected the columns name,value,more; got name,value,else"):
         Record(tmp_path, GROWN)
+
+
+def test_texts_of_exact_rows_come_back_as_they_were_written(tmp_path):
+    layout = Layout("rows.csv", ("name",), ("name", "value"), ("value",), exact=True)
+    rows = [{"name": name, "value": -0.1} for name in ("=1+1", "'=1+1", "'quoted", "plain")]
+    (tmp_path / "rows.csv").write_text(layout.written(rows, head=True))
+    assert read_rows(tmp_path / "rows.csv") == [{**row, "value": "-0.1"} for row in rows]
