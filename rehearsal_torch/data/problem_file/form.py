@@ -31,6 +31,7 @@ from rehearsal_torch.data.costs.written import COST, WORTH, Worth, Written
 from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.missing.imputation import MOST as MOST_IMPUTATIONS
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import (
     Bounds,
     Name,
@@ -109,7 +110,13 @@ def _text(value: Any) -> Any:
 
 
 def _is_address(plain: Any) -> bool:
-    return "://" in str(plain) or (isinstance(plain, dict) and {"sql", "query"} <= set(plain))
+    """Whether a source is an address, or has one as a key or beneath a key that names a source."""
+    if not isinstance(plain, dict):
+        return isinstance(plain, str) and "://" in plain
+    named = [plain.get(each) for each in ("file", "sql", "query", "url")]
+    return {"sql", "query"} <= set(plain) or any(
+        isinstance(each, str) and "://" in each for each in (*plain, *named)
+    )
 
 
 def _source(plain: Any) -> Any:
@@ -191,7 +198,7 @@ def _cases(plain: Any) -> Any:
         case = ", ".join(
             f"{name}: {value if isinstance(value, int | float) else '...'}" for name, value in plain.items()
         )
-        raise _untold(f"expected a list of cases, or a file: write a list, - {{{case[:100]}}}")
+        raise _untold(f"expected a list of cases, or a file: write a list, - {{{beginning(case, 100)}}}")
     return None if plain is None else _source(plain)
 
 

@@ -53,6 +53,12 @@ def test_short_forms_are_the_long_ones():
         ("data", {"sheet": "d"}, "data.file: missing"),
         ("cases", {"sql": "sqlite:///shop.db", "query": "c"}, f"cases: {NO_DATA_BASE}"),
         ("cases", {"query": 3}, "cases: expected a list of cases, or a file: write a list, - {query: 3}"),
+        (
+            "cases",
+            {"x": "http://x.org"},
+            "cases: expected a list of cases, or a file: write a list, - {x: ...}",
+        ),
+        ("data", {"file": "a", "sheet": ["x://y"]}, "data.sheet: expected"),
         ("data", 3, "data: expected a file, or {file: ..."),
     ],
 )
