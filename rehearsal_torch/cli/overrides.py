@@ -37,6 +37,7 @@ def composed(
     extra: str | None = None,
     *,
     complete: bool = True,
+    added: bool = True,
 ) -> tuple[DictConfig, list[list[str]]]:
     """The configuration composed with the overrides, and the jobs of a sweep.
 
@@ -46,6 +47,7 @@ def composed(
         multirun: Whether values may be swept.
         extra: A further folder of configurations (``--config-dir``).
         complete: Whether a value that must be given (``???``) is refused where it is missing.
+        added: Whether a key that is added with a plus and that nothing takes is refused.
 
     Returns:
         The configuration of the first job, with Hydra's own node, and each job's overrides in Hydra's order.
@@ -79,7 +81,7 @@ def composed(
                         remedy=f"Leave {under} out, or sweep over it alone",
                     )
                 _value(override, plain)
-            if any(override.is_add() or override.is_force_add() for override in values):
+            if added and any(override.is_add() or override.is_force_add() for override in values):
                 typed = [read_override(text) for each in values for text in single_overrides(each)[:1]]
                 refuse_unknown(
                     typed, read.compose([*choice, *(str(each.input_line) for each in typed)]), plain

@@ -87,7 +87,7 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
     for text in typed:
         key, _, value = text.lstrip("+").partition("=")
         refuse_renamed(key, config)
-        if text in old or _free(key) or key.startswith("hydra"):
+        if text in old or _free(key):
             continue
         there = choices.get(key, _at(config, key))
         if sweep or str(there) != value:
@@ -99,11 +99,7 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
                 f"resume={directory}",
                 "Leave it out, or start a new run",
             )
-    free = [
-        text
-        for text in typed
-        if text not in old and (_free(text.lstrip("+").partition("=")[0]) or text.startswith("hydra"))
-    ]
+    free = [text for text in typed if text not in old and _free(text.lstrip("+").partition("=")[0])]
     return [*old, *free], bool(sweep)
 
 
@@ -267,7 +263,7 @@ def _ours(folder: RunFolder) -> bool:
 
 
 def _free(key: str) -> bool:
-    return key in FREE
+    return key in FREE or re.split(r"[./@]", key)[0] == "hydra"
 
 
 def _flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

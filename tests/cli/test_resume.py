@@ -241,3 +241,17 @@ def test_a_finished_run_with_flat_settings_is_reported_again(run, capsys):
     assert (run / "decisions.jsonl").read_bytes() == before
     assert folder.read_yaml("config.yaml")["dataset"]["size"] == size
     assert "dataset.size.rows=30" in capsys.readouterr().out.rpartition("Next:")[2], "in the words of today"
+
+
+@pytest.mark.slow
+def test_a_run_of_an_earlier_version_with_a_key_that_nothing_reads_goes_on(run, capsys):
+    folder = RunFolder(run)
+    record = folder.read_json("run.json")
+    folder.write_yaml("config.yaml", {**folder.read_yaml("config.yaml"), "note": "harmless"})
+    folder.write_json("run.json", record | {"overrides": [*record["overrides"], "+note=harmless"]})
+    before = (run / "decisions.jsonl").read_bytes()
+    assert main(decide.decide, ["resume=run", "+note=harmless"]) == 0
+    assert (run / "decisions.jsonl").read_bytes() == before
+    for typed in ("+other=1", "+hydrafoo=1"):
+        assert main(decide.decide, ["resume=run", typed]) == 2
+        assert f"{typed} contradicts" in capsys.readouterr().err

@@ -3,16 +3,18 @@
 Hydra adds ``+KEY=VALUE`` to a configuration whatever it is. A key that is misspelt was then read by nobody,
 or ended, once the data had been read and the model fitted, as an unknown argument of a class. Here it is
 compared with the arguments of the class or function that its node builds (``_target_``), or, where nothing is
-built, with the keys that are there. What lies inside an argument, such as the names in a mapping of weights,
-is free, as are Hydra's own settings.
+built, with the keys that are there, or that an interpolation (``${key}``) reads. What lies inside an
+argument, such as the names in a mapping of weights, is free, as are Hydra's own settings. A run that is
+resumed goes on with what it was started with.
 
-Classes of other packages are imported to learn what they take, as building them would; of a resumed folder,
+Classes of other packages are imported to learn what they take, as building them would; with ``trusted``,
 only those of this package and of modules that are trusted.
 
 Source: ours.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from inspect import Parameter
 from typing import Any
 
@@ -27,6 +29,10 @@ from rehearsal_torch.files.moved import current
 
 PACKAGE = "rehearsal_torch"
 # What whoever decides gives to an objective.
+# What Hydra reads of a node with a target.
+HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
+# A key in an interpolation, behind dots if it is relative.
+_READ = re.compile(r"\$\{(\.*)(\w[\w.\[\]]*)\}")
 GIVEN = ("surrogate", "case", "cases", "names", "contexts")
 
 
@@ -50,20 +56,36 @@ def refuse_unknown(overrides: Sequence[Override], config: DictConfig, before: Di
         listed = OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted
         rooms = [PACKAGE, *trusted_names(listed)]
     whole, own = _plain(config), _plain(before)
+    read = set(_read(whole))
     for override in added:
-        _refuse(override.key_or_group, whole, own, rooms)
+        if override.key_or_group.split(".")[0] != "hydra":
+            _refuse(override.key_or_group, whole, own, rooms, read)
 
 
-def _refuse(key: str, whole: Any, own: Any, rooms: Sequence[str] | None) -> None:
+def _read(node: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The keys that interpolations read, and those above them."""
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            yield from _read(value, (*path, str(name)))
+    elif isinstance(node, list):
+        for place, value in enumerate(node):
+            yield from _read(value, (*path, str(place)))
+    elif isinstance(node, str):
+        for dots, key in _READ.findall(node):
+            steps = [*(path[: max(len(path) - len(dots), 0)] if dots else ()), *re.findall(r"\w+", key)]
+            yield from (".".join(steps[: place + 1]) for place in range(len(steps)))
+
+
+def _refuse(key: str, whole: Any, own: Any, rooms: Sequence[str] | None, read: Collection[str]) -> None:
     path, built = "", False
     for step in key.split("."):
-        if not isinstance(whole, Mapping) or key.startswith("hydra"):
+        if not isinstance(whole, Mapping):
             return
         own = own if isinstance(own, Mapping) else {}
-        if "_target_" in whole:
+        if path and "_target_" in whole:
             built = True
             _check(path, whole, [step], own, rooms)
-        elif not built and step not in own and not step.startswith("_"):
+        elif not built and step not in own and f"{path}.{step}".lstrip(".") not in read:
             raise UserError(
                 f"there is no key {f'{path}.{step}'.lstrip('.')!r}, and nothing would read it",
                 remedy=did_you_mean(step, [str(name) for name in own]) or "See --help for all keys",
@@ -81,7 +103,7 @@ def _check(
     own: Mapping[str, Any],
     rooms: Sequence[str] | None,
 ) -> None:
-    """Refuses a key that is no argument of what a node builds; Hydra's own begin with an underscore."""
+    """Refuses a key that is no argument of what a node builds, and none of Hydra's own."""
     target = node["_target_"]
     found = found_at(target) if rooms is None else defined_in(target, rooms)
     if found is None:
@@ -95,7 +117,7 @@ def _check(
     partly = bool(node.get("_partial_"))
     known = [name for name in arguments if name in own or not (partly and name in GIVEN)]
     for key in keys:
-        if key not in known and key not in own and not key.startswith("_"):
+        if key not in known and key not in own and key not in HYDRA:
             name = target.rpartition(".")[2]
             raise UserError(
                 f"there is no key {f'{path}.{key}'!r}: {name} takes no {key!r}",
