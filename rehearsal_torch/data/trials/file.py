@@ -22,7 +22,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from rehearsal_torch.data.causal_task import MIN_ROWS
-from rehearsal_torch.data.trials.trial import STATES, Trial, refused
+from rehearsal_torch.data.trials.trial import MOST, STATES, Trial, refused
 from rehearsal_torch.files.addresses import InputError, beginning
 from rehearsal_torch.files.plain import PlainFileError, json_of, text_of
 from rehearsal_torch.files.writing import write_text
@@ -53,7 +53,7 @@ class Campaign(BaseModel):
     format: str = FORMAT
     task: dict[str, Any]
     seed: int
-    initial: Annotated[int, Field(ge=MIN_ROWS)]
+    initial: Annotated[int, Field(ge=MIN_ROWS, le=MOST)]
     trials: Annotated[tuple[Trial, ...], Field(strict=False)] = ()
 
     @field_validator("trials")
@@ -152,7 +152,8 @@ def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[
     if len(place) > 1 and place[0] == "trials" and isinstance(place[1], int):
         trial = plain["trials"][place[1]]
         number = trial.get("id") if isinstance(trial, Mapping) else None
-        names[:2] = [f"trial {number}" if isinstance(number, int) else f"trials, entry {place[1] + 1}"]
+        named = isinstance(number, int) and number <= MOST
+        names[:2] = [f"trial {number}" if named else f"trials, entry {place[1] + 1}"]
     where, kind = ": ".join(names), error["type"]
     got = f"got {beginning(repr(error['input']), 60)}"
     if kind == "missing":
@@ -171,6 +172,7 @@ def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[
         "string_type": "a string",
         "tuple_type": "a list",
         "greater_than_equal": f"at least {error.get('ctx', {}).get('ge')}",
+        "less_than_equal": f"at most {error.get('ctx', {}).get('le')}",
     }.get(kind)
     return f"{where}: expected {wanted}; {got}" if wanted else f"{where}: {error['msg']}; {got}"
 

@@ -20,7 +20,16 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.trial import State, Suggestion, Trial, named_numbers, refused, unknown_names
+from rehearsal_torch.data.trials.trial import (
+    State,
+    Suggestion,
+    Trial,
+    named_numbers,
+    number_after,
+    reason_faults,
+    refused,
+    unknown_names,
+)
 from rehearsal_torch.files.addresses import beginning
 
 # A trial, its number, or its settings.
@@ -46,8 +55,16 @@ class TrialLog:
 
     @property
     def next_id(self) -> int:
-        """The number of the next trial."""
-        return self.trials[-1].id + 1 if self.trials else 1
+        """The number of the next trial.
+
+        Raises:
+            TrialError: if there is none left.
+        """
+        return number_after(self._last)
+
+    @property
+    def _last(self) -> int:
+        return self.trials[-1].id if self.trials else 0
 
     def in_states(self, *states: State) -> tuple[Trial, ...]:
         """The trials in the given states."""
@@ -230,11 +247,12 @@ class TrialLog:
                 nodes, [name for name in self.task.nodes if name in known], "node", faults, others=True
             )
         )
-        if trial is None and not faults:
-            faults += (
-                _attempt(lambda: self.task.check_action(self._rows([done or {}])[0])) if ran is None else []
-            )
-        faults += _text(reason)
+        if trial is None and not faults and ran is None:
+            try:
+                self.task.check_action(self._rows([done or {}])[0])
+            except ValueError as error:
+                faults.append(str(error))
+        faults += reason_faults(reason)
         if faults:
             raise refused("the failure is not recorded", faults)
         if trial is None:
@@ -259,7 +277,7 @@ class TrialLog:
         trial, _ = self._found(reference, None, faults)
         if trial is None and not faults:
             faults.append(f"no pending trial has these settings; {self._pending_ones()}")
-        faults += _text(reason)
+        faults += reason_faults(reason)
         if faults or trial is None:
             raise refused("nothing is abandoned", faults)
         made = trial.with_changes(state="abandoned", reason=reason)
@@ -331,7 +349,7 @@ class TrialLog:
         for trial in self.trials:
             if trial.id == number:
                 return trial
-        there = f"there are trials 1 to {self.next_id - 1}" if self.trials else "there are none yet"
+        there = f"there are trials 1 to {self._last}" if self.trials else "there are none yet"
         faults.append(f"no trial has the number {number}; {there}")
         return None
 
@@ -368,7 +386,7 @@ class TrialLog:
         What is known of the others is kept: a step takes no longer for all that went before.
         """
         place = len(self.trials)
-        if made.id < self.next_id:
+        if made.id <= self._last:
             place = next(at for at, trial in enumerate(self.trials) if trial.id == made.id)
         before, behind = self.trials[place : place + 1], self.trials[place + 1 :]
         after = replace(self, trials=(*self.trials[:place], made, *behind))
@@ -383,17 +401,3 @@ class TrialLog:
             values, altered = ([getattr(each, name) for each in rows] for name in ("values", "altered"))
             after.__dict__["table"] = Table(rows[0].names, torch.cat(values), torch.cat(altered))
         return after
-
-
-def _attempt(check: Any) -> list[str]:
-    try:
-        check()
-    except ValueError as error:
-        return [str(error)]
-    return []
-
-
-def _text(reason: Any) -> list[str]:
-    return (
-        [] if isinstance(reason, str) else [f"reason: expected a string; got {beginning(repr(reason), 60)}"]
-    )

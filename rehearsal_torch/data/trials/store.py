@@ -18,7 +18,7 @@ from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.sizes import SizeError, check_seed, whole
 from rehearsal_torch.data.trials.file import FORMAT, Campaign, TrialFileError, read_campaign, write_campaign
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.data.trials.trial import refused
+from rehearsal_torch.data.trials.trial import MOST, refused
 from rehearsal_torch.files.lock import InUseError, locked
 
 # Seconds to wait for another process that holds the lock.
@@ -75,6 +75,8 @@ class TrialStore:
                     f"expected at least {MIN_ROWS} initial experiments; got {initial}: a model needs at "
                     "least as many"
                 )
+            if self.initial > MOST:
+                raise ValueError(f"initial: expected at most {MOST:,} experiments before the first model")
             self.log = self._going_with(() if begun is None else begun.trials)
             self.keep(self.log)
 

@@ -7,7 +7,8 @@
 
 Suggested settings and the settings actually used are stored separately: if an operator rounds 62.4487 to 63,
 the experiment is one at 63. A trial that was not suggested (such as an earlier experiment) has no suggested
-settings. The number of a trial never changes.
+settings. Nothing of a trial ever changes, its number least of all: a change makes another trial, and what it
+maps is read-only.
 
 Source: the states are those of Ax (Bakshy et al., 2018, "AE: A domain-agnostic platform for adaptive
 experimentation").
@@ -20,11 +21,12 @@ from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property
 from numbers import Real
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
 from torch import Tensor
 
 from rehearsal_torch.files.addresses import InputError, beginning
@@ -32,6 +34,12 @@ from rehearsal_torch.files.schema import LARGEST
 
 State = Literal["pending", "completed", "failed", "abandoned"]
 STATES: tuple[State, ...] = ("pending", "completed", "failed", "abandoned")
+# The largest number of a trial, and of experiments before the first model: a file holds no more.
+MOST = 10**6
+Values = Annotated[Mapping[str, float], AfterValidator(MappingProxyType), PlainSerializer(dict)]
+
+
+HALF = r"expected whole signs; got a text with half of one, such as \ud800 alone: leave it out"
 
 
 class TrialError(InputError):
@@ -46,7 +54,7 @@ class Trial(BaseModel):
     """One experiment.
 
     Attributes:
-        id: Its number, from 1; never reused.
+        id: Its number, from 1 to a million; never reused.
         state: ``pending``, ``completed``, ``failed`` or ``abandoned``.
         asked: The suggested settings, action to value, in the actions' units; None if it was not suggested.
         ran: The settings actually used, if they differ from the suggested ones or there are none; None
@@ -56,16 +64,17 @@ class Trial(BaseModel):
         reason: Why it failed or was abandoned.
 
     Raises:
-        ValueError: if a value has another type, a number is not finite, or the fields are inconsistent.
+        ValueError: if a value has another type, a number is not finite, a text holds half of a sign, or the
+            fields are inconsistent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    id: Annotated[int, Field(ge=1)]
+    id: Annotated[int, Field(ge=1, le=MOST)]
     state: State
-    asked: dict[str, float] | None = None
-    ran: dict[str, float] | None = None
-    nodes: dict[str, float] = {}
+    asked: Values | None = None
+    ran: Values | None = None
+    nodes: Annotated[Values, Field(validate_default=True)] = {}
     altered: Annotated[tuple[str, ...], Field(strict=False)] = ()
     reason: str = ""
 
@@ -77,6 +86,8 @@ class Trial(BaseModel):
             raise ValueError("expected `asked` and neither `ran` nor `nodes` of a pending trial")
         if self.state == "completed" and not self.nodes:
             raise ValueError("expected `nodes` of a completed trial; got none")
+        if not whole(self.line):
+            raise ValueError(HALF)
         return self
 
     @property
@@ -95,11 +106,22 @@ class Trial(BaseModel):
         """The trial with some fields replaced; the result is validated."""
         return Trial(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes})
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> "Trial":
+        """As `with_changes`: validated, where pydantic's own would take anything; a copy is always deep."""
+        del deep
+        return self.with_changes(**(update or {}))
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "Trial":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).model_validate, (self.to_plain(),)
+
     def to_plain(self) -> dict[str, Any]:
         """Plain data for JSON; empty fields are left out."""
         plain = {name: getattr(self, name) for name in type(self).model_fields}
         return {
-            name: list(value) if name == "altered" else value
+            name: list(value) if name == "altered" else dict(value) if isinstance(value, Mapping) else value
             for name, value in plain.items()
             if value is not None and value not in ({}, (), "")
         }
@@ -180,6 +202,33 @@ def finite(value: Any) -> float | None:
     except (OverflowError, ValueError):
         return None
     return number if math.isfinite(number) else None
+
+
+def whole(text: str) -> bool:
+    """Whether every sign of a text can be written, which half of one cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def number_after(last: int) -> int:
+    """The number of the next trial.
+
+    Raises:
+        TrialError: if there is none left.
+    """
+    if last >= MOST:
+        raise refused("nothing is recorded", [f"trials end at number {MOST:,}: start another file"])
+    return last + 1
+
+
+def reason_faults(reason: Any) -> list[str]:
+    """A fault of a reason that cannot be recorded."""
+    if not isinstance(reason, str):
+        return [f"reason: expected a string; got {reason!r:.60}"]
+    return [] if whole(reason) else [f"reason: {HALF}"]
 
 
 def unknown_names(names: Iterable[Any], known: Iterable[str], what: str) -> list[str]:

@@ -63,6 +63,17 @@ def test_all_faults_are_named_with_trial_and_key():
             lambda plain: plain.update(format="rehearsal-trials/2"),
             "it was written by another version of rehearsal_torch",
         ),
+        (lambda plain: plain.update(initial=2**70), "initial: expected at most 1000000; got 1180591"),
+        (lambda plain: plain.update(initial=10**400), "initial: expected at most 1000000; got 1000000"),
+        (
+            lambda plain: plain["trials"][0].update(id=10**400),
+            "entry 1: id: expected at most 1000000; got 1",
+        ),
+        (
+            lambda plain: plain["trials"][1].update(reason="\ud800"),
+            "trial 2: expected whole signs",
+        ),
+        (lambda plain: plain["trials"][0].update(altered=["\ud800"]), "trial 1: expected whole signs"),
         (lambda plain: plain.update(format=1), "got the format 1: is it the right file"),
         (lambda plain: plain.pop("format"), "got an object with task, seed, initial, trials"),
     ],

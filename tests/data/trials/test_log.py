@@ -335,3 +335,21 @@ def test_a_log_that_grew_knows_what_a_log_of_its_trials_knows(seed):
                 [each["a"], each["b"]] for t in log.in_states(*states) for each in (t.asked, t.ran) if each
             ]
             assert bool(log.contains(points, *states)[0]) == (points[0].tolist() in known)
+
+
+def test_a_reason_is_of_whole_signs_and_numbers_end_at_a_million():
+    log, _ = asked((0.5, 2.0))
+    with pytest.raises(ValueError, match=r"the failure is not recorded: reason: expected whole signs"):
+        log.fail(1, "\ud800")
+    with pytest.raises(ValueError, match=r"nothing is abandoned: reason: expected whole signs"):
+        log.abandon(1, "\ud800")
+    full = TrialLog(TASK, (log.trials[0].with_changes(id=10**6),))
+    done, trial, _ = full.complete(10**6, {"X": 1.0, "Y": 2.0})
+    assert (trial.id, len(done.table)) == (10**6, 1)
+    for step in (
+        lambda: done.ask(action(0.1, 1.0)),
+        lambda: done.complete({"a": 0.1, "b": 1.0}, {"X": 1.0, "Y": 2.0}),
+        lambda: done.fail({"a": 0.1, "b": 1.0}),
+    ):
+        with pytest.raises(ValueError, match="trials end at number 1,000,000: start another file"):
+            step()

@@ -133,3 +133,10 @@ def test_an_unchanged_file_is_not_parsed_again(tmp_path, monkeypatch):
     monkeypatch.setattr("rehearsal_torch.data.trials.file.json_of", None)
     complete(store, 0.25)
     assert len(store.fresh().trials) == 2
+
+
+def test_a_start_design_of_more_than_a_million_is_refused():
+    assert TrialStore(PLAIN, initial=10**6).initial == 10**6
+    for many in (10**6 + 1, 10**12, 10**5000):
+        with pytest.raises(ValueError, match="initial: expected at most 1,000,000 experiments"):
+            TrialStore(PLAIN, initial=many)

@@ -1,5 +1,8 @@
 """Trials: what goes together, and what is a number."""
 
+import copy
+import json
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 
@@ -23,11 +26,14 @@ from rehearsal_torch.data.trials.trial import Suggestion, Trial, finite, named_n
         {"state": "pending", "asked": {"a": True}},
         {"state": "pending", "asked": {"a": "1"}},
         {"state": "pending", "asked": {"a": 1.0}, "colour": "red"},
+        {"state": "failed", "asked": {"a": 1.0}, "reason": "\ud800"},
+        {"state": "failed", "asked": {"a": 1.0}, "nodes": {"\ud800": 1.0}},
+        {"state": "pending", "asked": {"a": 1.0}, "id": 10**6 + 1},
     ],
 )
 def test_a_trial_that_cannot_be_is_refused(fields):
     with pytest.raises(ValueError, match="Trial"):
-        Trial(id=1, **fields)
+        Trial(**{"id": 1, **fields})
 
 
 def test_a_trial_becomes_another_and_stays_as_it_was():
@@ -43,6 +49,28 @@ def test_a_trial_becomes_another_and_stays_as_it_was():
     assert Trial(**done.to_plain()) == done
     with pytest.raises(ValueError, match="frozen"):
         asked.state = "failed"
+
+
+@pytest.mark.parametrize("part", ["asked", "ran", "nodes"])
+def test_what_a_trial_maps_is_read_only(part):
+    given = {"a": 1.0}
+    trial = Trial(id=3, state="failed", asked=given, ran=given, nodes=given)
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        getattr(trial, part)["a"] = 99.0
+    given["a"] = 99.0
+    assert getattr(trial, part) == json.loads(trial.line)[part] == {"a": 1.0}
+
+
+def test_copies_of_a_trial_have_lines_of_their_own():
+    trial = Trial(id=3, state="pending", asked={"a": 1.0})
+    assert json.loads(trial.line)["id"] == 3
+    other = trial.model_copy(update={"id": 7, "asked": {"a": 2.0}})
+    assert json.loads(other.line) == other.to_plain() == {"id": 7, "state": "pending", "asked": {"a": 2.0}}
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        trial.model_copy(update={"id": 0})
+    copies = copy.copy(trial), copy.deepcopy(trial), trial.model_copy(deep=True)
+    assert all(each == trial for each in (*copies, pickle.loads(pickle.dumps(trial))))
+    assert trial.model_dump()["asked"] == {"a": 1.0}
 
 
 def test_a_suggestion_knows_its_trial():
