@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -77,6 +78,21 @@ def head(trials: str) -> str:
 def trials(size: int) -> str:
     each = '{{"id": {}, "state": "completed", "asked": {{"a": 0.5}}, "nodes": {{"Y": 1.5}}}}'
     return head(",\n".join(each.format(place + 1) for place in range(size)))
+
+
+def workbook(mark: str) -> Make:
+    """A reader of a workbook with a mark of n letters in its sheet."""
+
+    def make(folder: Path, size: int) -> Callable[[], object]:
+        pd.DataFrame({"a": ["x"]}).to_excel(folder / "small.xlsx", index=False)
+        with ZipFile(folder / "small.xlsx") as before, ZipFile(folder / "t.xlsx", "w") as after:
+            for name in before.namelist():
+                head, sign, rest = before.read(name).decode().rpartition("</")
+                long = mark.format("x" * size) if name.endswith("sheet1.xml") else ""
+                after.writestr(name, head + long + sign + rest)
+        return lambda: read_table(folder / "t.xlsx")
+
+    return make
 
 
 def decisions(size: int) -> str:
@@ -194,6 +210,8 @@ FORMATS: dict[str, tuple[Make, int]] = {
         2_500,
     ),
     "excel": (frame("t.xlsx", mixed, "to_excel", index=False), 500),
+    "excel, comment": (workbook("<!--{}-->"), 2_000_000),
+    "excel, attribute": (workbook('<c r="{}"/>'), 2_000_000),
     "parquet": (frame("t.parquet", mixed, "to_parquet"), 100_000),
     "parquet in parts": (
         lambda folder, size: (

@@ -9,6 +9,10 @@ for each mark until the row, or the text, that it belongs to ends, and one for e
 Rows, and cells of a row, have to stand in the order of their numbers: what a damaged workbook has after a
 number that is too large would be lost, and rows that are left out cost nothing.
 
+The parser scans a mark anew with each 16 KiB of it: in parts of more than a mebibyte, no mark may be as long,
+and comments, CDATA sections, document types, and instructions behind the first mark are refused, whose
+lengths are seen only at their ends.
+
 Source: ECMA-376 for the format, read by openpyxl.
 """
 
@@ -33,6 +37,8 @@ BYTES = 2**29
 ROWS, MARKS, ITEMS = 2**20, 2**22, 2**24
 PIECE = 2**20
 _ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:row|si)\b")
+_PROLOGUE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*\?>\s*)*")
+_ODD = re.compile(rb"<[!?]")
 _WIDE = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
 # What the standard library and openpyxl raise where the parts of a workbook are not what they should be.
 DAMAGED = (
@@ -151,15 +157,22 @@ def _measured(archive: ZipFile, file: Path) -> None:
     most = 0
     for part in archive.infolist() if unpacked <= BYTES else ():
         items = marks = 0
-        rest = b""
+        rest, strict, begun = b"", part.file_size > PIECE, False
         with archive.open(part) as stream:
             while piece := stream.read(PIECE):
                 if not items + marks and piece[:2] in _WIDE:
                     raise ValueError(f"{part.filename[:40]} is not UTF-8")
                 if b"<!ENTITY" in rest + piece:
                     raise ValueError(f"{part.filename[:40]} defines entities")
+                begin = 0
+                if not begun and (head := _PROLOGUE.match(piece)):
+                    begun, begin = True, head.end()
+                    # Pictures begin otherwise.
+                    strict &= piece[begin : begin + 1] in (b"", b"<")
                 # A mark at the end may go on in the next piece.
                 whole, sign, rest = (rest + piece).rpartition(b"<")
+                if strict and (len(rest) > PIECE or _ODD.search(whole, begin)):
+                    raise ValueError(f"{part.filename[:40]} has comments, or marks of a mebibyte")
                 rest = sign + rest[-PIECE:]
                 counts = [each.count(b"<") for each in _ITEM.split(whole)]
                 items += len(counts) - 1

@@ -55,11 +55,7 @@ class TrialLog:
 
     @property
     def next_id(self) -> int:
-        """The number of the next trial.
-
-        Raises:
-            TrialError: if there is none left.
-        """
+        """The number of the next trial; see `number_after`."""
         return number_after(self._last)
 
     @property

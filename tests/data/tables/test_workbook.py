@@ -106,6 +106,33 @@ def test_a_workbook_that_is_numbered_wrongly_is_refused_at_once(tmp_path, before
     assert time.process_time() - begun < 0.3
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [b"<!--%b-->", b"<![CDATA[%b]]>", b"<?x %b?>", b'<c r="%b"/>', b"<!--%b", b"<!DOCTYPE w [<!--%b-->]>"],
+)
+@pytest.mark.parametrize("filling", [b"x", b">", b"< "])
+def test_marks_that_are_scanned_again_and_again_are_refused(tmp_path, mark, filling):
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
+    for place in (b"<sheetData>", b"<worksheet"):
+        long = changed(file, lambda text, at=place: text.replace(at, mark % (filling * 2_300_000) + at))
+        begun = time.process_time()
+        with pytest.raises(TableError, match=r"has comments, or marks of a mebibyte|not well-formed"):
+            read_workbook(long)
+        assert time.process_time() - begun < 0.3
+
+
+def test_small_comments_and_large_pictures_do_not_matter(tmp_path):
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
+    noted = changed(file, lambda text: text.replace(b"<sheetData>", b"<!-- made by hand --><sheetData>"))
+    with ZipFile(noted, "a") as archive:
+        archive.writestr("xl/media/image1.bmp", b"BM" + bytes(3_000_000) + b"<!-- 1 -->")
+    assert read_workbook(noted).frame["a"].tolist() == [1]
+    with ZipFile(noted, "a") as archive:
+        archive.writestr("xl/sharedStrings.xml", b"<sst><!--" + b"x" * 3_000_000 + b"--></sst>")
+    with pytest.raises(TableError, match=r"sharedStrings\.xml has comments, or marks of a mebibyte"):
+        read_workbook(noted)
+
+
 def test_rows_that_are_left_out_cost_nothing(tmp_path):
     file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1]), (1_000_000, [2])])
     begun = time.process_time()
