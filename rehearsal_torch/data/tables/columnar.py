@@ -5,7 +5,7 @@ Categories and text are text, dates are text as well, decimal numbers are number
 What a file takes in memory is no function of its size: a text that occurs in a million rows is stored once,
 and a column that is packed may be a thousandth of what it unpacks to. Parquet says beforehand how many values
 each column has and what they take encoded, and its texts are read as numbers of a list of texts, so that they
-are counted before they are written out, some ten thousand rows at a time. Feather says in each of its
+are counted before they are written out, once, some ten thousand rows at a time. Feather says in each of its
 messages how many rows follow, and before each buffer how many bytes it unpacks to; these are read before any
 is unpacked.
 
@@ -38,6 +38,8 @@ ROWS = 65_536
 # The same, of texts that share their beginnings: each may be as long as the file.
 SHARED_ROWS = 256
 _MAGIC = b"ARROW1\0\0"
+# The kinds of Arrow whose cells are texts.
+TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
 def read_columnar(file: Path, faults: list[str] | None = None) -> ReadTable:
@@ -112,21 +114,42 @@ def damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
         ) from error
 
 
-def arrow_cells(table: Any) -> pd.DataFrame:
-    """The cells of a table of Arrow, with numbers for the names of columns: numbers and truth values as they
-    are, all else as text.
+def plain_texts(pa: Any, batch: Any) -> Any:
+    """A batch of Arrow whose texts are the cells that they become, written out once: each text of a list of
+    texts is looked at once, and nothing of the batch is kept with them.
+
+    Args:
+        pa: The package pyarrow.
+        batch: The batch.
 
     Raises:
-        ValueError: if the table is damaged.
+        ValueError: if it is damaged.
     """
     # Lengths and offsets of a damaged file may lead outside its buffers.
-    table.validate(full=True)
+    batch.validate(full=True)
+    columns = list(batch.columns)
+    for place, column in enumerate(columns):
+        coded = pa.types.is_dictionary(column.type)
+        kind = column.type.value_type if coded else column.type
+        if any(getattr(pa.types, f"is_{each}")(kind) for each in TEXTS):
+            few = coded and len(column.dictionary) < len(column)
+            texts = column.dictionary if few else column.dictionary_decode() if coded else column
+            cells = pa.array(map(plain_cell, texts.to_pylist()), pa.large_string())
+            columns[place] = cells.take(column.indices) if few else cells
+    return pa.RecordBatch.from_arrays(columns, list(batch.schema.names))
+
+
+def arrow_cells(table: Any) -> pd.DataFrame:
+    """The cells of a table of batches of `plain_texts`, with numbers for the names of columns: numbers and
+    truth values as they are, all else as text.
+    """
     # What pandas wrote about itself is not needed, and not trusted.
     bare = table.replace_schema_metadata(None)
     frame: pd.DataFrame = bare.to_pandas(timestamp_as_object=True, date_as_object=True)
     frame = frame.set_axis(range(frame.shape[1]), axis=1)
-    for place in frame.columns:
-        if frame[place].dtype.kind not in "biuf":
+    for place, kind in zip(frame.columns, bare.schema.types, strict=True):
+        done = str(kind) == "large_string" and bare.column(place).null_count < len(frame)
+        if not done and frame[place].dtype.kind not in "biuf":
             frame[place] = frame[place].astype(object).map(plain_cell).infer_objects()
     return frame
 
@@ -200,13 +223,7 @@ def _parquet(pa: Any, file: Path) -> Any:
         size = sum(group.total_byte_size for group in groups)
         values = sum(group.column(place).num_values for group in groups for place in range(about.num_columns))
         bounded(file, size, max(values, about.num_rows * max(about.num_columns, 1)))
-        table = _together(pa, file, opened.iter_batches(rows), opened.schema_arrow)
-    for place, column in enumerate(table.columns):
-        if pa.types.is_dictionary(column.type):
-            name = table.field(place).name
-            wide = pa.large_binary() if pa.types.is_binary(column.type.value_type) else pa.large_string()
-            table = table.set_column(place, name, column.cast(wide))
-    return table
+        return _together(pa, file, opened.iter_batches(rows), opened.schema_arrow)
 
 
 def _feather(pa: Any, file: Path) -> Any:
@@ -232,8 +249,9 @@ def _together(pa: Any, file: Path, batches: Any, schema: Any) -> Any:
         size += sum(unpacked(pa, column) for column in batch.columns)
         cells += batch.num_rows * max(batch.num_columns, 1)
         bounded(file, size, cells)
-        kept.append(batch)
-    return pa.Table.from_batches(kept, schema)
+        parts = (batch.slice(begin, ROWS) for begin in range(0, batch.num_rows, ROWS))
+        kept += [plain_texts(pa, part) for part in parts]
+    return pa.Table.from_batches(kept) if kept else schema.empty_table()
 
 
 def _announced(head: bytes, body: Any) -> tuple[int, int]:

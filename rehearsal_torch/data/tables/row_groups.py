@@ -20,6 +20,7 @@ from rehearsal_torch.data.tables.columnar import (
     damaged,
     parquet_file,
     parquet_reader,
+    plain_texts,
     unpacked,
 )
 from rehearsal_torch.data.tables.frame import TableError, bounded, few_columns, header_faults
@@ -102,7 +103,8 @@ def read_parts(
                 raise TableError(f"{file}: {'; '.join(faults)}")
             for batch in _batches(opened, min(rows, most), kept):
                 bounded(file, sum(unpacked(pa, column) for column in batch.columns), 0)
-                frame = arrow_cells(pa.Table.from_batches([batch])).set_axis(list(batch.schema.names), axis=1)
+                plain = pa.Table.from_batches([plain_texts(pa, batch)])
+                frame = arrow_cells(plain).set_axis(list(batch.schema.names), axis=1)
                 frame.index = pd.RangeIndex(begun, begun + len(frame))
                 begun += len(frame)
                 frame = frame[~frame.isna().all(axis=1)] if frame.shape[1] else frame

@@ -1,5 +1,6 @@
 """Parquet and Feather files, and what is none."""
 
+import subprocess
 import sys
 from contextlib import suppress
 from decimal import Decimal
@@ -137,3 +138,35 @@ def test_texts_of_any_kind_are_the_same_texts(tmp_path):
         assert {*map(str, found.dtypes)} == {str(pd.Series(["x"]).dtype)}
         for column in found.columns:
             assert found[column].dropna().tolist() == ["x", "y"] * 3
+
+
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from rehearsal_torch.data.tables.columnar import read_columnar
+read_columnar(Path(sys.argv[1]))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+frame = read_columnar(Path(sys.argv[2])).frame
+assert len(frame) == 2_000_000 and frame["a"].iloc[-1] == "y" * 200
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "name", "most"), [(pq.write_table, "parquet", 1.4), (packed, "feather", 2.4)]
+)
+def test_texts_take_the_memory_that_is_counted(tmp_path, write, name, most):
+    texts = ["x" * 200, "y" * 200]
+    for rows in (2, 2_000_000):
+        kept = pa.DictionaryArray.from_arrays(pa.array([0, 1] * (rows // 2), pa.int32()), texts)
+        column = kept if name == "parquet" else kept.cast(pa.large_string())
+        write(pa.table({"a": column}), tmp_path / f"{rows}.{name}")
+    ended = subprocess.run(
+        [sys.executable, "-c", MEASURED, *(str(tmp_path / f"{rows}.{name}") for rows in (2, 2_000_000))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert int(ended.stdout) < most * 2_000_000 * 200
