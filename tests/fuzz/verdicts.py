@@ -129,6 +129,8 @@ def sound(decision, case=None):
             *decision.warnings,
         )
     ]
+    # A variable of that name, which a warning speaks of.
+    lines = [re.sub(r": (nan|inf) is set to ", ": ", line) for line in lines]
     if any(NO_NUMBER.search(line) for line in lines):
         raise FaultError(f"a decision holds what is no number: {decision}")
 
