@@ -227,7 +227,7 @@ def number_after(last: int) -> int:
 def reason_faults(reason: Any) -> list[str]:
     """A fault of a reason that cannot be recorded."""
     if not isinstance(reason, str):
-        return [f"reason: expected a string; got {reason!r:.60}"]
+        return [f"reason: expected a string; got {beginning(repr(reason), 60)}"]
     return [] if whole(reason) else [f"reason: {HALF}"]
 
 
