@@ -40,7 +40,7 @@ from rehearsal_torch.data.estimates.percent import apart, beside, percents, poin
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.objectives.net_value import nets_no_more, with_costs
 from rehearsal_torch.objectives.present_values import changes_nothing, leaving, with_unchanged
-from rehearsal_torch.objectives.sequences.model_error import model_error
+from rehearsal_torch.objectives.sequences.model_error import model_error, unknown_noise
 from rehearsal_torch.surrogates.overlap import ROUNDING, SHARE
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from rehearsal_torch.objectives.candidates import Candidates
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
     from rehearsal_torch.objectives.objective import AlterationObjective
+
+Cause = Literal["model", "members", "scores"]
+"""Why the sequence of an episode is refused: errors of the model, members that predict no gain, or a score
+beside the reward that falls."""
 
 
 def guarded(
@@ -130,22 +134,23 @@ def guarded_sequence(
         found.append(
             f"the search claims a return of {decision.value:.6g}; replayed by the model, it is {value:.6g}"
         )
-    status: Literal["no_action", "refused"] = "no_action"
-    against = model_error(objective)
-    if against:
-        status = "refused"
+    cause: Cause | None = None
+    if against := model_error(objective):
+        cause = "model"
     elif not value > outcome:
         against = (
             f"by the model's own estimate no better than the observed actions ({value:.6g} against "
             f"{outcome:.6g})"
         )
-    elif against := _losing(objective, sequence) or _falling(objective, sequence):
-        status = "refused"
-    if status == "refused" and objective.agreement == "none":
+    elif against := _losing(objective, sequence):
+        cause = "members"
+    elif against := _falling(objective, sequence):
+        cause = "scores"
+    if cause and objective.agreement == "none":
         declines = False
     if against and declines:
-        return declined(_warned(decision, found), status, against)
-    return _warned(decision, [*found, against] if against else found)
+        return declined(_warned(decision, found), "refused" if cause else "no_action", against, cause)
+    return _warned(decision, [*found, *(text for text in (unknown_noise(objective), against) if text)])
 
 
 def _losing(objective: "CounterfactualReturn", sequence: Tensor) -> str:
@@ -166,6 +171,8 @@ def _falling(objective: "CounterfactualReturn", sequence: Tensor) -> str:
         falling = int((~(gains >= -slack)).sum())
         if falling:
             each = ", ".join(f"{gain:.4g}" for gain in gains.tolist())
+            if len(gains) == 1:
+                return f"by the score {name}, the model predicts a worse outcome (its gain: {each})"
             return (
                 f"by the score {name}, {falling} of the {len(gains)} members of the model predict a worse "
                 f"outcome (their gains: {each})"
@@ -292,8 +299,12 @@ def _far(far: float, limit: float) -> str:
     )
 
 
-def declined(decision: Decision, status: Literal["no_action", "refused"], reason: str) -> Decision:
-    """Withdraws a decision: it no longer acts, and the trace holds what it ``would_set``."""
+def declined(
+    decision: Decision, status: Literal["no_action", "refused"], reason: str, cause: Cause | None = None
+) -> Decision:
+    """Withdraws a decision: it no longer acts, and the trace holds what it ``would_set``, and the ``cause``
+    by which summaries count refusals, if there is one.
+    """
     assert decision.alteration is not None
     would = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
     return replace(
@@ -301,7 +312,7 @@ def declined(decision: Decision, status: Literal["no_action", "refused"], reason
         alteration=None,
         status=status,
         reason=reason,
-        trace=decision.trace | {"would_set": would},
+        trace=decision.trace | {"would_set": would} | ({"cause": cause} if cause else {}),
     )
 
 

@@ -35,9 +35,7 @@ SCORES = {
 }
 
 
-# How the reasons of refusals begin (objectives.guard, objectives.sequences.model_error); all others are that
-# members of an ensemble disagree.
-REFUSED = {"model": "the model has errors", "scores": "by the score "}
+# The causes of refusals (`objectives.guard.Cause`); earlier runs name none, and refused by the members alone.
 CAUSES = {
     "model": "the model has errors in what it takes for noise, which their reasons name",
     "scores": "a score that is reported beside the reward would fall",
@@ -244,7 +242,7 @@ def _declined(row: Row, words: Wording) -> list[str]:
         return []
     no_change = f"lowers {words.variable}" if words.sign < 0 else "raises the return"
     why = [f"no change {no_change} for {none}"] if none else []
-    causes = {key: int(row.get(f"refused: {key}", 0)) for key in REFUSED}
+    causes = {key: int(row.get(f"refused: {key}", 0)) for key in ("model", "scores")}
     causes["members"] = refused - sum(causes.values())
     why += [f"for {number} {CAUSES[key]}" for key, number in causes.items() if number]
     listed = " and ".join([", ".join(why[:-1]) + ",", why[-1]]) if len(why) > 1 else why[0]
@@ -302,10 +300,9 @@ def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Word
     row: Row = {"search": search, "k": changes, words.subjects: len(decided)}
     row["observed"] = _mean([words.sign * one["trajectory"]["observed"] for one in decided])
     row |= {"no_action": sum(one.get("status") == "no_action" for one in decided)}
-    refused = [str(one.get("reason")) for one in decided if one.get("status") == "refused"]
-    row |= {"refused": len(refused)}
-    counts = {key: sum(each.startswith(begins) for each in refused) for key, begins in REFUSED.items()}
-    row |= {f"refused: {key}": count for key, count in counts.items() if count}
+    causes = [effort(one, "cause") for one in decided if one.get("status") == "refused"]
+    row |= {"refused": len(causes)}
+    row |= {f"refused: {key}": causes.count(key) for key in ("model", "scores") if key in causes}
     improvements = finite([one["trajectory"]["improvement"] for one in decided])
     row |= _with_interval("improvement", improvements)
     row["improvement_median"] = _median(improvements)

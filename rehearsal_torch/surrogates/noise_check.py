@@ -16,8 +16,6 @@ Source: Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees); residual
 check of a model: Cox and Snell (1968); its use for counterfactuals is ours.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
@@ -29,7 +27,7 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 ROWS = 5_000
 """Rows, evenly spaced, to which the trees are fitted and on which they are compared, at most."""
 FEWEST = 100
-"""Held-out rows below which nothing is said: an R2 of fewer is chance."""
+"""Rows of either kind below which nothing is said: an R2 of fewer is chance, and trees do not split them."""
 
 
 class NoiseCheck(Part):
@@ -52,46 +50,54 @@ class NoiseCheck(Part):
         return {"shares": (self.states,)}
 
 
-def predictable_noise(
-    surrogate: EpisodeSurrogate, rows: Callable[[], Table | Blocks[Table]], held_out: Table | None
-) -> Tensor:
-    """R2 of each state's noise on held-out rows.
+def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None) -> Tensor:
+    """R2 of each state's noise on held-out rows; rows whose noise is not finite are left out.
 
     Args:
         surrogate: The fitted model.
-        rows: Gives the transitions to which it was fitted; of blocks, the first one is taken.
+        rows: Transitions to which it was fitted, (n, ...); None if there are none.
         held_out: Transitions of units that it was not fitted to, (m, ...); None if there are none.
 
     Returns:
         (D,) float64, rounded to three places, in the order of `surrogate.names`; (0,) if it is not known:
-        there are fewer than 100 held-out rows, or the model abducts no noise from rows.
+        there are fewer than 100 rows of either kind, their noise is beyond arithmetic, or the model abducts
+        no noise from rows.
     """
     unknown = torch.empty(0, dtype=torch.float64)
-    if held_out is None or len(held_out) < FEWEST:
+    if rows is None or held_out is None:
         return unknown
-    given = rows()
-    table = next(iter(given)) if isinstance(given, Blocks) else given
-    fitted, judged = (surrogate.noise(_some(each)) for each in (table, held_out))
+    fitted, judged = (_finite(surrogate, sample(each)) for each in (rows, held_out))
     if fitted is None or judged is None:
         return unknown
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     spread = fitted[1].std(0).clamp_min(torch.finfo(torch.float64).tiny)
-    (inputs, noise), (others, there) = (
-        (x.numpy(), (u / spread).mean(1).numpy()) for x, u in (fitted, judged)
-    )
+    (inputs, noise), (others, there) = ((x, (u / spread).mean(1)) for x, u in (fitted, judged))
+    if not bool(spread.isfinite().all()):
+        return unknown
     found = []
     for place in range(noise.shape[1]):
-        trees = HistGradientBoostingRegressor(random_state=0).fit(inputs, noise[:, place])
-        left = ((there[:, place] - trees.predict(others)) ** 2).sum()
-        whole = ((there[:, place] - there[:, place].mean()) ** 2).sum()
-        found.append(1 - left / whole if whole else 0.0)
-    return torch.tensor(found, dtype=torch.float64).round(decimals=3)
+        trees = HistGradientBoostingRegressor(random_state=0).fit(inputs.numpy(), noise[:, place].numpy())
+        guess = torch.from_numpy(trees.predict(others.numpy()))
+        left = (there[:, place] - guess).square().sum()
+        whole = (there[:, place] - there[:, place].mean()).square().sum()
+        found.append(1 - left / whole if whole else torch.zeros_like(whole))
+    shares = torch.stack(found).to(torch.float64).round(decimals=3)
+    return shares if bool(shares.isfinite().all()) else unknown
 
 
-def _some(table: Table) -> Table:
-    """At most `ROWS` rows, evenly spaced."""
-    if len(table) <= ROWS:
-        return table
-    kept = torch.linspace(0, len(table) - 1, ROWS, dtype=torch.float64).long()
+def sample(rows: Table | Blocks[Table]) -> Table:
+    """A copy of at most `ROWS` rows, evenly spaced; of blocks, of the first one."""
+    table = rows[0] if isinstance(rows, Blocks) else rows
+    kept = torch.linspace(0, len(table) - 1, min(ROWS, len(table)), dtype=torch.float64).long()
     return Table(table.names, table.values[kept], table.altered[kept])
+
+
+def _finite(surrogate: EpisodeSurrogate, table: Table) -> tuple[Tensor, Tensor] | None:
+    """Inputs and noise of the rows in which all of it is finite; None if they are too few, or abduct none."""
+    found = surrogate.noise(table)
+    if found is None:
+        return None
+    inputs, noise = found
+    kept = inputs.isfinite().all(-1) & noise.isfinite().flatten(1).all(-1)
+    return (inputs[kept], noise[kept]) if int(kept.sum()) >= FEWEST else None

@@ -6,7 +6,7 @@ of that question on which the fit depends (`used`), so that it never silently an
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from typing import Self
@@ -138,12 +138,12 @@ class Surrogate(nn.Module, ABC):
         """
         return {}
 
-    def check_noise(self, rows: Callable[[], Table | Blocks[Table]], held_out: Table | None) -> None:
-        """Measures how well what it takes for noise can be predicted, and keeps it with its state
-        (`surrogates.noise_check`); nothing by default.
+    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
+        """Measures how well what it takes for noise can be predicted, and keeps it with its state in place of
+        what an earlier fit left (`surrogates.noise_check`), as every fit does; nothing by default.
 
         Args:
-            rows: Gives the rows of its fit.
+            rows: Rows of its fit; None if there are none.
             held_out: Rows that it was not fitted to; None if there are none.
         """
 
@@ -262,16 +262,16 @@ class EpisodeSurrogate(Surrogate, ABC):
         return None
 
     @property
-    def predictable_noise(self) -> Tensor:
+    def predictable_noise(self) -> Tensor | None:
         """How well the noise of each state can be predicted from state and action on held-out units, as R2,
-        (D,) (`surrogates.noise_check`); (0,) if it is not known.
+        (D,) (`surrogates.noise_check`); (0,) if it is not known, None if it is no model of rows.
         """
-        return torch.empty(0, dtype=torch.float64)
+        return None
 
     def noise_shares(self) -> dict[str, float]:
         """`predictable_noise` by name; empty if it is not known."""
-        known = self.predictable_noise.tolist()
-        return dict(zip(self.names, known, strict=True)) if known else {}
+        known = self.predictable_noise
+        return dict(zip(self.names, known.tolist(), strict=True)) if known is not None and len(known) else {}
 
     @property
     def selectable(self) -> Tensor | None:

@@ -156,7 +156,7 @@ class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
         """(D,), or (0,) if it is not known."""
         return self.noise_check.shares
 
-    def check_noise(self, rows: Callable[[], Table | Blocks[Table]], held_out: Table | None) -> None:
+    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
         """Keeps it in the state; see `surrogates.noise_check`."""
         self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
 

@@ -4,6 +4,9 @@ The surrogate defines the order of its parts: a part with its own solver (`Solve
 trained by gradient descent on its loss. The examples of a part may depend on the parts fitted before it; so
 do the held-out examples, so that nothing is fitted to held-out rows.
 
+A model of transitions is checked afterwards: how much of what it takes for noise can be predicted on held-out
+rows (`surrogates.noise_check`). What an earlier fit left of it is forgotten first.
+
 A model that was moved to a GPU is fitted on the CPU (a trainer may train a part elsewhere), and moved back:
 its fit is that of a model that was not moved.
 """
@@ -17,6 +20,7 @@ import torch
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.surrogates.noise_check import sample
 from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.part_fits import Steps, fit_parts
@@ -65,7 +69,9 @@ def fit(
                 f"expected rows in `{what}`; got none: loosen the data set's filters, or leave `held_out` out"
             )
     table, held_out = _on_the_cpu(table), None if held_out is None else _on_the_cpu(held_out)
+    some, others = sample(table), None if held_out is None else sample(held_out)
     with in_numbers("these rows"), _brought(surrogate):
+        surrogate.check_noise(None, None)
         if (
             workers > 1
             and not isinstance(table, Blocks)
@@ -76,16 +82,17 @@ def fit(
             and separable(surrogate, len(table), trainer)
         ):
             fit_members(surrogate, table, trainer, held_out, workers, quiet)
-            return surrogate.eval()
-        names = {id(module): name for name, module in surrogate.named_modules()}
-        # The held-out examples of a part are created after the parts before it have been fitted to `table`,
-        # and only for parts that use them: held-out rows need not be rows that one could fit to.
-        checks = None if held_out is None else _parts(surrogate, held_out)
-        steps = _parts(surrogate, table)
-        # Training needs examples and not the table: it is gone by then, unless the caller keeps it.
-        del table
-        fit_parts(steps, checks, names, trainer, quiet)
-    return surrogate.eval()
+        else:
+            names = {id(module): name for name, module in surrogate.named_modules()}
+            # The held-out examples of a part are created after the parts before it have been fitted to
+            # `table`, and only for parts that use them: held-out rows need not be rows that one could fit to.
+            checks = None if held_out is None else _parts(surrogate, held_out)
+            steps = _parts(surrogate, table)
+            # Training needs examples and not the table: it is gone by then, unless the caller keeps it.
+            del table
+            fit_parts(steps, checks, names, trainer, quiet)
+        surrogate.eval().check_noise(some, others)
+    return surrogate
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from rehearsal_torch.objectives.episode_reward import EpisodeReward
 from rehearsal_torch.objectives.guard import declined, guarded, guarded_sequence, linked, no_path
 from rehearsal_torch.objectives.objective import chance
 from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.sequences.model_error import unknown_noise
 from rehearsal_torch.objectives.step_score import WITH, WITHOUT, StepScore
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -371,7 +372,8 @@ def test_an_episodes_claim_is_compared_with_its_replay(declines):
     assert any("replayed by the model" in text for text in kept.warnings)
     honest = Decision(changed(episode, best), high, estimate=Estimate(high, "return of the episode"))
     kept = guarded_sequence(episode, honest, declines)
-    assert kept.to_dict() == replace(honest, warnings=episode.warnings()).to_dict()
+    told = (*episode.warnings(), unknown_noise(episode))
+    assert kept.to_dict() == replace(honest, warnings=told).to_dict()
     assert guarded_sequence(episode, NOTHING, declines) is NOTHING
 
 
@@ -383,7 +385,10 @@ class Replayed:
 
     def __init__(self, gains, agreement="all"):
         self.gains, self.agreement = torch.tensor(gains, dtype=DOUBLE), agreement
-        self.surrogate = SimpleNamespace(members=len(gains), predictable_noise=torch.empty(0))
+        self.reward = SimpleNamespace(reads=("x",))
+        self.surrogate = SimpleNamespace(
+            members=len(gains), predictable_noise=None, noise_shares=lambda: {"x": 0.1}
+        )
 
     def sequence(self, decision):
         return self.observed if decision.alteration is None else torch.tensor([1])
@@ -422,6 +427,7 @@ def test_a_member_that_predicts_no_gain_refuses_unless_agreement_is_none(gains, 
     elif declines and agreement == "all":
         assert (kept.status, kept.alteration) == ("refused", None)
         assert kept.reason.startswith(against)
+        assert kept.trace["cause"] == "members"
         assert kept.reason.endswith(f"(their gains: {', '.join(f'{each:g}' for each in gains)})")
     else:
         assert (kept.status, kept.alteration) == (one.status, one.alteration)
@@ -471,9 +477,8 @@ def test_a_change_that_pays_for_one_score_by_the_other_is_refused(declines, agre
             refused = declines and agreement == "all"
             assert kept.status == ("refused" if refused else "recommended")
             told = kept.reason if refused else kept.warnings[-1]
-            assert told.startswith(
-                f"by the score {other}, 1 of the 1 members of the model predict a worse outcome"
-            )
+            assert told.startswith(f"by the score {other}, the model predicts a worse outcome (its gain: -")
+            assert kept.trace.get("cause") == ("scores" if refused else None)
     assert {(WITHOUT, True), (WITH, True)} <= seen
 
 

@@ -108,16 +108,11 @@ def test_a_truth_that_contradicts_the_model_is_said_beside_its_claim(sepsis_run,
         assert sum(text.startswith("caution") for text in found) == told
 
 
-def test_refusals_are_counted_by_their_reasons(sepsis_run):
+def test_refusals_are_counted_by_their_causes_whatever_their_words(sepsis_run):
     run = read(sepsis_run)
-    reasons = [
-        "the model has errors where",
-        "by the score with doses, 1 of",
-        "2 of the 4 members",
-        "the model has errors",
-    ]
-    for one, reason in zip(run.decisions, reasons, strict=False):
-        one["status"], one["reason"] = "refused", reason
+    for one, cause in zip(run.decisions, ("model", "scores", None, "model"), strict=False):
+        one["status"], one["reason"] = "refused", "words"
+        one["trace"] = {**one["trace"], **({"cause": cause} if cause else {})}
     (told,) = (text for text in sentences(summary(run, WORDS), WORDS) if "nothing is recommended" in text)
     assert "for 4 of 5: for 2 the model has errors" in told
     assert "for 1 a score that is reported beside the reward would fall, and for 1 the models of" in told

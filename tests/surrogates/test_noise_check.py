@@ -1,5 +1,6 @@
 """How well the noise that a model abducts can be predicted, where it is noise and where it is error."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -37,20 +38,40 @@ def abducting(error: float, members: int = 2):
 @pytest.mark.slow
 def test_noise_cannot_be_predicted_and_error_can():
     for error, low, high in ((0.0, -0.5, 0.02), (2.0, 0.5, 1.0)):
-        first, second = predictable_noise(abducting(error), lambda: rows(800, 1), rows(300, 2)).tolist()
+        first, second = predictable_noise(abducting(error), rows(800, 1), rows(300, 2)).tolist()
         assert low < first < high
         assert second == 0
 
 
 def test_nothing_is_said_of_few_rows_nor_of_a_model_that_abducts_none():
-    for held_out in (None, rows(99, 2)):
-        assert predictable_noise(abducting(2.0), lambda: rows(800, 1), held_out).numel() == 0
+    for learnt, held_out in ((800, None), (800, 99), (99, 300), (30, 300), (None, 300)):
+        given = [None if count is None else rows(count, count) for count in (learnt, held_out)]
+        assert predictable_noise(abducting(2.0), *given).numel() == 0
     truth = equation_episode(0).surrogate
-    assert predictable_noise(truth, lambda: rows(800, 1), rows(300, 2)).numel() == 0
-    assert truth.predictable_noise.numel() == 0
-    truth.check_noise(lambda: rows(800, 1), rows(300, 2))
-    assert truth.predictable_noise.numel() == 0
+    assert predictable_noise(truth, rows(800, 1), rows(300, 2)).numel() == 0
+    truth.check_noise(rows(800, 1), rows(300, 2))
+    assert truth.predictable_noise is None
     assert truth.noise_shares() == {}
+
+
+@pytest.mark.parametrize(("place", "stray"), [(0, math.inf), (2, math.inf), (2, math.nan), (1, -math.inf)])
+def test_rows_whose_noise_is_not_finite_are_left_out(place, stray):
+    given = [rows(200, 1), rows(150, 2)]
+    plain = predictable_noise(
+        abducting(2.0), *(Table.observed(each.names, each.values[1:]) for each in given)
+    )
+    for each in given:
+        each.values[0, place] = stray
+    assert torch.equal(predictable_noise(abducting(2.0), *given), plain)
+    given[1].values[:51, place] = stray
+    assert predictable_noise(abducting(2.0), *given).numel() == 0
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_noise_beyond_arithmetic_is_not_judged(which):
+    given = [rows(200, 1), rows(150, 2)]
+    given[which].values[0, 2] = 1e300
+    assert predictable_noise(abducting(2.0), *given).numel() == 0
 
 
 def test_a_checkpoint_keeps_it_and_one_without_it_is_read_and_written_as_before(tmp_path):
@@ -91,6 +112,5 @@ def test_it_speaks_where_the_world_is_of_another_class_and_not_where_it_is_of_th
     trainer = Descent(max_epochs=60, learning_rate=1e-2, progress=False)
     for world, low, high in ((observations_of, -0.5, 0.1), (bent, 0.3, 1.0)):
         learnt, held_out = world(300, 1000), world(80, 1001)
-        fitted = fit(model(hidden=32), learnt, trainer)
-        fitted.check_noise(lambda learnt=learnt: learnt, held_out)
+        fitted = fit(model(hidden=32), learnt, trainer, held_out)
         assert low < fitted.noise_shares()["x"] < high

@@ -47,7 +47,26 @@ def test_nothing_is_learnt_from_held_out_rows_but_when_to_stop():
     wild = type(table)(table.names, table.values * 3 + 1, table.altered)
     plain = fit(model(), table, Descent(max_epochs=1, progress=False))
     checked = fit(model(), table, Descent(max_epochs=1, progress=False), held_out=wild.unaltered(()))
-    assert all(torch.equal(plain.state_dict()[name], value) for name, value in checked.state_dict().items())
+    states = [made.state_dict() for made in (plain, checked)]
+    # That of the noise is what held-out rows are for.
+    assert [len(state.pop("noise_check.shares")) for state in states] == [0, 2]
+    assert all(torch.equal(states[0][name], value) for name, value in states[1].items())
+
+
+def test_every_fit_checks_the_noise_and_forgets_what_it_was_for_other_rows():
+    stale = torch.tensor([0.9, 0.9], dtype=torch.float64)
+    table, held_out, surrogate = observations(seed=1), observations(seed=2), model()
+    surrogate.noise_check.shares = stale
+    fit(surrogate, table, Descent(max_epochs=1, progress=False))
+    assert surrogate.noise_shares() == {}
+    surrogate.noise_check.shares = stale
+    fit(surrogate, blocks_of(table, 150), Descent(max_epochs=1, progress=False), blocks_of(held_out, 150))
+    assert list(surrogate.noise_shares()) == ["x", "y"]
+    assert 0.9 not in surrogate.noise_shares().values()
+    surrogate.noise_check.shares = stale
+    with pytest.raises(ValueError, match="pass a trainer"):
+        fit(surrogate, table)
+    assert surrogate.noise_shares() == {}
 
 
 def test_held_out_rows_are_not_looked_at_where_no_part_uses_them():

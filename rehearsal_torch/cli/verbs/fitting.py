@@ -80,7 +80,6 @@ def learnt(
     seconds = time.perf_counter() - began
     readings = [] if trainer is None else trainer.history
     some = run.problem.held_out() if isinstance(held_out, Blocks) else held_out
-    surrogate.check_noise(run.problem.training_rows, some)
     return Fitted(surrogate, seconds, readings, some)
 
 

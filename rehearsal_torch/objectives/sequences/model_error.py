@@ -1,14 +1,19 @@
 """Error of the model in the noise of an episode: why a model of transitions may not recommend.
 
 A replay keeps the noise of the observed episode. Where the noise of a state that the reward reads can be
-predicted from state and action on held-out units (`training.noise_check`), it holds errors of the model, and
-gains of a search are gains in these errors. With an R2 above .1 nothing is recommended: on a simulator of
+predicted from state and action on held-out units (`surrogates.noise_check`), it holds errors of the model,
+and gains of a search are gains in these errors. With an R2 above .1 nothing is recommended: on a simulator of
 another class, where claims of 2.8 came true by .04, it was .5 and more; where claims came true, about 0.
+Where it is not known, the recommendation says so (`unknown_noise`).
+
+A reward that names doses and no state (`Reward.reads_doses`, such as costs alone) reads no state.
 
 Source: ours.
 """
 
 from typing import TYPE_CHECKING
+
+from rehearsal_torch.surrogates.noise_check import FEWEST
 
 if TYPE_CHECKING:
     from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
@@ -24,12 +29,8 @@ def model_error(objective: "CounterfactualReturn") -> str:
     Args:
         objective: The return of an episode.
     """
-    surrogate, shares = objective.surrogate, objective.surrogate.predictable_noise
-    if not shares.numel():
-        return ""
-    known = dict(zip(surrogate.names, shares.tolist(), strict=True))
-    read = objective.reward.reads or surrogate.names
-    found = {name: known[name] for name in read if known.get(name, 0.0) > MOST}
+    known = objective.surrogate.noise_shares()
+    found = {name: known[name] for name in _read(objective) if known.get(name, 0.0) > MOST}
     if not found:
         return ""
     states = ", ".join(f"{name} {share:.2g}" for name, share in found.items())
@@ -40,3 +41,24 @@ def model_error(objective: "CounterfactualReturn") -> str:
         "it more (surrogate.member.mechanism.location_constant, surrogate.member.effects=dense), add the "
         "states that are missing, or reward others"
     )
+
+
+def unknown_noise(objective: "CounterfactualReturn") -> str:
+    """That a model of rows was never checked; empty if it was, or the reward reads no state.
+
+    Args:
+        objective: The return of an episode.
+    """
+    shares = objective.surrogate.predictable_noise
+    if shares is None or len(shares) or not _read(objective):
+        return ""
+    return (
+        "noise: it is not known whether what the model takes for noise is noise: it was fitted with fewer "
+        f"than {FEWEST} steps of training or of held-out units, or by an earlier version"
+    )
+
+
+def _read(objective: "CounterfactualReturn") -> tuple[str, ...]:
+    """The states that the reward reads; all of them if it does not say."""
+    reward = objective.reward
+    return reward.reads or (() if reward.reads_doses else objective.surrogate.names)
