@@ -101,10 +101,22 @@ class EpisodeReward(BoundedReward):
         return found
 
     def related(self) -> Mapping[str, Reward]:
-        """The reward "without costs" and "with costs"; empty unless it has both."""
-        if not self.costs or not self.parts:
-            return {}
-        return {WITHOUT: EpisodeReward(self.parts), WITH: self}
+        """The reward "without costs" and "with costs", if it has both; and what is guarded."""
+        found: dict[str, Reward] = {}
+        if self.costs and self.parts:
+            found = {WITHOUT: EpisodeReward(self.parts), WITH: self}
+        return found | dict(self.guarded())
+
+    def guarded(self) -> Mapping[str, Reward]:
+        """What its parts guard, added up name by name: a score that reads doses is guarded beside costs and
+        weights as it is alone.
+        """
+        found: dict[str, list[BoundedReward]] = {}
+        for part in self.parts:
+            for name, each in part.guarded().items():
+                if isinstance(each, BoundedReward):
+                    found.setdefault(name, []).append(each)
+        return {name: EpisodeReward(rewards) for name, rewards in found.items()}
 
     def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
         """R, (..., D) -> (..., A), or (..., 1) if it does not depend on the action.

@@ -70,6 +70,19 @@ def test_what_costs_make_of_a_gain_is_reported():
     assert EpisodeReward((), {"oil": 1}).related() == {}
 
 
+def test_a_score_that_reads_doses_is_guarded_beside_costs_and_weights_too():
+    shock = {"shock": {"wear": {"> 50": 1}, "oil": {"> 3": 4}}}
+    alone = episode_reward(components=shock, doses=["oil"])
+    state = states([60.0, 40.0])
+    for weights, costs in (({"heat": -0.1}, None), (None, COSTS), ({"heat": -0.1}, COSTS)):
+        found = episode_reward(weights, shock, costs, ["oil"])
+        assert list(found.guarded()) == ["without doses", "with doses"]
+        for name, each in found.guarded().items():
+            assert torch.equal(each(state, NAMES, ACTIONS), alone.guarded()[name](state, NAMES, ACTIONS))
+            assert name in found.related()
+    assert whole.guarded() == {}
+
+
 def test_the_lipschitz_constant_is_that_of_the_states():
     scale = torch.tensor([100.0, 20.0], dtype=torch.float64)
     assert whole.lipschitz(NAMES, scale) == math.inf
