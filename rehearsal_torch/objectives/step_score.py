@@ -21,9 +21,11 @@ The bound is exact if no variable is read twice.
 A replay returns the observed states up to rounding, so that a value at a limit (a creatinine of 1.2, any
 whole number) would fall on either side by chance. States of a model are therefore scored by rules with a
 tolerance (`StepScore.tolerant`): a value counts as equal to a limit if it differs from it by at most 1e-9 of
-the variable's range in the training table; by that share of the limit for a ratio, and of the limit plus 1
-for a variable on a logarithmic scale. Borders move by the tolerance, the cells stay: it is a step score
-again, and its bounds hold for it. Doses are not replayed, and are compared exactly.
+the variable's range in the training table, but, as one stray value makes a range wide, by no more than 1e-6
+of the limit plus 1 or, if that is larger, 1e-13 of the range, which rounding needs; by 1e-9 of the limit for
+a ratio, and of the limit plus 1 for a variable on a logarithmic scale. Borders move by the tolerance, the
+cells stay: it is a step score again, and its bounds hold for it. Doses are not replayed, and are compared
+exactly.
 
 If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
 withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out, and charges
@@ -53,6 +55,8 @@ RULE = re.compile(r"^\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?
 MAX_RULES = 1000
 # The share of a state's range within which it counts as equal to a limit, and that of a limit, for rounding.
 TOLERANCE, ROUNDING = 1e-9, 16 * sys.float_info.epsilon
+# What it is at most, as a share of the limit plus 1, and at least, as one of the range.
+MOST, LEAST = 1e-6, 1e-13
 WITHOUT, WITH = "without doses", "with doses"
 
 Rules = Mapping[str, float]
@@ -352,7 +356,12 @@ def _rule(text: str, points: float, where: str, scale: float | None) -> tuple[fl
     margin = 0.0
     if scale is not None:
         size = abs(border)
-        margin = TOLERANCE * (scale if math.isfinite(scale) else 1 + size) if scale else TOLERANCE * size
+        if not scale:
+            margin = TOLERANCE * size
+        elif math.isfinite(scale):
+            margin = min(TOLERANCE * scale, max(MOST * (1 + size), LEAST * scale))
+        else:
+            margin = TOLERANCE * (1 + size)
         margin += ROUNDING * size
     if sign in ("<", ">="):
         return min(math.nextafter(border, -math.inf), border - margin), sign == ">=", float(points)

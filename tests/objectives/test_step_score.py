@@ -234,6 +234,16 @@ def test_a_value_within_the_tolerance_of_a_limit_is_at_the_limit(sign, quantity,
         assert tolerant(state, ("x", "y")).item() == exact(state, ("x", "y")).item()
 
 
+def test_one_stray_value_in_a_column_does_not_let_points_of_two_limits_count():
+    score = StepScore({"a": {"x": {"> 1": 1}}, "b": {"x": {"< 1.5": 2}}})
+    states = torch.tensor([[0.5], [1.25], [2.0]], dtype=torch.float64)
+    assert score(states, ("x",)).flatten().tolist() == [-2, -3, -1]
+    tolerant = score.tolerant(("x",), torch.tensor([1e9], dtype=torch.float64))
+    assert torch.equal(tolerant(states, ("x",)), score(states, ("x",)))
+    # The rounding of a replay in a range of 1e9.
+    assert tolerant(torch.tensor([[1.0 + 1e-6]], dtype=torch.float64), ("x",)).item() == -2
+
+
 def test_a_dose_is_compared_with_its_limit_exactly_and_a_variable_that_never_varies_too():
     dose = StepScore({"a": {"drug": {"> 0": 1}}}, ["drug"])
     assert dose.tolerant(("x",), torch.ones(1)).components == dose.components
