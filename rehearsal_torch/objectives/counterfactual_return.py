@@ -96,13 +96,6 @@ class CounterfactualReturn(Objective):
         reward = settings.get("reward")
         if not isinstance(reward, Reward) or not isinstance(surrogate, EpisodeSurrogate):
             return
-        missing = [name for name in reward.reads_doses if name not in surrogate.dose_names]
-        if missing:
-            raise ValueError(
-                f"reward.doses: expected some of the doses of the surrogate, {list(surrogate.dose_names)}; "
-                f"got {missing}: name its columns as the data set does, or leave these rules out with "
-                "reward=sofa_organs"
-            )
         unknown = [name for name in reward.reads if name not in surrogate.names]
         if unknown:
             near = sorted(
@@ -114,6 +107,13 @@ class CounterfactualReturn(Objective):
                 f"{list(surrogate.names)}; got {unknown}{meant}: choose another reward, such as "
                 "reward=sofa_organs, or a weighted sum of variables of the model, "
                 "reward=linear 'objective.reward.weights={NAME: 1}'"
+            )
+        missing = [name for name in reward.reads_doses if name not in surrogate.dose_names]
+        if missing:
+            raise ValueError(
+                f"reward.doses: expected some of the doses of the surrogate, {list(surrogate.dose_names)}; "
+                f"got {missing}: name its columns as the data set does, or leave these rules out with "
+                "reward=sofa_organs"
             )
 
     @cached_property
