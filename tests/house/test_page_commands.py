@@ -22,6 +22,10 @@ EPISODES = ["dataset.patients=60", "workers=1"]
 TRAINED = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", *EPISODES]
 OWN = "+experiment=own_episodes"
 MACHINES = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", "workers=1"]
+ANY_EFFECT = (
+    "surrogate.member.effects=dense surrogate.member.mechanism.location_constant=1.5 "
+    "trainer.learning_rate=0.01 trainer.max_epochs=100 trainer.patience=20"
+)
 ESTIMATOR = ("members=1", "features=100", "direction_rows=150", "width_rows=150")
 KERNEL = [f"surrogate.indicator.estimator.{setting}" for setting in ESTIMATOR]
 SCENARIOS = [
@@ -80,13 +84,16 @@ RUN = {
         "workers=1",
     ],
     "decide path=problem.yaml": [*KERNEL, "workers=1"],
-    "decide path=machines/problem.yaml": [*MACHINES, "limit=2"],
-    f"train {OWN} path=machines/machines.csv dataset.task=machines/machines.yaml": [*MACHINES, "preview=2"],
+    f"decide {ANY_EFFECT} path=machines/problem.yaml": [*MACHINES, "limit=2"],
+    f"train {OWN} path=machines/machines.csv dataset.task=machines/machines.yaml {ANY_EFFECT}": [
+        *MACHINES,
+        "preview=2",
+    ],
     f"train {OWN} dataset=episode_file path=machines/machines.parquet dataset.task=machines/machines.yaml": [
         *MACHINES,
         "preview=2",
     ],
-    "train dataset=machines trainer.max_epochs=40 trainer.patience=5 limit=60": [
+    f"train dataset=machines limit=10 {ANY_EFFECT}": [
         *MACHINES,
         "dataset.machines=60",
         "limit=2",
