@@ -45,10 +45,12 @@ def episodes_run(folder: Path, *typed: str) -> Path:
 
 
 def sepsis_run(folder: Path) -> Path:
-    """Writes the folder of a run on simulated patients with the committed checkpoint; it has not decided."""
+    """Writes the folder of a run on simulated patients with the committed checkpoint and a reward without
+    doses; it has not decided.
+    """
     folder.mkdir()
     with undisturbed():
-        config = configuration(["+experiment=sepsis", "dataset.patients=10"], {}, ())
+        config = configuration(["+experiment=sepsis", "reward=sofa_organs", "dataset.patients=10"], {}, ())
         run = build(config)
         (folder / "run.json").write_text(json.dumps({"kind": "look_back", "choices": {}, "script": "decide"}))
         described(run.problem, RunFolder(folder), True, run.config)
