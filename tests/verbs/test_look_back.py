@@ -34,7 +34,7 @@ def test_it_is_the_decision_of_the_search(toy):
     objective = rt.CounterfactualReturn(
         model, rt.EpisodeCase(episode), rt.LinearReward({"x0": -1.0}), changes=2
     )
-    told = rt.BranchAndBound()(objective)
+    (told,) = objective.guarded([rt.BranchAndBound()(objective)])
     found = rt.look_back(model, episode, changes=2, reward={"x0": -1.0})
     assert found.trace["hidden_cause"] == NO_RECORDS
     assert replace(found, trace=told.trace).to_dict() == told.to_dict()
