@@ -187,11 +187,6 @@ def test_an_outcome_of_classes_is_compiled_to_what_is_desired(tmp_path):
     assert set(problem.rows.frame["status"]) == {"ill", "mild", "well"}
 
 
-def test_a_list_within_desired_is_told(written):
-    told = faults_of(written(desired=["y >= 0", ["z <= 1"]]))
-    assert any("desired: expected inequality 2, a text such as 0.6 <= repaid; got" in each for each in told)
-
-
 def test_edges_without_a_direction_are_read_from_a_file(written, tmp_path):
     (tmp_path / "graph.pdag").write_text("pdag { x -> {a d y} a -- d a -> {y z} d -> {y z} }")
     problem = written_problem(written(graph="graph.pdag"))

@@ -60,18 +60,3 @@ def test_held_out_rows_have_the_costs_of_the_table(written, tmp_path):
     assert "no column 'price'" in faults(path)[0]
     table().assign(price=1.5).to_csv(tmp_path / "table.csv", index=False)
     assert written_problem(path).task["costs"] == {"a": {"column": "price"}}
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"variables": priced(-1)}, "variables.a.cost: expected a cost of at least 0; got -1"),
-        ({"variables": priced({"upp": 1})}, "unknown key; did you mean 'up'?"),
-        ({"worth": -5}, "worth: expected what a desired outcome is worth"),
-        ({"costs": {"x": "name"}}, "costs.x: is no action; there are a, d"),
-        ({"variables": priced(2), "costs": {"a": "d"}}, "a has a cost per unit under variables as well"),
-    ],
-)
-def test_faults_have_their_lines(written, changes, words):
-    (told,) = [each for each in faults(written(**changes)) if words in each]
-    assert told.startswith("line ")
