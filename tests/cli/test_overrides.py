@@ -102,22 +102,6 @@ def test_options_may_be_typed_in_quotes():
     assert config.trainer.accelerator == "gpu"
 
 
-def test_each_swept_value_is_checked():
-    with pytest.raises(UserError, match=r"objective\.changes: expected a whole number, such as 3; got many"):
-        composed(CONF, ["objective.changes=1,2,many"], multirun=True)
-    with pytest.raises(UserError, match="no decision called 'b'"):
-        composed(CONF, ["decision=astar,b"], multirun=True)
-    with pytest.raises(UserError, match="cannot sweep over"):
-        composed(CONF, ["seed=interval(0,3)"], multirun=True)
-
-
-def test_a_key_that_one_of_the_swept_groups_lacks_is_said():
-    # `chunk` belongs to the exhaustive search alone.
-    words = r"no key 'search\.chunk' under decision=greedy\. Leave decision=greedy out"
-    with pytest.raises(UserError, match=words):
-        composed(CONF, ["decision=exhaustive,greedy", "search.chunk=4"], multirun=True)
-
-
 @pytest.mark.slow
 def test_keys_that_only_swept_choices_have_are_handed_over_as_sweeps_of_one_value():
     # Without the swept decision, the configuration has a transition model, which has no draws.
@@ -132,8 +116,3 @@ def test_keys_that_only_swept_choices_have_are_handed_over_as_sweeps_of_one_valu
     assert deferred(CONF, typed) == [*typed[:-1], "surrogate.draws=choice(16)"]
     alone = ["+experiment=auf", "decision=micns", "seed=0,1", "surrogate.draws=16"]
     assert deferred(CONF, alone) == alone
-
-
-def test_a_key_that_only_swept_choices_have_is_not_deleted():
-    with pytest.raises(UserError, match=r"~surrogate\.draws deletes a key that exists only under swept"):
-        deferred(CONF, ["dataset=bank", "decision=none,micns", "~surrogate.draws"])

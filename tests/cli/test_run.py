@@ -54,7 +54,6 @@ def test_an_objective_of_another_kind_is_refused(objective):
 @pytest.mark.parametrize(
     ("search", "words"),
     [
-        ("astar", "search: AStar searches for episodes; Loan has cases with a context, actions and outcomes"),
         ("acquisition", "search: AcquisitionSearch searches for rounds of trials; Loan has cases with"),
     ],
 )
@@ -64,11 +63,6 @@ def test_a_search_of_another_kind_is_refused_with_what_to_choose(search, words):
     assert words in str(refused.value)
     assert "Leave search= out and choose a decision for such data" in str(refused.value)
     assert "decision=cme_stack or decision=care or decision=none; or choose a dataset" in str(refused.value)
-
-
-def test_a_search_for_alterations_is_refused_for_episodes():
-    with pytest.raises(UserError, match=r"search: NoAction searches for cases with .* SepsisSimulated has"):
-        build(configured("dataset.patients=20", "search=no_action"))
 
 
 def test_what_is_no_search_is_refused():

@@ -85,19 +85,6 @@ def test_the_verb_of_a_script_that_does_one_thing_is_not_typed():
     assert TOYS.example() == "python scripts/prepare.py toys out=OUT"
 
 
-def test_the_help_names_every_option_its_choices_and_its_default():
-    lines = TOYS.help().splitlines()
-    assert lines[0] == "Makes toys."
-    assert lines[2] == "Usage: python scripts/prepare.py toys out=OUT [key=value ...]"
-    assert [" ".join(line.split()) for line in lines[4:]] == [
-        "shape=cube|ball what they look like (default: cube)",
-        "out=... the folder to write to (required)",
-        "count=... how many",
-        "seed=... where everything random starts (default: 0)",
-    ]
-    assert len({line.index(line.split()[1]) for line in lines[4:]}) == 1, "aligned"
-
-
 def test_paths_stand_without_a_key_or_under_theirs_and_may_hold_an_equals_sign(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "seed=1,shape=ball").mkdir()
@@ -106,17 +93,3 @@ def test_paths_stand_without_a_key_or_under_theirs_and_may_hold_an_equals_sign(t
     paths, options = TOYS.read_with_paths(typed, "run")
     assert [str(each) for each in paths] == ["a/run", "b/run", "method=care", "method=care"]
     assert options == {"shape": "cube", "seed": "0", "out": "there"}
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (["a/run", "-x", "out=there"], "-x: expected a run folder or key=value"),
-        (["a/run", "method=care", "out=there"], "method"),
-    ],
-)
-def test_what_is_neither_a_path_nor_an_option_is_refused(tmp_path, monkeypatch, typed, said):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError) as refusal:
-        TOYS.read_with_paths(typed, "run")
-    assert said in str(refusal.value)

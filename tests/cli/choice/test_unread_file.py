@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.cli.choice.unread_file import is_table, of_table, refuse_table, refuse_unread
+from rehearsal_torch.cli.choice.unread_file import refuse_unread
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
@@ -57,19 +57,3 @@ def test_the_same_command_follows_where_it_reads_problem_files(tmp_path, monkeyp
         refuse_unread(config, script, jobs, ["path=loans.csv"])
     follows = "decide" if script == "collect" else script
     assert str(caught.value).endswith(f", then python scripts/{follows}.py path=problem.yaml.")
-
-
-def test_a_table_is_known_by_its_ending_unless_it_holds_a_problem(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert is_table("A.CSV")
-    assert is_table("rows.csv.gz")
-    assert not is_table("problem.yaml")
-    (tmp_path / "problem.txt").write_text("data: loans.csv\n")
-    (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
-    refuse_table("problem.txt")
-    refuse_table("nowhere.csv")
-    with pytest.raises(
-        UserError, match=r"^loans\.csv: this is a table, and check reads a problem file\. Write"
-    ):
-        refuse_table("loans.csv")
-    assert of_table("loans.csv", "that").endswith("python scripts/init.py data=loans.csv, then that")
