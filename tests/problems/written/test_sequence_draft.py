@@ -157,10 +157,3 @@ def test_a_role_that_a_note_proposes_is_taken(tmp_path):
     roles = OwnSequence(tmp_path / "problem.yaml").roles
     assert [each.name for each in roles.contextual] == ["shift", "alarm"]
     assert [each.name for each in roles.actions] == ["valve"]
-
-
-def test_what_could_not_be_learnt_from_is_left_out_with_the_reason():
-    frame = CHANGES["an action of few"](CHANGES["known of few"](pumps()))
-    text = drafted(frame)
-    assert "# size: left out: 228 of 240 values are missing\n" in text
-    assert "# stop: left out: only 5 of 40 units have another value than 0\n" in text
