@@ -10,12 +10,12 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.verbs.methods import RequestError
-from tests.toys.pumps import SMALL, table, task, told
+from tests.toys.pumps import SMALL, fitted, table, task, told
 
 
 @pytest.fixture(scope="module")
 def model():
-    return rt.learn_episodes(table(), task(), seed=3, **SMALL)
+    return fitted()
 
 
 @pytest.fixture(scope="module")

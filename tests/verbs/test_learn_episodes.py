@@ -13,12 +13,12 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.verbs.methods import RequestError
 from tests.cli.test_run import configured
-from tests.toys.pumps import SMALL, table, task, told
+from tests.toys.pumps import SMALL, fitted, table, task, told
 
 
 @pytest.fixture(scope="module")
 def model():
-    return rt.learn_episodes(table(), task(), seed=3, **SMALL)
+    return fitted()
 
 
 @pytest.mark.slow
@@ -27,10 +27,10 @@ def test_it_is_the_model_that_the_command_line_fits(model, tmp_path):
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task(), sort_keys=False))
     typed = ["+experiment=own_episodes", f"path={tmp_path}/pumps.csv", f"dataset.task={tmp_path}/task.yaml"]
     run = build(configured(*typed, "seed=3", *(f"{key}={value}" for key, value in SMALL.items())))
-    fitted = fit(run, RunFolder(tmp_path / "run")).state_dict()
+    typed_in = fit(run, RunFolder(tmp_path / "run")).state_dict()
     mine = model.surrogate.state_dict()
-    assert mine.keys() == fitted.keys()
-    assert all(torch.equal(mine[name], fitted[name]) for name in mine)
+    assert mine.keys() == typed_in.keys()
+    assert all(torch.equal(mine[name], typed_in[name]) for name in mine)
 
 
 def test_cases_are_the_units_that_nothing_was_learnt_from(model):

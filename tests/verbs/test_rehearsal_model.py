@@ -11,9 +11,9 @@ from tests.verbs.test_rehearse import CASES, TASK, plain
 from tests.verbs.test_rehearsed import frame as loans  # noqa: F401  the fixture
 
 
-@pytest.fixture(scope="module")
-def model(loans):  # noqa: F811
-    return rt.learn(loans, TASK, method="care")
+@pytest.fixture
+def model(care):
+    return care
 
 
 def test_cases_of_every_form_get_the_same_decisions(model, tmp_path):

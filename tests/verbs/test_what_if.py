@@ -18,11 +18,8 @@ CASE = CASES[0]
 
 
 @pytest.fixture(scope="module")
-def models(loans):  # noqa: F811
-    return {
-        name: rt.learn(loans, TASK, method=name, **settings)
-        for name, settings in (("care", {}), ("cme_stack", SMALL))
-    }
+def models(care, loans):  # noqa: F811
+    return {"care": care, "cme_stack": rt.learn(loans, TASK, method="cme_stack", **SMALL)}
 
 
 @pytest.mark.parametrize("method", ["care", "cme_stack"])

@@ -1,5 +1,7 @@
 """Why a method decides as it does, compared with what can be counted and fitted by hand."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -22,6 +24,12 @@ def learnt(task=WORLD.task, method="care", **settings):
 
 def changed(**parts):
     return WORLD.task.to_plain() | parts
+
+
+@cache
+def of_one_set():
+    """With a as the only candidate; not to be changed."""
+    return learnt(changed(candidates=[["a"]]))
 
 
 @pytest.fixture(scope="module")

@@ -12,13 +12,12 @@ from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.files.sealed import opened, sealed
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.test_run import configured
-from tests.toys.pumps import SMALL, table, task, told
+from tests.toys.pumps import SMALL, fitted, table, task, told
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    model = rt.learn_episodes(table(), task(), seed=3, **SMALL)
-    return model.save(tmp_path_factory.mktemp("saved") / "pumps")
+    return fitted().save(tmp_path_factory.mktemp("saved") / "pumps")
 
 
 @pytest.mark.slow
