@@ -18,12 +18,6 @@ from rehearsal_torch.reporting.style import (
 )
 
 
-def test_a_score_has_its_own_name():
-    words = wording({"objective": {"reward": {"components": {}, "name": "organ SOFA", "doses": ["v"]}}})
-    assert (words.level, words.sign, words.step) == ("organ SOFA (points)", -1.0, "4 h")
-    assert wording({"objective": {"reward": {"components": {}}}}).variable == "score"
-
-
 def test_settings_hold_within_the_block_alone():
     before = matplotlib.rcParams["svg.fonttype"], matplotlib.rcParams["legend.frameon"]
     with drawing():
@@ -47,24 +41,6 @@ def test_a_figure_is_saved_to_the_same_bytes_every_time(tmp_path):
 
     assert saved("one") == saved("two")
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["figure.png", "figure.svg"]
-
-
-def test_sofa_is_worded_from_a_configuration():
-    words = wording(
-        {
-            "surrogate": {"doses": ["max_dose_vaso", "own_dose"]},
-            "objective": {"reward": {"weights": {"SOFA": -1}}},
-        }
-    )
-    assert (words.variable, words.sign, words.unit, words.step) == ("SOFA", -1.0, "points", "4 h")
-    assert (words.total, words.level, words.time) == (
-        "Cumulative SOFA (points)",
-        "SOFA (points)",
-        "Time step (4 h each)",
-    )
-    assert words.dose(0) == Dose("V", "vasopressor", "mcg/kg/min")
-    assert words.dose(1) == Dose("O", "own_dose", "")
-    assert words.dose(2) == Dose("3", "dose 3", "")
 
 
 @pytest.mark.parametrize("weights", [{"SOFA": -1, "GCS": 1}, {"SOFA": -2}, {"SOFA": "-1"}, None])
@@ -147,10 +123,6 @@ def test_a_run_is_told_in_the_words_that_it_recorded():
     assert worded(run) == wording(SEPSIS, MACHINES)
     assert worded(Recorded(Path("run"), config=SEPSIS)) == wording(SEPSIS)
     assert wording(SEPSIS).titled("stay-1") == "Episode stay-1"
-
-
-def test_the_figure_of_a_unit_has_a_name_for_files():
-    assert wording({}, {"unit": "Wind turbine / 3"}).file == "wind_turbine_3"
 
 
 def test_a_figure_that_finds_no_space_leaves_the_old_one(tmp_path, monkeypatch):
