@@ -6,13 +6,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import torch
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.verbs.decisions import Decisions
 from tests.verbs.test_rehearse import CASES, TASK, plain
 from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture
@@ -83,15 +82,6 @@ def test_a_collection_is_the_list_that_it_was(found):
     numbered = Decisions([NO, NO])
     assert numbered.to_frame()["case"].tolist() == ["1", "2"]
     assert numbered.summary() == "2 cases: no action in 2."
-
-
-def test_lengths_that_differ_are_refused():
-    case = RehearsalCase("a", {"x": torch.tensor(1.0)}, {"dose": (0.0, 1.0)})
-    assert list(Decisions([NO], [case]).to_frame().columns)[2] == "set/dose"
-    with pytest.raises(ValueError, match="expected one case for each of 2 decisions; got 1"):
-        Decisions([NO, NO], [case])
-    with pytest.raises(ValueError, match="expected one label for each of 1 decisions; got 2"):
-        Decisions([NO], [case], pd.Index([1, 2]))
 
 
 def test_printed_decisions_say_a_sentence_for_each_case_first(found):

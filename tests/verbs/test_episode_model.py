@@ -73,8 +73,6 @@ def test_names_need_a_table(loaded):
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        (table(units=2).drop(columns="flow"), TableError, "no column 'flow'"),
-        (table(units=2).assign(valve="ajar"), TableError, "expected shut, half, open; got 'ajar'"),
         (table(units=2, steps=1), TableError, "no pump with at least 2 steps is left"),
         (7, RequestError, "table: expected a data frame or a .csv file; got a int"),
     ],
