@@ -19,17 +19,6 @@ def refused(*typed, **more):
 
 
 @pytest.mark.slow
-def test_a_file_that_is_not_there_is_named_with_the_nearest(tmp_path):
-    (tmp_path / "table.csv").write_text("")
-    checked("+experiment=own_table", f"path={tmp_path}/table.csv", script="decide")
-    said = refused("+experiment=own_table", f"path={tmp_path}/tabel.csv", script="decide")
-    assert said.endswith("there is no such file or folder. Did you mean table.csv?")
-    said = refused("+experiment=own_table", f"path={tmp_path}/nothing.csv", script="decide")
-    assert said.endswith("there is no such file or folder. Choose from table.csv."), "no name is like it"
-    assert "this data set is read from a file" in refused("+experiment=own_table", script="decide")
-
-
-@pytest.mark.slow
 def test_a_checkpoint_is_for_deciding_and_brings_its_own_surrogate(tmp_path):
     (tmp_path / "run/checkpoint").mkdir(parents=True)
     given = ["+experiment=sepsis", f"checkpoint={tmp_path / 'run'}"]

@@ -17,9 +17,6 @@ def read(*typed, multirun=False):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        (["path=loans.csv"], "neither a problem file nor an experiment says what is asked of it"),
-        (["path=loans.csv", "+experiment=sepsis"], "the data of +experiment=sepsis are not read from a file"),
-        (["path=loans.csv", "dataset=lin_syn1"], "the data of dataset=lin_syn1 are not read from a file"),
         (["path=folder"], "a run is continued by resume=FOLDER"),
         (["path=loans.json"], "Name a problem file (.yaml), which is made of a table by"),
     ],
