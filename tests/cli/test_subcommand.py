@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.subcommand import Option, Verb
 
 TOYS = Verb(
@@ -20,12 +19,6 @@ TOYS = Verb(
     script="prepare",
 )
 TEXTS = st.text("ab=. /", min_size=1)
-
-
-def refused(*typed, verb=TOYS):
-    with pytest.raises(UserError) as as_user_error:
-        verb.read(typed)
-    return str(as_user_error.value)
 
 
 def test_defaults_stand_in_and_options_without_one_are_left_out():
@@ -55,28 +48,6 @@ def test_what_was_typed_is_read_back_in_any_order(values, order):
     typed = [f"{key}={value}" for key, value in values.items()]
     order.shuffle(typed)
     assert TOYS.read(typed) == {"shape": "cube", "seed": "0"} | values
-
-
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        (["out"], "out: expected key=value. Write out=..."),
-        (
-            ["there"],
-            "there: expected key=value. The options of toys are shape=..., out=..., count=..., seed=...",
-        ),
-        (["out=a", "sed=1"], "sed: toys has no such option. Did you mean seed?"),
-        (["out=a", "out=b"], "out: was given twice. Leave one out"),
-        (["out="], "out=: has no value. It is the folder to write to"),
-        (["out=a", "shape=bal"], "shape=bal: expected cube or ball. Did you mean ball?"),
-        (
-            ["count=3"],
-            "toys needs out= (the folder to write to). For example: python scripts/prepare.py toys out=OUT",
-        ),
-    ],
-)
-def test_a_slip_is_answered_with_what_to_type(typed, said):
-    assert refused(*typed).strip().rstrip(".") == said.rstrip(".")
 
 
 def test_the_verb_of_a_script_that_does_one_thing_is_not_typed():

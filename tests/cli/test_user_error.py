@@ -6,14 +6,6 @@ from hydra.utils import instantiate
 from rehearsal_torch.cli.errors import UserError, as_user_error, user_error_from
 
 
-def test_an_error_is_one_paragraph():
-    assert (
-        str(UserError("there is no key", "seeed", "Did you mean seed?"))
-        == "seeed: there is no key. Did you mean seed?"
-    )
-    assert str(UserError("expected a folder", remedy="Give one")) == "expected a folder. Give one."
-
-
 @pytest.mark.parametrize(
     "error",
     [

@@ -10,7 +10,7 @@ from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.method_choice.rule import chosen
 from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
-from rehearsal_torch.reporting.method_choice import section, text, told
+from rehearsal_torch.reporting.method_choice import told
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.test_run import configured
@@ -48,12 +48,6 @@ def test_the_report_shows_the_table_and_says_why(path):
         "0.50",
         "taken",
     ]
-
-
-def test_other_runs_say_nothing_of_it(tmp_path):
-    other = read(run(tmp_path / "run", [None]))
-    assert (told(other), text(other), section(other)) == ([], [], "")
-    assert "Which method" not in report(other.path)
 
 
 def test_a_damaged_record_is_refused(path):

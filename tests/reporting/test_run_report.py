@@ -44,17 +44,6 @@ def test_the_table_equals_a_hand_computation(reported):
     assert float(row["score/regret"]) == pytest.approx(statistics.fmean([0, 0.5, 1, 1.5, 2]))
 
 
-def test_the_terminal_table_shows_what_the_file_holds(reported):
-    _, shown = reported
-    found = [line.strip("│ ").split("│") for line in shown.splitlines() if "│ branch_and_bound" in line]
-    cells = [[cell.strip() for cell in line] for line in found]
-    assert cells[0][:5] == ["branch_and_bound", "3", "5", "50", "5"]
-    assert cells[1] == ["branch_and_bound", "3", "80", "0.3", "30", "1.2"]
-    assert "SOFA" in shown
-    assert "true_improvement" in shown
-    assert max(len(line) for line in shown.splitlines() if "│" in line) <= 110
-
-
 @pytest.mark.slow
 def test_cautions_of_the_data_stand_below_the_table(sepsis_run):
     (sepsis_run / "data.yaml").write_text('source: here\ncaution: none\n"caution: few": too few to count\n')
@@ -96,9 +85,3 @@ def test_a_run_that_was_only_trained_has_its_curve_alone(sepsis_run):
 def test_a_folder_of_something_else_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="is not a run folder"):
         report(tmp_path)
-
-
-def test_tables_are_shown_on_request_alone(sepsis_run, monkeypatch):
-    monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", lambda *_: {})
-    assert "│" not in report(sepsis_run)
-    assert "│" in report(sepsis_run, tables=True)

@@ -1,9 +1,6 @@
-from pathlib import Path
-
 import matplotlib
 import pytest
 
-from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files import writing
 from rehearsal_torch.reporting.style import (
     COLOURS,
@@ -13,7 +10,6 @@ from rehearsal_torch.reporting.style import (
     drawing,
     panels,
     save,
-    worded,
     wording,
 )
 
@@ -86,29 +82,6 @@ def test_a_data_set_says_what_its_units_and_actions_are_called():
     assert wording(SEPSIS).doses == (Dose("V", "vasopressor", "mcg/kg/min"),)
 
 
-@pytest.mark.parametrize(
-    ("reward", "variable", "sign"),
-    [
-        ({"components": {"a": {}}, "costs": {"oil": 1}, "name": "risk and cost"}, "risk and cost", -1),
-        ({"components": {"a": {}}, "costs": {"oil": 1}}, "cost", -1),
-        ({"components": {"a": {}}, "costs": None, "name": None}, "score", -1),
-        ({"weights": {"wear": -1}, "costs": {"oil": 1}, "name": "profit"}, "profit", 1),
-        ({"weights": {"wear": -1, "heat": 1}}, "reward", 1),
-    ],
-)
-def test_a_reward_of_losses_alone_is_shown_as_its_loss(reward, variable, sign):
-    words = wording({}, {**MACHINES, "reward": reward})
-    assert (words.variable, words.sign) == (variable, sign)
-
-
-def test_levels_are_told_by_name():
-    words = wording({}, {**MACHINES, "levels": {"service": ["none", "minor", "major"]}})
-    service, speed, _ = words.doses
-    assert [service.level(value) for value in (0, 1.0, 2)] == ["none", "minor", "major"]
-    assert [service.level(value) for value in (3, -1, 0.5, True, None, "1")] == [""] * 6
-    assert (service.upwards, speed.level(1)) == ("towards major", "")
-
-
 @pytest.mark.parametrize("odd", [3, "text", [1], {"service": 2}])
 def test_edited_words_of_another_form_are_left_out(odd):
     words = wording(SEPSIS, {**MACHINES, "units_of": odd, "levels": odd, "actions": ["service", "oil"]})
@@ -116,13 +89,6 @@ def test_edited_words_of_another_form_are_left_out(odd):
     assert words.doses[0].levels == ()
     fallen_back = wording(SEPSIS, {**MACHINES, "actions": 3})
     assert [each.name for each in fallen_back.doses] == ["max_dose_vaso"]
-
-
-def test_a_run_is_told_in_the_words_that_it_recorded():
-    run = Recorded(Path("run"), config=SEPSIS, words=MACHINES)
-    assert worded(run) == wording(SEPSIS, MACHINES)
-    assert worded(Recorded(Path("run"), config=SEPSIS)) == wording(SEPSIS)
-    assert wording(SEPSIS).titled("stay-1") == "Episode stay-1"
 
 
 def test_a_figure_that_finds_no_space_leaves_the_old_one(tmp_path, monkeypatch):

@@ -1,9 +1,8 @@
 import math
-from pathlib import Path
 
 import pytest
 
-from rehearsal_torch.evaluation.recorded_run import Recorded, read
+from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.reporting.style import Wording
 from rehearsal_torch.reporting.summary import (
     WITH,
@@ -90,20 +89,3 @@ def test_a_truth_that_contradicts_the_model_is_said_beside_its_claim(sepsis_run,
     for found in (lines(rows, WORDS), headline(rows, WORDS)):
         assert any(text.startswith(caution) for text in found) is told
         assert sum(text.startswith("caution") for text in found) == told
-
-
-def test_the_results_in_short_have_the_numbers_of_the_table(sepsis_run):
-    said = lines(summary(read(sepsis_run), WORDS), WORDS)
-    assert said[:2] == [
-        "5 episodes, at most 3 changed actions each",
-        "cumulative SOFA as observed: 50 on average",
-    ]
-    assert said[2].startswith("better under the recommended changes, by the model: by 5% on average (95%")
-    assert said[2].endswith("by 4% in the median")
-    assert said[3] == "recommendations that are proven to be the best by the model: 80%"
-    assert any(
-        line.startswith("true improvement, as a share of what was observed: 0.025 on") for line in said
-    )
-    assert said[-1] == "median seconds for each decision: 0.3"
-    plain = lines(summary(Recorded(Path(), [{"value": 2.0, "status": "recommended"}]), Wording()), Wording())
-    assert plain[:2] == ["decisions: 1, refused: 0", "mean value: 2"]

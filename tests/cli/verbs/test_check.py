@@ -80,15 +80,6 @@ def test_values_of_cases_that_cannot_occur_are_told(file, capsys):
     assert "in the rows, and case 2 has 500: what is estimated there is a guess" in capsys.readouterr().out
 
 
-def test_values_that_stand_for_missing_cells_are_warned_of(file, capsys):
-    name = file()
-    rows = table()
-    rows.loc[rows.index % 6 == 0, "x"] = -999
-    rows.to_csv("table.csv", index=False)
-    assert main([name]) == 0
-    assert "variables.x: 20 of 120 rows have -999, far from all others" in capsys.readouterr().out
-
-
 def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
     about = {"role": "action", "range": [-1, 1], "unit": "mg", "cost": {"up": 2, "fixed": 10}}
     variables = SOUND["variables"] | {"a": about, "d": SOUND["variables"]["d"] | {"cost": 1}}

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.problem_file.cases import case_rows, identity_faults, ranges_of
+from rehearsal_torch.data.problem_file.cases import case_rows, ranges_of
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable
@@ -54,31 +54,6 @@ def test_limits_may_be_columns_of_the_cases():
     made = ranges_of({"bmi": ["current - 2*step", "most"]}, BOX, rows, found)
     assert made["bmi"] == [(20.0, 23.0), (30.0, 35.0)]
     assert found.faults == []
-
-
-def named(values, name="who"):
-    """The faults of a column that names the cases."""
-    found = Findings("p")
-    frame = pd.DataFrame({"who": values, "x": range(len(values))})
-    identity_faults(name, ReadTable(frame, "cases.csv"), found)
-    return found.faults
-
-
-def test_every_case_has_a_name_of_its_own():
-    assert named(["Ann", "Ben", "Cleo"]) == []
-    assert named(["Ann", None, "Cleo", None]) == [
-        "identity: column 'who' of cases.csv is empty in line 3: every case needs a name"
-    ]
-    assert named(["Ann", "Ben", "Cleo", "Ben"]) == [
-        "identity: column 'who' of cases.csv has 'Ben' again in line 5: every case needs a name of its "
-        "own, so name another column"
-    ]
-    assert named([*["n" * 61] * 2])[0].startswith(
-        f"identity: column 'who' of cases.csv has '{'n' * 60}' again"
-    )
-    assert named(["Ann"], "whom")[0].startswith(
-        "identity: no column 'whom' in cases.csv; did you mean 'who'?"
-    )
 
 
 def test_bounds_that_meet_in_one_value_are_kept():

@@ -28,22 +28,6 @@ def test_costs_and_worth_become_those_of_the_task(written):
     assert found.costs == {}
 
 
-def test_costs_that_do_not_count_are_named_with_the_line_to_add(written):
-    found = written_problem(written(variables=priced(3, cost=5)))
-    (told,) = [each for each in found.findings.warnings if "cost" in each]
-    assert told.startswith(
-        "line 9, variables.a.cost: the cost of a, d is told with each decision, and does not"
-    )
-    assert "add the line worth: NUMBER" in told
-    assert found.costs == {"a": 3.0, "d": 5.0}
-    (told,) = [
-        each
-        for each in written_problem(written(worth=5)).findings.warnings
-        if each.partition(", ")[2][:5] == "worth"
-    ]
-    assert "no action has a cost" in told
-
-
 def test_each_case_may_have_its_own_cost(written):
     cases = [{"x": 0, "price": 2.0}, {"x": 1, "price": 0}]
     found = written_problem(written(costs={"a": "price"}, cases=cases, worth=10))

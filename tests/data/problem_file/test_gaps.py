@@ -55,30 +55,6 @@ def test_columns_that_are_not_used_may_have_gaps(gaps):
     assert "120 of 120 values are missing" in refused[0]
 
 
-def test_many_gaps_and_gaps_that_depend_on_what_was_seen_are_warned_of(gaps):
-    rows = table()
-    problem = written_problem(gaps({"y": rows.index[rows["x"] > 1]}))
-    many, depends = (each for each in problem.findings.warnings if "missing" in each)
-    assert many.startswith("missing: ")
-    assert "of the rows are left out because a cell is missing (y: " in many
-    assert "whether a row is complete depends on x (p = " in depends
-    card = problem.gaps.card()
-    assert list(card) == ["missing cells", "caution: missing cells 1", "caution: missing cells 2"]
-    assert card["caution: missing cells 2"] in depends
-
-
-def test_too_few_complete_rows_are_a_fault_with_its_counts(gaps):
-    holes = {"x": list(range(60)), "z": list(range(55, 115))}
-    (told,) = [each for each in faults_of(gaps(holes)) if "complete" in each]
-    assert "5 of 120 rows of" in told
-    assert (
-        "(missing cells by column: x: 60, z: 60); expected at least 10: write missing: {impute: 20}" in told
-    )
-    assert written_problem(gaps(holes, missing={"impute": 2})).gaps.imputations == 2
-    (told,) = faults_of(gaps({"x": list(range(115))}, missing={"impute": 2}))
-    assert "115 of 120 cells are missing; expected at least 10 values: take the variable out" in told
-
-
 def test_imputed_rows_stay_and_are_counted(gaps):
     problem = written_problem(gaps({"x": [3, 4], "z": [4, 9]}, missing={"impute": 7}))
     assert len(problem.rows.frame) == 120

@@ -1,6 +1,5 @@
 """Data frames of pandas, polars and narwhals: what is read, and every fault in one paragraph."""
 
-import datetime
 import decimal
 
 import narwhals as nw
@@ -46,36 +45,6 @@ def test_numbers_of_every_kind_are_numbers():
     assert found.values.tolist() == [[1, 3, 0, 1.5, 1], [2, 4, 5, 2.5, 2]]
     exact = pl.DataFrame({"exact": [decimal.Decimal("1.5")]})
     assert rt.Table.from_frame(exact).values.item() == 1.5
-
-
-DAY = datetime.date(2020, 1, 31)
-WRONG = {
-    "gap": ([1.0, None, 2.0], "gap: 1 of 3 values are missing or infinite in line 3: drop or impute"),
-    "beyond": ([1.0, 2.0, float("-inf")], "beyond: 1 of 3 values are missing or infinite in line 4"),
-    "ward": (
-        ["low", "high", "low"],
-        "ward: expected numbers; got 'low' in line 2: it has two values, 'high' and 'low': write 0 and 1",
-    ),
-    "told": ([True, None, False], "told: 1 of 3 values are missing or infinite in line 3"),
-    "day": (
-        [DAY, None, DAY],
-        "day: expected numbers; got '2020-01-31.* in line 2: write dates and durations",
-    ),
-    "wait": ([datetime.timedelta(1)] * 3, "wait: expected numbers; got '1 day.*: write dates and durations"),
-}
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_all_faults_of_a_frame_are_one_paragraph(make):
-    frame = make({name: cells for name, (cells, _) in WRONG.items()} | {"fine": [1, 2, 3]})
-    with pytest.raises(TableError) as caught:
-        rt.Table.from_frame(frame, [*WRONG, "fine", "absent"])
-    said = str(caught.value)
-    assert said.startswith("the data frame: 8 faults, nothing was read\n- no column 'absent'; there are gap,")
-    for _, words in WRONG.values():
-        with pytest.raises(TableError, match=words):
-            raise caught.value
-    assert rt.Table.from_frame(frame, ["fine"]).values.tolist() == [[1], [2], [3]]
 
 
 @pytest.mark.parametrize(
@@ -150,15 +119,6 @@ def test_to_frame_and_back_loses_nothing(data, rows, width):
         assert same.names == table.names
         assert torch.equal(same.values, table.values)
         assert torch.equal(same.altered, table.altered)
-
-
-def test_marks_of_set_cells_are_checked():
-    frame = pd.DataFrame({"a": [1.0, 2.0], "set:a": [0, 1]})
-    assert rt.Table.from_frame(frame).altered.tolist() == [[False], [True]]
-    with pytest.raises(TableError, match="set:a: expected 0 or 1, 1 where the value was set by a decision"):
-        rt.Table.from_frame(frame.assign(**{"set:a": [0, 2]}))
-    with pytest.raises(TableError, match="set:ab: no column 'ab' beside it; did you mean 'a'"):
-        rt.Table.from_frame(frame.assign(**{"set:ab": [0, 1]}))
 
 
 def test_a_frame_is_not_changed_by_reading_or_by_its_table():

@@ -61,17 +61,6 @@ def test_written_numbers_are_read(tmp_path_factory, rows, signs):
     assert read_separated(file).frame.to_numpy().tolist() == [[one, two] for one, two in rows]
 
 
-def test_a_point_between_thousands_is_reported_with_its_line(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1,5;x\n1.234;y\n\n7;z 2.5\n")
-    with pytest.raises(
-        TableError, match=r"a: expected decimal commas, .*; got '1.234' in line 3: write it as the others"
-    ):
-        read_separated(tmp_path / "t.csv")
-    faults = []
-    read_separated(tmp_path / "t.csv", faults=faults)
-    assert len(faults) == 1
-
-
 def test_decimal_commas_in_quotes_between_commas_are_read_where_they_are_given(tmp_path):
     (tmp_path / "t.csv").write_text('a,b\n"1,5",2\n')
     assert read_separated(tmp_path / "t.csv", ",", ",").frame["a"].tolist() == [1.5]

@@ -125,15 +125,6 @@ def test_a_task_may_be_a_file(tmp_path, file):
     )
 
 
-def test_too_few_rows_are_told(tmp_path, frame):
-    with pytest.raises(TableError, match="expected at least 10 rows; got 9"):
-        RehearsalTable(written(tmp_path, frame.head(9)), TASK)
-    with pytest.raises(ValueError, match="15 rows: 10 held out and 5 to learn from"):
-        RehearsalTable(written(tmp_path, frame.head(15)), TASK)
-    cases = written(tmp_path, frame.head(1), "cases.csv")
-    assert len(RehearsalTable(written(tmp_path, frame.head(15)), TASK, cases).observations()) == 15
-
-
 @pytest.mark.parametrize("kept", ["random", "last"])
 def test_rows_of_a_unit_are_held_out_together(frame, kept):
     frame["shop"] = [f"shop {row % 10}" for row in range(60)]

@@ -84,14 +84,6 @@ def test_of_several_columns_that_can_be_time_none_is_guessed():
     ]
 
 
-def test_empty_cells_are_named_with_a_policy():
-    frame = pumps()
-    frame.loc[3, "wear"] = None
-    text = drafted(frame)
-    assert "# Empty cells, by column: wear: 1. They are faults" in text
-    assert yaml.safe_load(text)["missing"] == "drop"
-
-
 def test_none_is_the_least_of_levels():
     frame = pumps()
     frame["valve"] = frame["valve"].replace({"shut": "none"})

@@ -1,7 +1,7 @@
 """Comparisons with no action, parts of the method, and held-out outcomes."""
 
 from rehearsal_torch.reporting import run_report
-from rehearsal_torch.reporting.page.comparison import comparison, indented
+from rehearsal_torch.reporting.page.comparison import comparison
 from rehearsal_torch.reporting.page.material import material
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
@@ -21,7 +21,3 @@ def test_the_numbers_are_those_of_the_console(tmp_path, monkeypatch):
     score = "Held-out score of the untouched rows: none, as no row was held out"
     assert score in page.said
     assert score in console
-
-
-def test_lines_that_belong_to_the_one_before_are_set_in():
-    assert indented([["a", "1"], ["  b", "2"]]) == [["a", "1"], ['<span class="sub">b</span>', "2"]]

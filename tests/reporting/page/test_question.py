@@ -7,10 +7,6 @@ from rehearsal_torch.reporting.page.question import question, region, settable
 from tests.toys import recorded_runs
 
 
-def test_without_a_card_nothing_is_said(tmp_path):
-    assert question(material(recorded_runs.alterations(tmp_path, card={}))) == []
-
-
 @pytest.mark.parametrize(
     ("normals", "offsets", "faces"),
     [

@@ -1,7 +1,5 @@
 """What would overturn the decisions."""
 
-import pytest
-
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.why import why
 from tests.toys import recorded_runs
@@ -10,13 +8,6 @@ from tests.toys.read_page import Page
 
 def shown(of):
     return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{why(of)}</html>')
-
-
-def test_where_nothing_is_recommended_it_says_that_nothing_can_be_overturned(tmp_path):
-    nothing = "Nothing is recommended, so there is no recommendation that a hidden common cause could"
-    alone = recorded_runs.alterations(tmp_path / "a", [recorded_runs.refused(0)])
-    assert nothing in shown(material(alone)).said
-    assert nothing not in shown(material(recorded_runs.alterations(tmp_path / "b"))).said
 
 
 def test_certificates_are_shown_with_what_they_bound(tmp_path):
@@ -52,12 +43,6 @@ def test_episodes_have_their_proofs_and_hidden_causes(sepsis_run):
     assert "stay-0 25.0% age: 0.0% yes 0" in said
     assert "stay-4 - - no 1.5" in said
     assert "too few rows (episode stay-1)" in said
-
-
-@pytest.mark.parametrize("trace", [{}, {"graphs": "x", "support": "y", "would_set": {}}])
-def test_nothing_recorded_is_nothing_said(tmp_path, trace):
-    line = recorded_runs.recommended() | {"trace": trace, "sensitivity": None}
-    assert why(material(recorded_runs.alterations(tmp_path, [line]))) == ""
 
 
 EDGES = "age-bmi age-s5 s5-bp bmi-bp bp-y s5-y bmi-y"
