@@ -202,7 +202,7 @@ def machine_run(tmp_path):
     return machines(tmp_path / "machines")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def reported(tmp_path_factory):
     """A sequence run that has been reported once, and what was printed; to be read only."""
     from rehearsal_torch.reporting.run_report import report

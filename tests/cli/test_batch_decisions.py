@@ -149,20 +149,6 @@ def test_left_to_itself_a_run_takes_every_core(monkeypatch):
     assert processes(2, sweep=False) == 2
 
 
-@pytest.mark.parametrize(("done", "total"), [(0, 3), (28, 30)])
-def test_the_end_tells_how_many_were_decided_in_one_line(capsys, done, total):
-    given = rounds(total - done, begin=done)
-    assert list(watched(iter(given), done, total)) == given
-    (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith(f"decided {total} of {total}, ")
-
-
-def test_nothing_is_told_if_nothing_was_left_or_quiet_was_asked_for(capsys):
-    assert list(watched(iter([]), 3, 3)) == []
-    list(watched(iter(rounds(3)), 0, 3, quiet=True))
-    assert capsys.readouterr().out == ""
-
-
 def test_progress_is_written_to_the_standard_error_while_rounds_are_made(capsys, monkeypatch):
     monkeypatch.setattr(progress, "REDRAWN", 0.005)
     monkeypatch.setattr(progress, "LOGGED", 0.0)

@@ -65,9 +65,7 @@ def test_methods_without_an_interval_get_one():
     ("typed", "there", "workers", "accelerator"),
     [
         (("trainer=cpu",), True, 3, "cpu"),
-        (("trainer=gpu",), True, 1, "gpu"),
         (("trainer=gpu", "trainer.accelerator=auto"), True, 1, "gpu"),
-        (("trainer=gpu", "trainer.accelerator=auto"), False, 3, "cpu"),
         (("trainer=cpu", "trainer.devices=2"), False, 1, "cpu"),
     ],
 )

@@ -13,91 +13,6 @@ from rehearsal_torch.run_folder import RunFolder
 pytestmark = pytest.mark.slow
 
 FIGURES = report._figures
-BOMB = (
-    "a: &a ["
-    + ", ".join(["x"] * 100)
-    + "]\n"
-    + "".join(
-        f"{name}: &{name} [{', '.join([f'*{other}'] * 100)}]\n"
-        for other, name in zip("abcdef", "bcdefg", strict=True)
-    )
-)
-NOT_JSON = {
-    "empty": b"",
-    "torn": b'{"script": "dec',
-    "no JSON": b"hello",
-    "a list": b"[]",
-    "a number": b"3",
-    "null": b"null",
-    "a status that is none": b'{"index": 1, "status": "foo"}',
-    "a refusal that sets something": b'{"index": 1, "status": "refused", "alteration": {"a": 1.0}}',
-    "an estimate that is a text": b'{"index": 1, "status": "no_action", "estimate": {"point": "x"}}',
-    "a case that is a list": b'{"index": 1, "status": "no_action", "kind": "rehearse", "given": [1]}',
-    "deep": b"[" * 50_000,
-    "huge": b'{"a": "' + b"x" * (5 * 2**20) + b'"}',
-    "UTF-16": '{"script": "decide"}'.encode("utf-16"),
-    "NUL bytes": b"\0" * 300,
-    "a key twice": b'{"script": "decide", "script": "train", "overrides": []}',
-    "nan": b'{"script": "decide", "overrides": [], "seconds": NaN}',
-}
-RECORDS = {
-    "no script": {"overrides": []},
-    "no overrides": {"script": "decide"},
-    "a script that is a number": {"script": 3, "overrides": []},
-    "another script": {"script": "rm -rf", "overrides": []},
-    "overrides that are a text": {"script": "decide", "overrides": "seed=1"},
-    "overrides that are numbers": {"script": "decide", "overrides": [1, None]},
-    "choices that are a list": {"choices": []},
-    "seconds that are a text": {"seconds": "long"},
-    "seconds without end": {"seconds": 10**400},
-    "a fingerprint that is a list": {"data_fingerprint": [1]},
-}
-NOT_YAML = {
-    "empty": b"",
-    "no YAML": b"a: [1",
-    "a list": b"- 1\n- 2\n",
-    "a text": b"hello",
-    "deep": b"[" * 50_000,
-    "an alias bomb": BOMB.encode(),
-    "a call": b"a: !!python/object/apply:os.mkdir [attacked]\n",
-    "UTF-16": "seed: 0".encode("utf-16"),
-    "NUL bytes": b"\0" * 300,
-    "groups that are lists": b"dataset: []\nsurrogate: 3\n",
-    "keys that are no texts": b"1: 2\n[3]: 4\n",
-}
-LINES = {
-    "no JSON": b"hello",
-    "torn": b'{"index": 1, "ident',
-    "NUL bytes": b"\0" * 40,
-    "another encoding": b'{"index": 1, "status": "no_action", "identity": "\xff"}',
-    "empty": b"",
-    "a list": b"[]",
-    "a number": b"7",
-    "without an index": b'{"identity": "1"}',
-    "an index that is a text": b'{"index": "1", "status": "no_action"}',
-    "an index that is no whole number": b'{"index": 1.5, "status": "no_action"}',
-    "a huge index": b'{"index": 100000000000000000000, "status": "no_action"}',
-    "a value that is a text": b'{"index": 1, "status": "no_action", "value": "good"}',
-    "a value without end": b'{"index": 1, "status": "no_action", "value": 1e999}',
-    "a score that is a list": b'{"index": 1, "status": "no_action", "score": [1]}',
-    "an alteration that is a list": b'{"index": 1, "status": "no_action", "alteration": [1]}',
-    "an answer without rows": b'{"index": 1, "status": "no_action", "answer": {"altered": []}}',
-    "an answer with columns of different "
-    "lengths": b'{"index": 1, "status": "no_action", "answer": {"rows": {"a": [1], "b": [1, 2]}, "altered": '
-    b"[]}}",
-    "an answer with a cell "
-    "outside": b'{"index": 1, "status": "no_action", "answer": {"rows": {"a": [1]}, "altered": [[0, 7]]}}',
-    "deep": b'{"index": ' + b"[" * 50_000,
-}
-ROWS = {
-    "NUL bytes": b"\0" * 30,
-    "a column missing": b"1,decision/seconds",
-    "a column too many": b"1,decision/seconds,0.1,0.2",
-    "a step that is a text": b"one,decision/seconds,0.1",
-    "a value that is a text": b"1,decision/seconds,soon",
-    "another encoding": b"1,\xff,0.1",
-    "an open quotation mark": b'1,"decision,0.1',
-}
 
 
 def as_user_error(resume, *words, code=2):
@@ -111,38 +26,25 @@ def as_user_error(resume, *words, code=2):
     return said
 
 
-@pytest.mark.parametrize("name", NOT_JSON)
-def test_a_record_that_cannot_be_read(run, resume, name):
-    (run / "run.json").write_bytes(NOT_JSON[name])
+def test_a_record_that_cannot_be_read(run, resume):
+    (run / "run.json").write_bytes(b'{"script": "dec')
     decisions = (run / "decisions.jsonl").read_bytes()
     as_user_error(resume, "run.json")
     assert (run / "decisions.jsonl").read_bytes() == decisions
-    assert (run / "run.json").read_bytes() == NOT_JSON[name]
+    assert (run / "run.json").read_bytes() == b'{"script": "dec'
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_a_record_of_another_form(run, resume, name):
-    whole = json.loads((run / "run.json").read_text())
-    content = RECORDS[name] if {"script", "overrides"} & set(RECORDS[name]) else whole | RECORDS[name]
-    (run / "run.json").write_text(json.dumps(content))
-    as_user_error(resume, "run")
-
-
-@pytest.mark.parametrize("name", NOT_YAML)
-def test_a_configuration_that_cannot_be_read(run, resume, name):
-    (run / "config.yaml").write_bytes(NOT_YAML[name])
-    as_user_error(
-        resume,
-        "config.yaml" if name not in ("empty", "groups that are lists", "keys that are no texts") else "run",
-    )
-    assert (run / "config.yaml").read_bytes() == NOT_YAML[name]
+def test_a_configuration_that_calls_is_not_read(run, resume):
+    call = b"a: !!python/object/apply:os.mkdir [attacked]\n"
+    (run / "config.yaml").write_bytes(call)
+    as_user_error(resume, "config.yaml")
+    assert (run / "config.yaml").read_bytes() == call
     assert not (run.parent / "attacked").exists()
 
 
-@pytest.mark.parametrize("name", LINES)
-def test_a_corrupt_line_is_named_and_nothing_is_lost(run, resume, name):
+def test_a_corrupt_line_is_named_and_nothing_is_lost(run, resume):
     lines = (run / "decisions.jsonl").read_bytes().splitlines()
-    damaged = b"\n".join([lines[0], LINES[name], lines[1], b""])
+    damaged = b"\n".join([lines[0], b"hello", lines[1], b""])
     (run / "decisions.jsonl").write_bytes(damaged)
     said = as_user_error(
         resume,
@@ -155,10 +57,9 @@ def test_a_corrupt_line_is_named_and_nothing_is_lost(run, resume, name):
     assert (run / "decisions.jsonl").read_bytes() == damaged
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_corrupt_row_of_the_metrics_is_named(run, resume, name):
+def test_a_corrupt_row_of_the_metrics_is_named(run, resume):
     rows = (run / "metrics.csv").read_bytes().splitlines()
-    damaged = b"\n".join([*rows[:2], ROWS[name], *rows[2:], b""])
+    damaged = b"\n".join([*rows[:2], b"1,decision/seconds,soon", *rows[2:], b""])
     (run / "metrics.csv").write_bytes(damaged)
     as_user_error(resume, "metrics.csv, line 3:", "delete line 3")
     assert (run / "metrics.csv").read_bytes() == damaged

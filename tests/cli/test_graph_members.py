@@ -24,12 +24,6 @@ def run_of(*typed):
     return build(config)
 
 
-def test_without_graphs_the_claims_stay():
-    run = run_of("+experiment=auf", "decision=care", "dataset.size.rows=50")
-    claims = object()
-    assert judged_by_graphs(run, run.surrogate(), None, claims) is claims
-
-
 @pytest.mark.slow
 def test_runs_that_do_not_decide_with_one_graph_are_refused():
     run = run_of("+experiment=cbo", "decision=random_actions")

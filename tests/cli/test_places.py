@@ -10,7 +10,7 @@ import pytest
 
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files import writing
-from rehearsal_torch.files.lock import LOCK, locked
+from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.run_folder import RunFolder
 
 BEGIN = ("+experiment=auf", "out=run")
@@ -69,16 +69,6 @@ def test_a_finished_run_is_reported_again(run, resume):
     assert resume(*BEGIN) == (0, "")
     after = content(run)
     assert {name for name in before if before[name] != after[name]} <= {"run.json", "status.json"}
-
-
-def test_a_second_process_is_told(run, resume):
-    before = content(run)
-    with locked(run):
-        code, said = resume()
-        assert code == 2
-        assert f"run is in use by process {os.getpid()} on" in said
-        assert len(said.splitlines()) == 1
-    assert content(run) == before
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import statuses
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.resume import SWEEP, agree, cleared, current_overrides, recorded
-from rehearsal_torch.cli.sweep import settled
 from rehearsal_torch.cli.verbs import decide
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
@@ -36,11 +35,6 @@ def test_the_same_configuration_goes_on_wherever_it_stands(begun):
     agree(begun, CONFIG)
     agree(begun, CONFIG | {"out": "b", "workers": 4, "trainer": {"max_epochs": 3, "progress": False}})
     agree(RunFolder(begun.path / "new"), CONFIG)
-
-
-def test_another_configuration_is_named_key_by_key(begun):
-    with pytest.raises(UserError, match=r"seed \(0 there, 1 now\), trainer.max_epochs \(3 there, 4 now\)"):
-        agree(begun, CONFIG | {"seed": 1, "trainer": {"max_epochs": 4, "progress": True}})
 
 
 def test_files_of_others_are_refused(tmp_path):
@@ -123,8 +117,6 @@ def test_what_was_recorded_is_what_goes_on(begun):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("seed=1", "seed=1 contradicts seed=0"),
-        ("decision=greedy", "decision=greedy contradicts decision=astar"),
         ("trainer.max_epochs=9", "contradicts trainer.max_epochs=3"),
     ],
 )
@@ -200,30 +192,6 @@ def test_a_run_of_a_world_with_flat_settings_goes_on(tmp_path):
         "dataset.size.contexts=5",
         "dataset.validation=0.1",
     ]
-
-
-def test_flat_settings_still_count(tmp_path):
-    folder = flat(tmp_path)
-    with pytest.raises(UserError, match=r"dataset\.rows is called dataset\.size\.rows now"):
-        recorded(str(tmp_path), ["dataset.rows=30"], "decide")
-    with pytest.raises(UserError, match=r"dataset\.size\.rows=31 contradicts dataset\.size\.rows=30"):
-        recorded(str(tmp_path), ["dataset.size.rows=31"], "decide")
-    other = {**TODAY, "size": {**TODAY["size"], "contexts": 21}}
-    with pytest.raises(
-        UserError, match=r"another configuration: dataset\.size\.contexts \(20 there, 21 now\)\."
-    ):
-        agree(folder, CONFIG | {"dataset": other})
-
-
-def test_a_sweep_over_worlds_with_flat_settings_goes_on(tmp_path):
-    flat(tmp_path / "0")
-    typed = ["dataset=bank", "seed=0,1", "dataset.rows=30"]
-    RunFolder(tmp_path).write_json(SWEEP, {"script": "decide", "overrides": typed, "decisive": typed})
-    today = ["dataset=bank", "seed=0,1", "dataset.size.rows=30"]
-    assert recorded(str(tmp_path), [], "decide") == (today, True)
-    assert settled(tmp_path, "decide", today)
-    with pytest.raises(UserError, match="another sweep"):
-        settled(tmp_path, "decide", [*today[:2], "dataset.size.rows=31"])
 
 
 @pytest.mark.slow

@@ -3,35 +3,7 @@
 import pytest
 from hydra.utils import instantiate
 
-from rehearsal_torch.cli.errors import UserError, as_user_error, did_you_mean, user_error_from
-
-
-def test_an_error_is_one_paragraph():
-    assert (
-        str(UserError("there is no key", "seeed", "Did you mean seed?"))
-        == "seeed: there is no key. Did you mean seed?"
-    )
-    assert str(UserError("expected a folder", remedy="Give one")) == "expected a folder. Give one."
-
-
-def test_the_nearest_are_named():
-    assert did_you_mean("gredy", ["greedy", "astar"]) == "Did you mean greedy?"
-    assert did_you_mean("zzz", ["b", "a"]) == "Choose from a, b"
-    assert did_you_mean("zzz", map(str, range(50))) == ""
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ValueError("expected 1\nor 2"),
-        FileNotFoundError("no table"),
-        KeyError("no column 'SOFA'; the columns are a, b"),
-        RuntimeError("expected a GPU; there is none"),
-    ],
-)
-def test_refusals_in_words_are_for_people(error):
-    with pytest.raises(UserError, match="dataset: "), as_user_error("dataset"):
-        raise error
+from rehearsal_torch.cli.errors import UserError, as_user_error, user_error_from
 
 
 @pytest.mark.parametrize(

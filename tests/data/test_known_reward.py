@@ -39,21 +39,3 @@ def test_slopes_flow_through():
     values = VALUES.clone().requires_grad_(True)
     TargetError({"x": 0.0, "y": 0.0})(values).sum().backward()
     torch.testing.assert_close(values.grad, -VALUES)
-
-
-@pytest.mark.parametrize(
-    "plain",
-    [
-        {"weights": {}},
-        {"weights": {"x": 0}},
-        {"weights": {"x": float("inf")}},
-        {"targets": {}},
-        {"targets": {"x": float("nan")}},
-        {"weights": {"x": 1}, "mean": True},
-        {"mean": True},
-        3,
-    ],
-)
-def test_what_is_no_reward_is_refused(plain):
-    with pytest.raises(ValueError, match="expected a"):
-        known_reward(plain)

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Solved, Trained, forget, in_words
+from rehearsal_torch.data.part import Solved, forget, in_words
 
 
 class Range(Solved):
@@ -62,12 +62,6 @@ def test_a_part_that_forgets_is_as_before_the_fit_and_leaves_its_state_to_others
     assert part.shape_known.shape == (2,)
     part.load_state_dict(state, assign=True)
     assert part.lower.data_ptr() == state["lower"].data_ptr()
-
-
-@pytest.mark.parametrize("kind", [Solved, Trained])
-def test_the_two_kinds_of_parts_are_abstract(kind: type):
-    with pytest.raises(TypeError, match="abstract"):
-        kind()
 
 
 @pytest.mark.parametrize(

@@ -75,33 +75,6 @@ def test_plain_data_give_the_task_back(task):
         assert torch.equal(again.region.offsets, task.region.offsets)
 
 
-@pytest.mark.parametrize(
-    ("plain", "message"),
-    [
-        ({}, r"4 faults, nothing was fitted\n- graph: missing"),
-        (changed(context=["x", "z"]), "context: 'z' is not in the graph"),
-        (changed(box={"k": [0, 1]}), "box: 'k' is not in the graph"),
-        (changed(region={"k": [0, 1]}), "region: 'k' is not in the graph"),
-        (changed(context=["a"]), r"\['a'\] have two roles"),
-        (changed(region={"b": [0, 1]}), r"\['b'\] have two roles"),
-        (
-            changed(context=["b"], box={"a": [0, 1]}),
-            r"context \['b'\] is a descendant of an actionable variable",
-        ),
-        (
-            changed(region={"a": [0, 1]}, box={"b": [0, 1]}),
-            r"actionable \['b'\] is a descendant of an outcome",
-        ),
-        (changed(candidates=[["a", "u"]]), "candidates: 'u' is not in the box; there are a, b"),
-        (changed(candidates=[["a"], []]), "candidates: expected sets of variables.*set 1 is empty"),
-        (changed(graph={"parents": {"a": ["y"], "y": ["a"]}}), "cycle"),
-    ],
-)
-def test_what_is_no_task_is_refused(plain, message):
-    with pytest.raises(ValueError, match=message):
-        RehearsalTask.of(plain)
-
-
 def test_a_cost_of_what_cannot_be_set_is_refused():
     task = RehearsalTask.of(PLAIN)
     assert replace(task, costs={"b": ActionCost(1.0, 2.0)}).costs["b"].down == 2.0
@@ -119,22 +92,6 @@ def test_a_table_to_learn_from_is_accepted():
         torch.cat([whole.values, torch.full((20, 1), torch.nan, dtype=torch.float64)], -1),
     )
     task.check(more)  # a column that is no part of the task may hold anything
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (table(a=[float("nan"), float("inf"), *range(18)]), "a: 2 of 20 values are missing or infinite"),
-        (table(a=[1e155, *range(19)]), "a: 1 of 20 values are beyond 1e.150, too large to compute with"),
-        (table(u=3.0), "u: all 20 values are 3: a constant"),
-        (table(u=3.0, y=[float("nan"), *range(19)]), "u: all 20 .*; y: 1 of 20"),
-        (Table.observed(table().names, table().values[:9]), "at least 10 rows; got 9"),
-        (Table.observed(("x", "u", "a"), table().values[:, :3]), r"no column for \['b', 'y'\]"),
-    ],
-)
-def test_a_table_that_nothing_can_be_learnt_from_is_refused(bad, message):
-    with pytest.raises(ValueError, match=message):
-        RehearsalTask.of(PLAIN).check(bad)
 
 
 def test_contexts_are_read_in_the_tasks_order():

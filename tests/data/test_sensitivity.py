@@ -68,18 +68,3 @@ def test_a_strength_has_as_many_digits_as_it_needs():
         "over 10,000",
         "unlimited",
     ]
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ((0.9, "interval"), "at least 1"),
-        ((math.nan, "interval"), "at least 1"),
-        ((2.0, "guess"), "basis among"),
-        ((2.0, "point", 1.5), "names its covariate"),
-        ((2.0, "point", None, "age"), "names its covariate"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(given, message):
-    with pytest.raises(ValueError, match=message):
-        Sensitivity(*given)

@@ -79,19 +79,3 @@ def test_fingerprints_over_all_bits_are_still_known():
     assert found.has_fingerprint(digest)
     assert found.has_fingerprint(found.fingerprint())
     assert found.fingerprint() != digest
-
-
-@pytest.mark.parametrize(
-    ("names", "values", "altered", "sentence"),
-    [
-        (("a", "a"), torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool), "each column once"),
-        (("a",), torch.zeros(1, 2), torch.zeros(1, 2, dtype=torch.bool), r"shape \(n, 1\)"),
-        (("a", "b"), torch.zeros(2), torch.zeros(2, dtype=torch.bool), r"shape \(n, 2\)"),
-        (("a", "b"), torch.zeros(1, 2), torch.zeros(2, 2, dtype=torch.bool), "`altered` of shape"),
-    ],
-)
-def test_tables_that_contradict_themselves_are_refused(
-    names: tuple[str, ...], values: torch.Tensor, altered: torch.Tensor, sentence: str
-):
-    with pytest.raises(ValueError, match=sentence):
-        Table(names, values, altered)

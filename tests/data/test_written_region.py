@@ -27,23 +27,6 @@ def test_text_bounds_and_faces_are_the_same_region():
     assert region_of({"y": [0, None]}).offsets.tolist() == [0.0]
 
 
-@pytest.mark.parametrize(
-    ("written", "words"),
-    [
-        ("y < 2", "region: at character 3 of 'y < 2': expected <= or >="),
-        (["y <= 2", "z >="], "region: inequality 2, at character 5 of 'z >='"),
-        (["y <= 2", 3], "region: expected inequality 2, a text such as 0.6 <= repaid; got 3"),
-        ("y <= 1 and y >= 2", "region: no outcome satisfies all faces of the desired region"),
-        ("w <= 1", "region: 'w' is not in the graph"),
-        ([], "region: expected inequalities such as"),
-    ],
-)
-def test_what_is_no_region_is_refused(written, words):
-    with pytest.raises(TaskError) as told:
-        region(written)
-    assert words in str(told.value)
-
-
 def faces(count, names=2):
     normals = [[1.0] + [0.0] * (names - 1)] * count
     return {
@@ -51,18 +34,6 @@ def faces(count, names=2):
         "normals": normals,
         "offsets": [1.0] * count,
     }
-
-
-@pytest.mark.parametrize("normals", [3, [], [[1.0, 0.0], [1.0]], [1.0, 2.0]])
-def test_faces_are_rows_of_equal_length(normals):
-    with pytest.raises(TaskError, match=r"expected rows of equal length, \[\[...\], ...\]"):
-        region({"names": ["y", "z"], "normals": normals, "offsets": [1.0]})
-
-
-@pytest.mark.parametrize("offsets", [1.0, "1.0", {"y": 1.0}, None])
-def test_offsets_are_a_list(offsets):
-    with pytest.raises(TaskError, match=r"region\.offsets: expected a list of numbers; got "):
-        region({"names": ["y", "z"], "normals": [[1.0, 0.0]], "offsets": offsets})
 
 
 def test_faces_and_their_numbers_are_bounded():

@@ -54,9 +54,9 @@ def test_a_password_becomes_three_stars(text, told):
 
 
 def test_long_messages_take_no_longer_than_their_length():
-    text = "ab://" + "x:" * 100_000 + "ab:/:" * 100_000 + " ab:/:" * 100_000
+    text = "ab://" + "x:" * 5_000 + "ab:/:" * 5_000 + " ab:/:" * 5_000
     assert without_password(text) == text
-    text = "ab://x:y 'ab://x:y" * 100_000
+    text = "ab://x:y 'ab://x:y" * 5_000
     assert without_password(text) == text
     assert beginning(text, 5) == "ab://"
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.files.forms import checked, is_a, shown
-from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.forms import is_a, shown
 
 
 @pytest.mark.parametrize(
@@ -34,24 +33,6 @@ from rehearsal_torch.files.plain import PlainFileError
 )
 def test_kinds(value, form, right):
     assert is_a(value, form) is right
-
-
-def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="there is no kind 'a text'"):
-        is_a(1.0, "a text")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ([1], r"file: expected a mapping of names to values; got \[1\]: restore it"),
-        ({"b": 1}, "expected the keys a, b; there is no a"),
-        ({"a": 1, "b": "x"}, "file: b: expected a number; got x"),
-    ],
-)
-def test_what_is_of_another_form_is_said(content, words):
-    with pytest.raises(PlainFileError, match=words):
-        checked(content, "file", {"b": "a number"}, ("a", "b"), "restore it")
 
 
 def test_values_are_shown_on_one_short_line():

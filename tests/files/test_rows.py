@@ -1,6 +1,3 @@
-import pytest
-
-from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.rows import ends_incomplete, read_rows
 
 WHOLE = "who,seed,value\nann,0,0.5\n\nbob,1,\n"
@@ -15,26 +12,3 @@ def test_rows_are_read_as_they_stand(tmp_path):
         ("ann", "0", "0.5"),
         ("bob", "1", ""),
     ]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (WHOLE.replace("who", "name").encode(), r"expected the columns who; got 'name,seed,value'"),
-        (WHOLE.replace("who", "seed").encode(), r"expected the columns who"),
-        (WHOLE.replace("who,seed", "who,who").encode(), r"expected the columns seed"),
-        (
-            WHOLE.replace("bob,1,", "bob,1").encode(),
-            r"line 4: expected 3 cells, as many as the header has; got 2",
-        ),
-        (WHOLE.replace("0.5", "hot").encode(), r"line 2, value: expected a number; got 'hot'"),
-        (WHOLE.replace("bob,1", "bob,1.5").encode(), r"line 4, seed: expected a whole number; got '1.5'"),
-        (WHOLE.replace("ann", '"ann').encode(), r"line \d: expected comma-separated cells"),
-        (WHOLE.replace("ann", "a\0n").encode(), r"line 2"),
-        (WHOLE.encode("utf-16"), r"expected text in UTF-8; it looks like UTF-16"),
-    ],
-)
-def test_what_nobody_wrote_so_is_refused_by_line(tmp_path, content, said):
-    (tmp_path / "a.csv").write_bytes(content)
-    with pytest.raises(PlainFileError, match=said):
-        read_rows(tmp_path / "a.csv", ("who", "seed"), ("value",), ("seed",))

@@ -1,7 +1,6 @@
 """Labels of tensor files: written in one order, read by the library, and no number moved."""
 
 import hashlib
-import json
 import subprocess
 import sys
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load, save
 
-from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.tensor_labels import LONGEST, labelled, labels_in, labels_of
 
 TENSORS = {
@@ -68,23 +66,3 @@ def test_a_file_without_labels_has_none(tmp_path):
     assert labels_of(path) == {} == labels_in(path.read_bytes())
     with safe_open(str(path), framework="pt") as file:
         assert file.metadata() is None
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\x08\0\0\0\0\0\0\0not json",
-        b"\xff" * 16,
-        (lambda text: len(text).to_bytes(8, "little") + text)(
-            json.dumps({"__metadata__": {"a": {"deep": 1}}}).encode()
-        ),
-    ],
-)
-def test_what_is_no_tensor_file_is_one_sentence(tmp_path, content):
-    path = tmp_path / "w.safetensors"
-    path.write_bytes(content)
-    with pytest.raises(PlainFileError, match=r"w\.safetensors: expected a file of tensors .* fetch it"):
-        labels_of(path)
-    with pytest.raises(PlainFileError, match="expected a file of tensors"):
-        labels_of(tmp_path / "gone.safetensors")

@@ -22,23 +22,6 @@ def test_sizes_are_records():
         SampleSize().rows = 5
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "message"),
-    [
-        (SampleSize, {"rows": 9}, "size.rows: expected a whole number from 10 to 134217728; got 9"),
-        (SampleSize, {"rows": "many"}, "size.rows: expected a whole number from 10 to 134217728; got 'many'"),
-        (SampleSize, {"rows": 1e3}, "size.rows: expected a whole number from 10 to 134217728; got 1000.0"),
-        (SampleSize, {"contexts": 0}, "size.contexts: expected a whole number from 1 to 134217728; got 0"),
-        (Rounds, {"rounds": 0}, "size.rounds: expected a whole number from 1 to 134217728; got 0"),
-        (Rounds, {"rounds": True}, "size.rounds: expected a whole number from 1 to 134217728; got True"),
-        (Rounds, {"initial": 4}, "size.initial: expected a whole number from 5 to 134217728; got 4"),
-    ],
-)
-def test_a_size_out_of_range_is_refused_in_one_sentence(kind, given, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        kind(**given)
-
-
 def test_worlds_want_their_own_kind_of_size():
     message = "size: expected a Rounds, in a configuration size.rounds and size.initial; got SampleSize("
     with pytest.raises(ValueError, match=re.escape(message)):

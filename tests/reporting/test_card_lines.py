@@ -1,6 +1,6 @@
 """A data card in short, and in full: what is written how, and that nothing is cut."""
 
-from rehearsal_torch.reporting.card_lines import WIDTH, brief, in_words, label, whole
+from rehearsal_torch.reporting.card_lines import WIDTH, whole
 
 CARD = {
     "source": "diabetes.csv",
@@ -25,18 +25,6 @@ CARD = {
 }
 
 
-def test_the_short_form_holds_what_is_short_and_no_cautions():
-    assert brief(CARD) == [
-        "source: diabetes.csv",
-        "rows: 442",
-        "rows held out to score the method: 0",
-        "share of rows with a desired outcome: 50.0%",
-        "patients: train 2, test 1",
-        "splits: train (machines 59), test (machines 15)",
-    ]
-    assert brief({"columns": [str(place) for place in range(40)]}) == []
-
-
 def test_the_whole_card_is_written_as_one_would_write_it():
     assert whole(CARD)[5:] == [
         "splits: train (machines 59), test (machines 15)",
@@ -58,14 +46,3 @@ def test_long_entries_are_wrapped_between_words_and_lose_nothing():
     assert all(line.startswith("    ") for line in lines[1:])
     said = " ".join(line.strip() for line in lines)
     assert said == "observed ranges: " + ", ".join(f"variable_{place} -1 to {place}" for place in range(40))
-
-
-def test_a_key_is_called_by_what_it_is():
-    assert (label("kept_aside"), label("length_of_a_step")) == (
-        "rows held out to score the method",
-        "length of a step",
-    )
-
-
-def test_a_range_of_one_value_is_no_range():
-    assert in_words("box", {"sex": [1.0, 1.0], "age": [0, 1]}, CARD) == "sex always 1, age 0 to 1"

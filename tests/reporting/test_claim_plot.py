@@ -51,13 +51,6 @@ def test_a_panel_shows_the_claim_its_interval_and_the_marks():
     assert (axes.get_xlabel(), axes.get_title()) == ("dose (mg)", "Case one")
 
 
-def test_without_present_values_the_line_is_that_of_no_action():
-    (axes,) = drawn(rows()).axes
-    labels = {each.get_label() for each in axes.lines}
-    assert "claim for no action" in labels
-    assert not labels & {"present value", "claim for present values"}
-
-
 def test_bars_are_shares_of_the_panel_and_few_rows_are_hatched():
     (axes,) = drawn(rows()).axes
     known, hidden = axes.containers

@@ -2,8 +2,6 @@
 
 import math
 
-import pytest
-
 from rehearsal_torch.reporting.cost_words import (
     average,
     cells,
@@ -14,7 +12,6 @@ from rehearsal_torch.reporting.cost_words import (
     weighed,
 )
 from rehearsal_torch.reporting.decision_frame import decision_frame, summary
-from rehearsal_torch.reporting.decision_table import cases, per_decision
 from rehearsal_torch.reporting.page.probability_sentences import chances
 
 BOUGHT = {
@@ -87,12 +84,3 @@ def test_a_data_frame_has_cost_and_net_value_where_actions_have_costs():
     )
     assert average(decision_frame([TOLD])) == " It costs 12.4 on average."
     assert average(decision_frame([FREE])) == ""
-
-
-@pytest.mark.parametrize(("lines", "heads"), [([BOUGHT, LEFT], 2), ([TOLD], 1), ([FREE], 0)])
-def test_tables_have_them_too(lines, heads):
-    text = cases(lines, "Decisions")
-    assert ("12.4" in text) == (heads > 0)
-    assert ("net gain" in text) == (heads > 1)
-    (row, *_) = per_decision(lines, "own", "care", 0)
-    assert ("cost" in row) == (heads > 0)

@@ -33,11 +33,6 @@ def test_the_terminal_shows_the_same():
     assert max(map(len, shown.splitlines())) <= 160
 
 
-def test_a_missing_cell_is_a_dash():
-    some = [row for row in rows() if (row["dataset"], row["method"]) != ("reef", "cme")]
-    assert markdown(cells(some))[3] == "| reef | 0.200 | - | 0.400 | 0.600 |"
-
-
 def test_the_figure_names_every_method(tmp_path):
     with drawing():
         save(draw(cells(rows())), tmp_path, "table1")

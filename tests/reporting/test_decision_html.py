@@ -2,7 +2,7 @@ from html.parser import HTMLParser
 
 from rehearsal_torch.reporting.decision_frame import decision_frame
 from rehearsal_torch.reporting.decision_html import MOST_WORDS, decision_html, table_html
-from tests.reporting.test_decision_frame import ACTED, NONE
+from tests.reporting.test_decision_frame import ACTED
 
 
 class Read(HTMLParser):
@@ -18,15 +18,6 @@ class Read(HTMLParser):
 
     def handle_data(self, data):
         self.texts.append(data)
-
-
-def test_it_holds_a_sentence_and_a_row_for_each_case():
-    page = Read(decision_html(decision_frame([ACTED, NONE], ["dose"]), ["Two cases."]))
-    assert page.texts[0] == "Two cases."
-    assert page.texts[1:9] == ["case", "status", "dose", "claimed", "interval", "no action", "notes", "ann"]
-    assert page.texts[9:14] == ["recommended", "2", "0.8", "0.6 to 0.9", "0.5"]
-    assert page.texts[-5:] == ["bob", "no action", "0.4", "0.4", "no alteration helps"]
-    assert page.tags.count("tr") == 3
 
 
 def test_names_and_sentences_from_the_data_are_text():

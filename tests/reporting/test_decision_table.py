@@ -33,23 +33,6 @@ REFUSED = ACTED | {
 }
 
 
-def test_a_case_says_what_to_set_and_from_which_probability_to_which():
-    text = decision_table.cases([ACTED, REFUSED], "Decisions")
-    acted, refused = (next(line for line in text.splitlines() if f"│ {n} " in line) for n in "78")
-    cells = [cell.strip() for cell in acted.strip("│").split("│")]
-    assert cells == [
-        "7",
-        "x=0.5",
-        "a=1.25",
-        "0.300 -> 0.800",
-        "0.700 to 0.900",
-        "0.250 -> 0.750 (0.900)",
-        "little support",
-    ]
-    cells = [cell.strip() for cell in refused.strip("│").split("│")]
-    assert cells[2:6] == ["refused", "0.300", "-", "0.250 -> 0.250 (0.900)"]
-
-
 def test_what_would_overturn_a_case_stands_beside_it_and_below():
     known = ACTED | {
         "sensitivity": {"tipping": 1.5, "basis": "interval", "yardstick": 1.7, "covariate": "age"}
@@ -104,35 +87,6 @@ def test_each_interval_names_what_it_bounds():
     assert found["one-sided lower bounds that it reaches"] == "100%"
     (line,) = decision_table.per_decision([BOTH], "w", "m", 0)
     assert [line[key] for key in ("lower", "truth_lower", "truth_upper")] == [0.75, 0.5, 0.95]
-
-
-def test_what_every_case_says_is_said_once_and_the_rest_is_counted():
-    text = decision_table.cases([ACTED, ACTED, ACTED], "Decisions", shown=2)
-    assert text.splitlines()[-2:] == ["... and 1 more in table.csv", "All cases: little support"]
-    assert "note" not in text
-
-
-def test_a_note_says_why_and_what_would_have_been_set():
-    assert decision_table.note(REFUSED) == "too far from the rows; would have set a=2"
-    assert decision_table.interval(REFUSED) == "-"
-    assert decision_table.change({"status": "no_action"}) == "no action"
-    many = {"given": {name: 1.0 for name in "abcdefg"}}
-    assert decision_table.known(many) == "a=1, b=1, c=1, d=1, +3 more"
-
-
-def test_methods_stand_side_by_side():
-    rows = [row("w", "m", 0, one) for one in (ACTED, REFUSED)]
-    text = decision_table.methods({"m": summed(rows, 1)}, "Methods")
-
-    def cell(head):
-        line = next(line for line in text.splitlines() if f"│ {head} " in line)
-        return line.strip("│").split("│")[1].strip()
-
-    assert (cell("cases"), cell("cases without action")) == ("2", "1")
-    assert cell("true probability of a desired outcome") == "0.500"
-    assert cell("  share of the possible gain") == "38%"
-    assert cell("  intervals that contain the truth") == "100% of 1"
-    assert cell("median seconds per decision") == "0.5"
 
 
 def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():

@@ -2,7 +2,6 @@
 
 import json
 
-import pandas as pd
 import pytest
 
 from rehearsal_torch.cli.choice.choosing import record
@@ -11,7 +10,7 @@ from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.method_choice.rule import chosen
 from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
-from rehearsal_torch.reporting.method_choice import section, text, told
+from rehearsal_torch.reporting.method_choice import told
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.test_run import configured
@@ -49,33 +48,6 @@ def test_the_report_shows_the_table_and_says_why(path):
         "0.50",
         "taken",
     ]
-
-
-def test_the_page_has_a_section_of_it(path):
-    report(path)
-    page = (path / "report.html").read_text(encoding="utf-8")
-    assert "Which method, and why" in page
-    assert "0.010 ± 0.020" in page
-    assert section(read(path)) in page
-
-
-def test_the_table_of_an_earlier_release_has_no_interval(path):
-    table = path / "method_choice.csv"
-    kept = pd.read_csv(table).drop(columns=["gain_lower", "gain_upper"])
-    kept.to_csv(table, index=False)
-    (line,) = (each for each in report(path, tables=True).splitlines() if "care " in each and "taken" in each)
-    assert [cell.strip() for cell in line.strip("│").split("│")][:4] == [
-        "care",
-        "0.610",
-        "-",
-        "0.010 ± 0.020",
-    ]
-
-
-def test_other_runs_say_nothing_of_it(tmp_path):
-    other = read(run(tmp_path / "run", [None]))
-    assert (told(other), text(other), section(other)) == ([], [], "")
-    assert "Which method" not in report(other.path)
 
 
 def test_a_damaged_record_is_refused(path):

@@ -73,11 +73,6 @@ def test_intervals_are_wilson_s():
     assert Group("s", 1, "o", "g", 0, 0).line() == "  g: no episode"
 
 
-def test_runs_without_outcomes_say_nothing():
-    assert groups(Recorded(Path(), [decided(0, "recommended", 0.1, None)])) == []
-    assert text([]) == []
-
-
 @pytest.mark.slow
 def test_the_report_of_a_run_has_the_table(tmp_path: Path):
     lines = "".join(json.dumps(one) + "\n" for one in DECISIONS)

@@ -1,9 +1,6 @@
-from pathlib import Path
-
 import matplotlib
 import pytest
 
-from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files import writing
 from rehearsal_torch.reporting.style import (
     COLOURS,
@@ -13,15 +10,8 @@ from rehearsal_torch.reporting.style import (
     drawing,
     panels,
     save,
-    worded,
     wording,
 )
-
-
-def test_a_score_has_its_own_name():
-    words = wording({"objective": {"reward": {"components": {}, "name": "organ SOFA", "doses": ["v"]}}})
-    assert (words.level, words.sign, words.step) == ("organ SOFA (points)", -1.0, "4 h")
-    assert wording({"objective": {"reward": {"components": {}}}}).variable == "score"
 
 
 def test_settings_hold_within_the_block_alone():
@@ -47,24 +37,6 @@ def test_a_figure_is_saved_to_the_same_bytes_every_time(tmp_path):
 
     assert saved("one") == saved("two")
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == ["figure.png", "figure.svg"]
-
-
-def test_sofa_is_worded_from_a_configuration():
-    words = wording(
-        {
-            "surrogate": {"doses": ["max_dose_vaso", "own_dose"]},
-            "objective": {"reward": {"weights": {"SOFA": -1}}},
-        }
-    )
-    assert (words.variable, words.sign, words.unit, words.step) == ("SOFA", -1.0, "points", "4 h")
-    assert (words.total, words.level, words.time) == (
-        "Cumulative SOFA (points)",
-        "SOFA (points)",
-        "Time step (4 h each)",
-    )
-    assert words.dose(0) == Dose("V", "vasopressor", "mcg/kg/min")
-    assert words.dose(1) == Dose("O", "own_dose", "")
-    assert words.dose(2) == Dose("3", "dose 3", "")
 
 
 @pytest.mark.parametrize("weights", [{"SOFA": -1, "GCS": 1}, {"SOFA": -2}, {"SOFA": "-1"}, None])
@@ -110,29 +82,6 @@ def test_a_data_set_says_what_its_units_and_actions_are_called():
     assert wording(SEPSIS).doses == (Dose("V", "vasopressor", "mcg/kg/min"),)
 
 
-@pytest.mark.parametrize(
-    ("reward", "variable", "sign"),
-    [
-        ({"components": {"a": {}}, "costs": {"oil": 1}, "name": "risk and cost"}, "risk and cost", -1),
-        ({"components": {"a": {}}, "costs": {"oil": 1}}, "cost", -1),
-        ({"components": {"a": {}}, "costs": None, "name": None}, "score", -1),
-        ({"weights": {"wear": -1}, "costs": {"oil": 1}, "name": "profit"}, "profit", 1),
-        ({"weights": {"wear": -1, "heat": 1}}, "reward", 1),
-    ],
-)
-def test_a_reward_of_losses_alone_is_shown_as_its_loss(reward, variable, sign):
-    words = wording({}, {**MACHINES, "reward": reward})
-    assert (words.variable, words.sign) == (variable, sign)
-
-
-def test_levels_are_told_by_name():
-    words = wording({}, {**MACHINES, "levels": {"service": ["none", "minor", "major"]}})
-    service, speed, _ = words.doses
-    assert [service.level(value) for value in (0, 1.0, 2)] == ["none", "minor", "major"]
-    assert [service.level(value) for value in (3, -1, 0.5, True, None, "1")] == [""] * 6
-    assert (service.upwards, speed.level(1)) == ("towards major", "")
-
-
 @pytest.mark.parametrize("odd", [3, "text", [1], {"service": 2}])
 def test_edited_words_of_another_form_are_left_out(odd):
     words = wording(SEPSIS, {**MACHINES, "units_of": odd, "levels": odd, "actions": ["service", "oil"]})
@@ -140,17 +89,6 @@ def test_edited_words_of_another_form_are_left_out(odd):
     assert words.doses[0].levels == ()
     fallen_back = wording(SEPSIS, {**MACHINES, "actions": 3})
     assert [each.name for each in fallen_back.doses] == ["max_dose_vaso"]
-
-
-def test_a_run_is_told_in_the_words_that_it_recorded():
-    run = Recorded(Path("run"), config=SEPSIS, words=MACHINES)
-    assert worded(run) == wording(SEPSIS, MACHINES)
-    assert worded(Recorded(Path("run"), config=SEPSIS)) == wording(SEPSIS)
-    assert wording(SEPSIS).titled("stay-1") == "Episode stay-1"
-
-
-def test_the_figure_of_a_unit_has_a_name_for_files():
-    assert wording({}, {"unit": "Wind turbine / 3"}).file == "wind_turbine_3"
 
 
 def test_a_figure_that_finds_no_space_leaves_the_old_one(tmp_path, monkeypatch):

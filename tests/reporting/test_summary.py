@@ -1,20 +1,16 @@
 import math
-from pathlib import Path
 
 import pytest
 
-from rehearsal_torch.evaluation.recorded_run import Recorded, read
+from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.reporting.style import Wording
 from rehearsal_torch.reporting.summary import (
-    PAID,
-    UNPAID,
     WITH,
     WITHOUT,
     as_text,
     finite,
     headline,
     lines,
-    sentences,
     summary,
 )
 
@@ -56,19 +52,6 @@ def test_rows_of_several_searches_say_nothing_of_the_truth(sepsis_run):
     assert not any(name.startswith("truth/") for row in summary(run, WORDS) for name in row)
 
 
-def test_a_table_says_percentages_and_dashes(sepsis_run):
-    text = as_text(summary(read(sepsis_run), WORDS), WORDS, "Summary")
-    found = [line.strip("│ ").split("│") for line in text.splitlines() if "branch_and_bound" in line]
-    cells = [[cell.strip() for cell in line] for line in found]
-    assert cells[0][:5] == ["branch_and_bound", "3", "5", "50", "5"]
-    assert cells[0][6:] == ["4"]
-    assert cells[1] == ["branch_and_bound", "3", "80", "0.3", "30", "1.2"]
-    assert "Mean scores, computed by the problem" in text
-    assert as_text([], WORDS, "Summary") == ""
-    nothing = summary(Recorded(Path(), [{"value": None, "status": "refused"}]), Wording())
-    assert "- to -" in as_text(nothing, Wording(), "x")
-
-
 def test_only_finite_numbers_count():
     assert finite([1, 2.5, math.inf, math.nan, None, "3", True]) == [1.0, 2.5, 1.0]
 
@@ -106,46 +89,3 @@ def test_a_truth_that_contradicts_the_model_is_said_beside_its_claim(sepsis_run,
     for found in (lines(rows, WORDS), headline(rows, WORDS)):
         assert any(text.startswith(caution) for text in found) is told
         assert sum(text.startswith("caution") for text in found) == told
-
-
-def test_refusals_are_counted_by_their_causes_whatever_their_words(sepsis_run):
-    run = read(sepsis_run)
-    for one, cause in zip(run.decisions, ("model", "scores", None, "model"), strict=False):
-        one["status"], one["reason"] = "refused", "words"
-        one["trace"] = {**one["trace"], **({"cause": cause} if cause else {})}
-    (told,) = (text for text in sentences(summary(run, WORDS), WORDS) if "nothing is recommended" in text)
-    assert "for 4 of 5: for 2 the model has errors" in told
-    assert "for 1 a score that is reported beside the reward would fall, and for 1 the models of" in told
-
-
-def test_units_and_costs_have_their_own_words(sepsis_run):
-    run = read(sepsis_run)
-    for one in run.decisions:
-        one["trajectory"]["related"] = {
-            UNPAID: {"value": -45.0, "observed": -50.0},
-            PAID: {"value": -48.0, "observed": -60.0},
-        }
-    words = Wording("cost", -1.0, subject="machine", subjects="machines", actions="actions")
-    (row,) = summary(run, words)
-    assert row["machines"] == 5
-    assert "patients" not in row
-    text = as_text([row], words, "Summary")
-    assert "the reward without costs gets better by 10%, and with costs by 20%." in text
-    assert "patient" not in text
-
-
-def test_the_results_in_short_have_the_numbers_of_the_table(sepsis_run):
-    said = lines(summary(read(sepsis_run), WORDS), WORDS)
-    assert said[:2] == [
-        "5 episodes, at most 3 changed actions each",
-        "cumulative SOFA as observed: 50 on average",
-    ]
-    assert said[2].startswith("better under the recommended changes, by the model: by 5% on average (95%")
-    assert said[2].endswith("by 4% in the median")
-    assert said[3] == "recommendations that are proven to be the best by the model: 80%"
-    assert any(
-        line.startswith("true improvement, as a share of what was observed: 0.025 on") for line in said
-    )
-    assert said[-1] == "median seconds for each decision: 0.3"
-    plain = lines(summary(Recorded(Path(), [{"value": 2.0, "status": "recommended"}]), Wording()), Wording())
-    assert plain[:2] == ["decisions: 1, refused: 0", "mean value: 2"]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.scripts.typing_in import TOY, called, surroundings, typed
+from tests.scripts.typing_in import surroundings, typed
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,6 @@ def test_checking_needs_no_torch(tmp_path):
         check=True,
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_a_wrong_value_that_only_its_class_knows_is_a_sentence_too(tmp_path):
-    answer = called(tmp_path, "train", *TOY, "dataset.broken=true", "out=run")
-    assert answer.code == 2
-    assert answer.err.strip() == "dataset: expected a ward that is not broken; got broken=true: repair it."
-    assert '"failed"' in (tmp_path / "run/status.json").read_text()
 
 
 def test_the_traceback_is_there_for_those_who_ask(tmp_path):

@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.endurance import obstacles
-from benchmarks.endurance.__main__ import parts
-from benchmarks.endurance.kills import differences, unclocked
-from benchmarks.endurance.memory import MIB, growth
-from benchmarks.endurance.page import OBSTACLES, faults, page
+from benchmarks.endurance.page import OBSTACLES
 from tests.places import ROOT
 from tests.scripts.typing_in import surroundings
 
@@ -72,22 +69,6 @@ def test_decisions_of_two_workers_that_are_killed_end_with_the_same_files(tmp_pa
     assert json.loads(ended.read_text(encoding="utf-8"))["overrides"][-1] == "workers=2"
 
 
-def test_half_of_the_kills_of_decide_are_of_two_workers():
-    found = parts(2000, 300, 50, 4)
-    assert (found["kills decide"], found["kills decide, 2 workers"], found["kills trials"]) == (25, 25, 50)
-    assert sum(count for name, count in found.items() if name.startswith("kills")) == 250
-    assert sum(name.startswith("obstacles") for name in found) == 5
-    assert "kills decide, 2 workers" not in parts(1, 1, 1, 1)
-
-
-def test_a_disk_in_memory_has_less_room_than_is_needed():
-    whole = {"run/a": b"x" * 9000, "run/b": b"y", "run/c": b"z" * 5000}
-    # 3 + 1 pages; c was there.
-    rooms = [obstacles._room(whole, {"run/c": b""}, share) / 4096 for share in (0.0, 0.5, 1.0)]
-    assert rooms == [1, 1, 3]
-    assert obstacles._room({"run/b": b"y"}, {}, 0.9) == 4096
-
-
 @pytest.mark.parametrize(
     ("obstacle", "codes", "said", "faults"),
     [
@@ -124,78 +105,7 @@ def test_decisions_that_repeat_a_case_are_compared(tmp_path):
     assert found["memory"]["first"] > 50
 
 
-@pytest.mark.parametrize(("each", "flat"), [(0.0, True), (0.02, True), (0.2, False)])
-def test_memory_is_flat_or_it_grows(each, flat):
-    samples = [int((400 + each * number) * MIB) for number in range(100)]
-    found = growth(samples)
-    # From the middle of the second tenth to that of the last: 80 samples.
-    assert found["last"] - found["first"] == pytest.approx(80 * each, abs=0.02)
-    assert found["flat"] is flat
-    assert growth(samples[:99])["flat"] is None
-    assert growth(samples, 20.0)["flat"]
-
-
 def test_an_optimiser_that_begins_anew_is_asked_as_often(tmp_path):
     found = part("sessions", 42, tmp_path)
     assert (found["rounds"], found["trials"], found["memory"]["flat"]) == (42, 40, None)
     assert len(json.loads((tmp_path / "sessions/trials.json").read_text())["trials"]) == 2
-
-
-def test_every_difference_is_a_sentence():
-    once = {"run/a": b"1", "run/b": b"2", "run/run.json": b'{"seconds": 1.5, "seed": 0}'}
-    again = once | {"run/run.json": b'{"seconds": 2.5, "seed": 0}'}
-    assert list(differences((once, again), again)) == []
-    found = {"run/a": b"3", "run/.a.7.part": b"", "run/run.json": b'{"seconds": 3e-05, "seed": 1}'}
-    assert list(differences((once, again), found)) == [
-        "run/b is missing",
-        "run/.a.7.part was left behind",
-        "run/a differs",
-        "run/run.json differs in more than times",
-    ]
-    assert unclocked(b"step,name,value\n3,decision/seconds,0.25\n") == b"step,name,value\n3,\n"
-
-
-def test_faults_are_counted_and_shown():
-    memory = {"first": 400.0, "last": 410.0, "most": 411.0, "flat": False}
-    decisions = {"decisions": 100, "cases": 50, "compared": 50, "different": [63], "milliseconds": 4.0}
-    decisions |= {"models": ["cme_stack", "cme"]}
-    rounds = {"rounds": 9, "read_again": False, "left_over": [".a.part"], "bytes": 7, "bytes_per_round": 1}
-    rounds |= {"seconds_first": 0.1, "seconds_last": 0.2, "true_reward": 0.9}
-    killed = {
-        "command": "train",
-        "kills": 3,
-        "rounds": 1,
-        "undisturbed_seconds": 4.0,
-        "files": 22,
-        "equal": 15,
-    }
-    found = {
-        "decisions": decisions | {"memory": memory},
-        "sessions": {"rounds": 9, "trials": 40, "seconds": 0.15, "memory": memory | {"last": 409.0}},
-        "rounds": rounds | {"memory": memory | {"flat": True}},
-        "kills train": killed | {"faults": ["run/a is missing"]},
-        "obstacles train": {
-            "command": "train",
-            "met": 3,
-            "refused": {"file limit": 2, "full disk": None, "read-only": 3, "at once": 1},
-            "faults": ["read-only, number 2: it ended as if it had written"],
-        },
-    }
-    told = faults(found)
-    assert told == [
-        "decisions: memory grew from 400.0 to 410.0 MiB",
-        "sessions: memory grew from 400.0 to 409.0 MiB",
-        "decisions: 1 differ from the first for their case, the first at 63",
-        "rounds: the file gives other trials than the process that wrote it",
-        "rounds: .a.part was left behind",
-        "train: run/a is missing",
-        "train: read-only, number 2: it ended as if it had written",
-    ]
-    run = {"command": "x", "commit": "0" * 40, "versions": {"python": "3.11"}, "machine": {"cores": 2}}
-    text = page({"run": run, "parts": found, "faults": told})
-    assert "Faults found: 7." in text
-    assert "| train | 3 | 1 | 4 | 22 | 15 | 1 |" in text
-    heads = "".join(f"refused, {name} | " for name in OBSTACLES)
-    assert f"| command | each met | {heads}faults |" in text
-    assert "| train | 3 | 2 | not met | 3 | 1 | 1 |" in text
-    assert "by turns (cme_stack, cme), 50 cases in turn | 100 |" in text

@@ -1,7 +1,6 @@
 """The page of a run of episodes in a browser: every control, at the width of a desktop and of a phone."""
 
 import re
-import signal
 
 import pytest
 from playwright.sync_api import expect
@@ -14,7 +13,6 @@ from tests.scripts.browsing import (
     needs_browser,
     opened_page,
     serving,
-    started,
     unnamed,
 )
 from tests.toys.explored_episodes import episodes_run
@@ -293,19 +291,3 @@ def test_nothing_is_cut_off_and_everything_has_a_name(page):
     assert unnamed(page) == 0
     labels = page.locator("#courses svg[role=img]").evaluate_all("them => them.map((one) => one.ariaLabel)")
     assert all("as observed and under the other actions" in text for text in labels)
-
-
-@pytest.mark.nightly
-@needs_browser
-def test_when_the_command_has_ended_the_page_says_so(run, browser):
-    process, address = started(run)
-    page = browser.new_context().new_page()
-    page.goto(address)
-    page.wait_for_selector("#answer:not([hidden])", timeout=LONG)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
-    page.select_option("#seconds", label="5 seconds")
-    expect(page.locator("#message")).to_contain_text(
-        "the command that serves this page has ended", timeout=LONG, ignore_case=True
-    )

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 
 import pytest
 from playwright.sync_api import expect
@@ -16,7 +15,6 @@ from tests.scripts.browsing import (
     needs_browser,
     opened_page,
     serving,
-    started,
     unnamed,
 )
 from tests.scripts.typing_in import called
@@ -235,24 +233,6 @@ def test_nothing_is_cut_off_and_everything_has_a_name(page):
     expect(page.locator("#adopted")).to_be_visible(timeout=LONG)
     assert cut_off(page) == []
     assert unnamed(page) == 0
-
-
-@pytest.mark.nightly
-@needs_browser
-def test_when_the_command_has_ended_the_page_says_so(first, browser, tmp_path):
-    shutil.copy(first, tmp_path / "trials.json")
-    process, address = started(tmp_path, "method=ucb")
-    page = browser.new_context().new_page()
-    page.goto(address)
-    page.wait_for_selector("#picture svg", timeout=LONG)
-    assert "method=ucb" in page.inner_text("#cautions")
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode == 0
-    page.click("#ask")
-    expect(page.locator("#ask-message")).to_contain_text(
-        "the command that serves this page has ended", timeout=LONG
-    )
 
 
 @pytest.mark.nightly

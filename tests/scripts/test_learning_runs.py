@@ -76,23 +76,6 @@ def configured(*overrides):
         return compose("config", list(overrides))
 
 
-@pytest.mark.parametrize(
-    ("overrides", "words"),
-    [
-        (["+experiment=ride_hailing", "learn=3"], "expected true or false"),
-        (["+experiment=ride_hailing", "shards=2"], "spread repeats over seeds"),
-        (
-            ["+experiment=sepsis", "dataset.patients=20", "+nothing=0", "learn=maybe"],
-            "expected true or false",
-        ),
-    ],
-)
-def test_what_cannot_learn_is_refused_before_anything_is_fitted(overrides, words):
-    config = configured(*overrides)
-    with pytest.raises(UserError, match=words):
-        learning(config, problem_of(config))
-
-
 def test_a_table_of_ones_own_does_not_answer(tmp_path):
     (tmp_path / "task.yaml").write_text(
         "graph: {parents: {x: [], z: [x], y: [x, z]}}\ncontext: [x]\nbox: {z: [0, 1]}\nregion: {y: [0, 1]}\n"

@@ -1,19 +1,16 @@
 """Episodes of one's own, from the command line: trained on, decided for, reported in their own words."""
 
-import csv
 import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.cli.verbs.prepare import main as prepare
 from rehearsal_torch.cli.verbs.train import train
 from tests.scripts.typing_in import lines
-from tests.toys.read_page import Page
 
 TYPED = ["+experiment=own_episodes", "path=machines.csv", "dataset.task=machines.yaml", "workers=1"]
 SMALL = ["trainer.max_epochs=2", "trainer.progress=false", "surrogate.member.mechanism.hidden=20"]
@@ -88,33 +85,6 @@ def test_a_run_that_was_stopped_goes_on_from_its_folder(trained, monkeypatch):
     assert lines(trained / "stopped") == whole
 
 
-def test_reports_speak_of_machines_alone(trained, capsys):
-    figures = trained / "trained" / "figures"
-    assert (figures / "machine.svg").is_file()
-    texts = [path.read_text(encoding="utf-8") for path in figures.glob("*.svg")]
-    texts += [(trained / "trained" / name).read_text(encoding="utf-8") for name in ("table.csv", "data.yaml")]
-    for word in ("patient", "dose", "SOFA", "vasopressor", "stay"):
-        assert not any(word.lower() in text.lower() for text in texts), word
-    assert any("Machines" in text for text in texts)
-    assert "Cumulative risk and cost, as observed" in (figures / "outcomes.svg").read_text(encoding="utf-8")
-
-
-def test_the_page_speaks_of_machines_and_says_what_the_terminal_says(trained, capsys):
-    page = Page((trained / "trained" / "report.html").read_text(encoding="utf-8"))
-    said = page.said.partition("The whole configuration")[0]
-    for word in ("patient", "dose", "SOFA", "vasopressor", "fluids", "cumulative reward"):
-        assert word.lower() not in said.lower(), word
-    assert "An action sets service (none, minor, major) and load (full, reduced)." in said
-    assert "4 machines; " in said
-    (row,) = csv.DictReader((trained / "trained" / "table.csv").read_text(encoding="utf-8").splitlines())
-    observed = [-line["trajectory"]["observed"] for line in lines(trained / "trained")]
-    assert float(row["observed"]) == pytest.approx(sum(observed) / 4)
-    for value in observed:
-        assert f"Cumulative risk and cost: {value:g} as observed" in said or (
-            f"Cumulative risk and cost as observed: {value:g}." in said
-        )
-
-
 def test_the_run_records_the_words_and_the_reward_of_the_task(trained):
     run = json.loads((trained / "trained" / "run.json").read_text(encoding="utf-8"))
     assert run["words"]["units"] == "machines"
@@ -132,17 +102,3 @@ def test_the_world_knows_what_its_decisions_bring(tmp_path, monkeypatch):
         assert score["true_observed"] == pytest.approx(answer["trajectory"]["observed"], rel=1e-9)
         assert max(score["true_observed"], score["true_value"]) <= score["true_optimum"] <= 0
     assert (tmp_path / "run" / "figures" / "truth.svg").is_file()
-
-
-def test_faults_are_answered_in_words_before_anything_is_fitted(trained, monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(trained)
-    task = yaml.safe_load((trained / "machines.yaml").read_text(encoding="utf-8"))
-    task["varying"]["waer"] = None
-    (tmp_path / "task.yaml").write_text(yaml.safe_dump(task), encoding="utf-8")
-    out = tmp_path / "run"
-    assert main(train, [*TYPED[:2], f"dataset.task={tmp_path / 'task.yaml'}", f"out={out}"]) == 2
-    said = capsys.readouterr().err
-    assert "no column 'waer'; did you mean 'wear'?" in said
-    assert "Traceback" not in said
-    assert main(train, ["+experiment=own_episodes", "path=machines.csv", f"out={tmp_path / 'none'}"]) == 2
-    assert "no task is given: set dataset.task=task.yaml" in capsys.readouterr().err

@@ -76,66 +76,6 @@ def test_a_box_without_support_is_refused_with_the_reason(folder):
     assert "outside the observed" in (folder / "run/data.yaml").read_text()
 
 
-SLIPS = [
-    ({"box": {"A2": [1, 0]}}, "box.A2: expected lower <= upper; got [1, 0]: swap them"),
-    (
-        {"region": {"names": ["Y1"], "normals": [[1], [-1]], "offsets": [0, -1]}},
-        "region: no outcome satisfies all faces",
-    ),
-    ({"context": ["X1", "X3"]}, "context: 'X3' is not in the graph; there are X1, X2"),
-    ({"graph": {"parents": {"A2": ["Y1"], "Y1": ["A2"]}}}, "the edges form a cycle"),
-]
-
-
-@pytest.mark.parametrize(("change", "words"), SLIPS, ids=[words[:30] for _, words in SLIPS])
-def test_a_task_that_cannot_be_is_answered_before_fitting(folder, capsys, change, words):
-    write(folder, TASK | change)
-    assert main(decide, TYPED) == 2
-    told = capsys.readouterr()
-    assert words in told.err
-    assert "fitting" not in told.out
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda frame: frame.head(9), "expected at least 10 rows; got 9"),
-        (lambda frame: frame.assign(X2=0.5), "X2: all 400 values are 0.5"),
-        (
-            lambda frame: frame.assign(Y1=frame["Y1"].mask(frame.index == 7)),
-            "Y1: 1 of 400 values are missing or infinite in line 9",
-        ),
-        (lambda frame: frame.assign(U1="high"), "U1: expected numbers; got 'high' in line 2"),
-        (lambda frame: frame.rename(columns={"A2": "A_2"}), "no column 'A2'; did you mean 'A_2'?"),
-    ],
-)
-def test_a_table_that_teaches_nothing_is_answered_before_fitting(folder, capsys, change, words):
-    change(pd.read_csv("table.csv")).to_csv("table.csv", index=False)
-    assert main(decide, TYPED) == 2
-    told = capsys.readouterr()
-    assert words in told.err
-    assert "fitting" not in told.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["+experiment=own_table"], "path: this data set is read from a file, which must be given"),
-        (["+experiment=own_table", "path=table.csv"], "no task is given: set dataset.task=task.yaml"),
-        (["+experiment=own_table", "path=tables.csv"], "Did you mean table.csv"),
-        (
-            ["+experiment=own_table", "path=table.csv", "dataset.task=tasks.yaml"],
-            "there is no task file tasks.yaml",
-        ),
-        ([*TYPED, "dataset.contexts=case.csv"], "there is no file case.csv: check dataset.contexts="),
-        ([*TYPED, "dataset.identity=name"], "cases.csv has no column 'name'"),
-    ],
-)
-def test_files_that_are_not_there_are_asked_for(folder, capsys, arguments, words):
-    assert main(decide, [*arguments, *(["out=run"] if "out=run" not in arguments else [])]) == 2
-    assert words in capsys.readouterr().err
-
-
 def test_a_checkpoint_is_asked_its_own_question(folder, capsys):
     assert main(decide, [*TYPED, *SMALL]) == 0
     again = [*TYPED[:-2], "workers=1", "checkpoint=run"]

@@ -2,13 +2,12 @@
 
 import csv
 import json
-import shlex
 import signal
 
 import pytest
 
 from tests.scripts.run_bytes import content
-from tests.scripts.typing_in import ROOT, TOY, called, gone, lines, typed, typed_and_killed
+from tests.scripts.typing_in import TOY, called, gone, lines, typed, typed_and_killed
 
 FILES = [
     "config.yaml",
@@ -77,22 +76,6 @@ def test_the_record_holds_nothing_of_the_environment(place):
     text = (place / "trained/run.json").read_text()
     assert "PYTHONPATH" not in text
     assert set(json.loads(text)["machine"]) == {"system", "release", "architecture", "cores"}
-
-
-def test_the_last_words_are_the_folder_and_the_next_command(place):
-    out = (place / "answer.txt").read_text().strip().splitlines()
-    assert out[-2] == "Run folder: trained"
-    following = shlex.split(out[-1].removeprefix("Next: "))
-    assert following[:2] == ["python", "scripts/decide.py"]
-    assert "checkpoint=trained/checkpoint" in following
-    assert any(line.startswith("  patients: ") for line in out), "the data card"
-
-
-def test_checkpoints_of_runs_load(place):
-    from rehearsal_torch.checkpoint import card, load
-
-    assert load(place / "trained").mechanism.outputs == 2
-    assert card(place / "trained")["command"].startswith("python scripts/train.py")
 
 
 def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
@@ -185,19 +168,6 @@ def test_a_run_is_resumed_as_it_was_begun(place, cohort):
         assert (answer.code, words in answer.err) == (2, True), answer.err
     other = called(place, "train", *TOY[:2], "resume=whole")
     assert (other.code, "scripts/decide.py" in other.err) == (2, True)
-
-
-def test_folders_of_others_are_left_alone(place):
-    (place / "theirs").mkdir()
-    (place / "theirs/letter.txt").write_text("Dear")
-    for out, words in (
-        ("theirs", "holds no run (letter.txt)"),
-        ("trained", "another configuration: checkpoint"),
-    ):
-        answer = called(place, "decide", *TOY, "checkpoint=trained", f"out={out}")
-        assert (answer.code, words in answer.err) == (2, True), answer.err
-    assert [path.name for path in (place / "theirs").iterdir()] == ["letter.txt"]
-    assert json.loads((place / "trained/status.json").read_text())["state"] == "ok"
 
 
 @pytest.mark.nightly
@@ -329,9 +299,3 @@ def test_folds_are_judged(tmp_path):
     assert answer.code == 0, answer.err
     with (tmp_path / "folds/folds.csv").open() as file:
         assert [row["fold"] for row in csv.DictReader(file)] == ["0", "1"]
-
-
-def test_scripts_need_no_particular_folder(place):
-    assert not (place / "scripts").exists()
-    assert not (place / "runs").exists(), "out= was given each time"
-    assert ROOT not in place.parents

@@ -5,7 +5,6 @@ import csv
 import json
 
 import pytest
-import torch
 import yaml
 
 from rehearsal_torch.problems.causal.dropwave import Dropwave
@@ -187,63 +186,3 @@ def test_levels_and_a_fixed_action_are_kept_from_the_start_design_on(tmp_path):
     answer = called(tmp_path, "decide", *typed_in, "dataset.fixed={a1: 0.3}", "out=other")
     assert answer.code == 2
     assert "fixed: a1 may be set to 0, 0.25, 0.5, 1; got 0.3: take one of these" in answer.err
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ({"a0": ["hot"] * 6}, "a0: expected numbers; got 'hot' in line 2"),
-        ({"X": [float("nan")] * 6}, "X: 6 of 6 values are missing or infinite"),
-        ({"X": None}, "no column 'X'"),
-        ({"Y": [2.0] * 6}, "Y: all 6 values are 2"),
-    ],
-)
-def test_what_cannot_be_learnt_from_is_refused_before_anything_is_fitted(tmp_path, columns, message):
-    answer = called(tmp_path, "decide", *written(tmp_path, **columns), "out=own")
-    assert answer.code == 2
-    assert message in answer.err
-    assert not (tmp_path / "own/checkpoint").exists()
-
-
-@pytest.mark.parametrize("rows", [0, 4])
-def test_few_experiments_are_told_what_to_run_first(tmp_path, rows):
-    typed_in = written(tmp_path)
-    text = (tmp_path / "experiments.csv").read_text().splitlines()
-    (tmp_path / "experiments.csv").write_text("\n".join(text[: 1 + rows]) + "\n")
-    answer = called(tmp_path, "decide", *typed_in, "out=own")
-    assert answer.code == 0, answer.err
-    assert (
-        f"There is no model yet: experiments.csv has {rows} experiments. Run these, add a row for each with "
-        "the measured values of X, Y" in answer.out
-    )
-    design = (tmp_path / "own/start_design.csv").read_text()
-    assert design in answer.out
-    assert design.startswith("a0,a1\n")
-    assert len(design.splitlines()) == 1 + 6 - rows
-    assert not (tmp_path / "own/checkpoint").exists()
-
-
-def test_rows_outside_the_bounds_are_named_and_kept(tmp_path):
-    answer = called(tmp_path, "decide", *written(tmp_path, a0=[1.5, 0.2, 0.9, 0.4, 0.6, 0.1]), "out=own")
-    assert answer.code == 0, answer.err
-    assert "row 0: a0 may be set within [0, 1]; got 1.5" in answer.out
-    (line,) = lines(tmp_path / "own")
-    assert all(0 <= value <= 1 for value in (*line["alteration"].values(), *line["recommendation"].values()))
-
-
-def test_a_circle_is_refused(tmp_path):
-    typed_in = written(tmp_path)
-    graph = {"parents": {"X": ["a0", "a1", "Y"], "Y": ["X"]}}
-    (tmp_path / "task.yaml").write_text(
-        yaml.safe_dump({"graph": graph, "actions": {"a0": [0, 1], "a1": [0, 1]}, "reward": "Y"})
-    )
-    answer = called(tmp_path, "decide", *typed_in, "out=own")
-    assert answer.code == 2
-    assert "cycle" in answer.err
-
-
-def test_a_failed_fit_is_told(tmp_path):
-    huge = torch.linspace(1, 6, 6, dtype=torch.float64) * 1e200
-    answer = called(tmp_path, "decide", *written(tmp_path, X=huge.tolist()), "out=own")
-    assert answer.code in (0, 2), answer.err
-    assert (answer.code == 0) == (tmp_path / "own/checkpoint").exists()

@@ -122,32 +122,6 @@ def test_standardised_is_the_same_region_in_other_units(seed):
     )
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: Polytope(("p",), torch.tensor([[1.0], [-1.0]]), torch.tensor([0.0, -1.0])),
-            "no outcome satisfies all faces",
-        ),
-        (lambda: Polytope.of({"p": (2, 1)}), r"p: expected lower <= upper; got \[2.0, 1.0\]"),
-        (lambda: Polytope.of({"p": (None, None)}), r"at least one bound for \['p'\]"),
-        (
-            lambda: Polytope(("p",), torch.tensor([[1.0, 2.0]]), torch.tensor([0.0])),
-            r"expected normals \(l, 1\)",
-        ),
-        (lambda: Polytope(("p",), torch.zeros(0, 1), torch.zeros(0)), "at least one face"),
-        (lambda: Polytope(("p", "q"), torch.tensor([[0.0, 0.0]]), torch.tensor([1.0])), "a normal of zero"),
-        (
-            lambda: Polytope(("p",), torch.tensor([[1.0]]), torch.tensor([math.inf])),
-            "leave out a side that is unbounded",
-        ),
-    ],
-)
-def test_what_is_no_region_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_weights_of_different_size_are_no_hindrance_and_a_solver_that_fails_is_told(monkeypatch):
     steep = Polytope(("a", "b"), torch.tensor([[-0.5, -35356.0], [0.0, -2.0]]), torch.tensor([-1.0, -1.0]))
     assert bool(steep.contains(torch.tensor([0.0, 1.0], dtype=torch.float64)))

@@ -162,16 +162,6 @@ def test_contradictions_are_infeasible_whatever_their_size():
     assert found.feasible.tolist() == [False, False, True]
 
 
-def test_a_weight_of_zero_is_refused():
-    with pytest.raises(ValueError, match="positive weights"):
-        project(
-            torch.zeros(1, 2).double(),
-            torch.tensor([1.0, 0.0]).double(),
-            torch.eye(2).double(),
-            torch.ones(1, 2).double(),
-        )
-
-
 def test_near_corners_no_point_is_lost_to_rounding():
     # Rounding kept the dual residual of a few above its tolerance, until the factorisation broke down.
     normals = torch.tensor(

@@ -2,9 +2,12 @@
 
 import copy
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
+
+import rehearsal_torch as rt
 
 TASK = {
     "unit": "pump",
@@ -55,3 +58,9 @@ def table(units=30, steps=6, seed=0):
             "oil": np.where(draws.random(rows) < 0.5, 0.0, draws.uniform(1, 9, rows).round(2)),
         }
     )
+
+
+@cache
+def fitted():
+    """A model of them; not to be changed."""
+    return rt.learn_episodes(table(), task(), seed=3, **SMALL)

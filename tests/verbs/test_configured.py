@@ -1,13 +1,9 @@
 """Settings as they reach the configuration."""
 
-import re
-
 import pytest
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.verbs.configured import OPTION, configuration
-from rehearsal_torch.verbs.methods import RequestError
 
 EPISODES = ["decision=branch_and_bound"]
 
@@ -44,19 +40,6 @@ def test_values_keep_their_kind():
     assert "hydra" not in config
 
 
-def test_other_settings_are_refused():
-    with pytest.raises(RequestError, match="'out' cannot be set here: expected settings of search"):
-        configuration(EPISODES, {"out": "folder"}, ("search",))
-    with pytest.raises(RequestError, match=r"search.leaves: expected a number, .*got a set"):
-        configuration(EPISODES, {"search.leaves": {1}}, ("search",))
-
-
-@pytest.mark.parametrize("option", ["nested_ridge_cg", "it's", "a,b", "${seed}", "../x", "null", "3", ""])
-def test_groups_without_such_an_option_say_so_without_quotes_in_quotes(option):
-    with pytest.raises(UserError, match=re.escape(f"there is no search called {option!r}")):
-        configuration(["+experiment=own_table"], {"search": option}, ("search",))
-
-
 def test_options_of_groups_are_chosen_by_name():
     given = {
         "surrogate": "nested_ridge_cg",
@@ -72,11 +55,6 @@ def test_options_of_groups_are_chosen_by_name():
     assert config.objective._target_.endswith(".KernelValue")
     assert config.search._target_.endswith(".SampledRefinement")
     assert config.trainer.accelerator == "gpu"
-
-
-def test_another_data_set_is_refused_since_the_rows_are_given():
-    with pytest.raises(RequestError, match="'dataset' cannot be chosen here: the rows are an argument"):
-        configuration(["+experiment=own_table"], {"dataset": "bank"}, ("dataset",))
 
 
 def test_the_names_of_all_options_are_read_without_quotes():

@@ -6,13 +6,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import torch
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.verbs.decisions import Decisions
 from tests.verbs.test_rehearse import CASES, TASK, plain
 from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture
@@ -20,7 +19,7 @@ from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture
 NO = Decision(None, 0.0, status="no_action")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def found(frame):  # noqa: F811
     cases = pd.DataFrame(CASES, index=["ann", "bob"])
     return rt.rehearse(frame, TASK, cases, method="care")
@@ -77,26 +76,12 @@ def test_html_escapes_names_of_columns(frame):  # noqa: F811
     assert "2 cases: an alteration is recommended in 2" in page
 
 
-def test_a_held_out_score_stands_above_the_table(frame):  # noqa: F811
-    found = rt.rehearse(frame, TASK, CASES, method="care", **{"dataset.validation": 0.25})
-    assert found.untouched.line() in found._repr_html_()
-
-
 def test_a_collection_is_the_list_that_it_was(found):
     assert found == list(found)
     assert plain(Decisions(found)) == plain(found)
     numbered = Decisions([NO, NO])
     assert numbered.to_frame()["case"].tolist() == ["1", "2"]
     assert numbered.summary() == "2 cases: no action in 2."
-
-
-def test_lengths_that_differ_are_refused():
-    case = RehearsalCase("a", {"x": torch.tensor(1.0)}, {"dose": (0.0, 1.0)})
-    assert list(Decisions([NO], [case]).to_frame().columns)[2] == "set/dose"
-    with pytest.raises(ValueError, match="expected one case for each of 2 decisions; got 1"):
-        Decisions([NO, NO], [case])
-    with pytest.raises(ValueError, match="expected one label for each of 1 decisions; got 2"):
-        Decisions([NO], [case], pd.Index([1, 2]))
 
 
 def test_printed_decisions_say_a_sentence_for_each_case_first(found):
@@ -167,15 +152,14 @@ def test_cases_are_called_as_in_the_frame_else_by_number(frame):  # noqa: F811
         assert [each.to_frame()["case"].tolist() for each in decided] == [names, names]
 
 
-def test_cases_of_a_file_are_called_by_their_lines(frame, tmp_path):  # noqa: F811
+def test_cases_of_a_file_are_called_by_their_lines(care, tmp_path):
     pd.DataFrame(CASES).to_csv(tmp_path / "cases.csv", index=False)
-    found = rt.learn(frame, TASK, method="care").decide(tmp_path / "cases.csv")
+    found = care.decide(tmp_path / "cases.csv")
     assert found.to_frame()["case"].tolist() == ["2", "3"]
 
 
-def test_outside_the_data_a_sentence_has_the_reason_in_place_of_the_chances(frame):  # noqa: F811
-    model = rt.learn(frame, TASK, method="care")
-    inside, outside = model.decide([CASES[0], {name: 40.0 for name in CASES[0]}])
+def test_outside_the_data_a_sentence_has_the_reason_in_place_of_the_chances(care):
+    inside, outside = care.decide([CASES[0], {name: 40.0 for name in CASES[0]}])
     assert "The estimated chance" in inside.sentence()
     said = outside.sentence()
     assert "Outside the data: " in said

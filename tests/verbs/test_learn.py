@@ -20,12 +20,6 @@ def test_a_learnt_method_decides_as_rehearse_does(frame, method, settings):  # n
     assert model.card == {**whole.model.card}
 
 
-def test_surrogate_and_search_are_chosen_by_name(frame):  # noqa: F811
-    typed = {"surrogate": "nested_ridge_cg", "search": "projected_ascent", "trainer": "cpu"}
-    model = rt.learn(frame, TASK, method="cme_published", **typed)
-    assert {type(each).__name__ for each in model.surrogate.values()} == {"IterativeRidge"}
-
-
 @pytest.mark.slow
 def test_held_out_rows_are_scored_on_the_card(frame):  # noqa: F811
     model = rt.learn(frame, TASK, method="care", **{"dataset.validation": 0.25})
@@ -33,13 +27,6 @@ def test_held_out_rows_are_scored_on_the_card(frame):  # noqa: F811
     assert model.card["held_out"]["in words"] == score.line()
     assert model.card["held_out"]["brier"]["rows"] == 20
     assert model.card["data"]["rows"] == 60
-
-
-def test_a_region_without_rows_is_warned_of(frame):  # noqa: F811
-    far = TASK | {"region": {"Y1": [60, None], "Y2": [0.3, None]}}
-    with pytest.warns(RequestWarning, match="none of the 80 rows lies in the desired region") as told:
-        rt.learn(frame, far, method="care")
-    assert told[0].filename == __file__
 
 
 @pytest.mark.slow

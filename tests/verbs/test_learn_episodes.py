@@ -8,17 +8,16 @@ import yaml
 import rehearsal_torch as rt
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import fit
-from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.verbs.methods import RequestError
 from tests.cli.test_run import configured
-from tests.toys.pumps import SMALL, table, task, told
+from tests.toys.pumps import SMALL, fitted, table, task, told
 
 
 @pytest.fixture(scope="module")
 def model():
-    return rt.learn_episodes(table(), task(), seed=3, **SMALL)
+    return fitted()
 
 
 @pytest.mark.slow
@@ -27,10 +26,10 @@ def test_it_is_the_model_that_the_command_line_fits(model, tmp_path):
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task(), sort_keys=False))
     typed = ["+experiment=own_episodes", f"path={tmp_path}/pumps.csv", f"dataset.task={tmp_path}/task.yaml"]
     run = build(configured(*typed, "seed=3", *(f"{key}={value}" for key, value in SMALL.items())))
-    fitted = fit(run, RunFolder(tmp_path / "run")).state_dict()
+    typed_in = fit(run, RunFolder(tmp_path / "run")).state_dict()
     mine = model.surrogate.state_dict()
-    assert mine.keys() == fitted.keys()
-    assert all(torch.equal(mine[name], fitted[name]) for name in mine)
+    assert mine.keys() == typed_in.keys()
+    assert all(torch.equal(mine[name], typed_in[name]) for name in mine)
 
 
 def test_cases_are_the_units_that_nothing_was_learnt_from(model):
@@ -96,16 +95,12 @@ def test_a_saved_model_looks_back_alike(model, tmp_path):
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({"table": table().drop(columns="flow")}, TableError, "flow"),
-        ({"table": 3}, RequestError, "table: expected a data frame or a .csv file; got a int"),
-        ({"task": task(unit="pmp")}, TableError, "did you mean 'pump'"),
         ({"task": task(units="pump")}, TaskError, "units"),
         ({"method": "care"}, RequestError, "care"),
         ({"seed": -1}, RequestError, "seed: expected a whole number of at least 0; got -1"),
         ({"dataset.seed": 1}, RequestError, "is the argument `seed`: give it there"),
         ({"certificate.level": 1}, RequestError, "cannot be set here"),
         ({"dataset._target_": "os.system"}, RequestError, "'dataset._target_' says what is built"),
-        ({"dataset.horizon": 0}, ValueError, "horizon: expected a whole number of at least 2; got 0"),
         ({"dataset.horizon": "x"}, ValueError, "horizon: expected a whole number of at least 2; got 'x'"),
     ],
 )

@@ -1,10 +1,9 @@
 """Which job each method of the configuration does, and how others are refused."""
 
-import pytest
 import yaml
 
 from rehearsal_torch.cli.validation import CONF
-from rehearsal_torch.verbs.methods import RequestError, check_method, job_of, methods_for
+from rehearsal_torch.verbs.methods import job_of, methods_for
 
 JOBS = ("rehearse", "optimise", "look_back")
 
@@ -34,21 +33,3 @@ def test_the_job_is_that_of_the_surrogates_class():
             node = yaml.safe_load((CONF / "surrogate" / f"{option}.yaml").read_text(encoding="utf-8"))
             option = next((each for each in node.get("defaults", []) if each != "_self_"), None)
         assert issubclass(get_class(node["_target_"]), kinds[job_of(path.stem)]), path.stem
-
-
-@pytest.mark.parametrize(
-    ("method", "job", "words"),
-    [
-        (
-            "greedy",
-            "rehearse",
-            r"'greedy' decides for episodes \(rt.look_back\); .* choose one of cme_stack, auto, care",
-        ),
-        ("cme", "optimise", r"decides for cases of a table \(rt.rehearse\); .* choose one of excbo, eicf"),
-        ("ucb", "look_back", r"decides for trials \(rt.CausalOptimiser\); .* one of branch_and_bound, astar"),
-        ("cmee", "rehearse", "there is no method 'cmee': choose one of cme_stack, .* Did you mean cme"),
-    ],
-)
-def test_methods_of_other_jobs_are_refused_with_those_that_suit(method, job, words):
-    with pytest.raises(RequestError, match=words):
-        check_method(method, job)

@@ -1,12 +1,10 @@
-import pytest
 import yaml
 
 from rehearsal_torch.cli.job import commit
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.evaluation.bootstrap import Interval
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.reporting.untouched_score import UntouchedScore
-from rehearsal_torch.verbs.model_card import LIMITS, UNMEASURED, intended_use, model_card
+from rehearsal_torch.verbs.model_card import LIMITS, UNMEASURED, model_card
 from tests.verbs.test_rehearse import TASK
 from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture
 
@@ -30,18 +28,3 @@ def test_a_measured_score_is_on_it(frame):  # noqa: F811
     held_out = model_card(RehearsalTable(frame, TASK, frame), "care", 0, {}, score)["held_out"]
     assert held_out["brier"] == {"rows": 20, "own": 0.2, "constant": 0.25}
     assert held_out["in words"] == score.line()
-
-
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        (
-            {},
-            "given X1 and X2, it estimates how probable it is that Y1 and Y2 lie in the desired region after",
-        ),
-        ({"context": []}, "without a context, it estimates"),
-        ({"region": {"Y1": [0.6, None]}}, "that Y1 lies in the desired region after setting A2, and"),
-    ],
-)
-def test_the_intended_use_names_the_variables(changed, words):
-    assert words in intended_use(RehearsalTask.of(TASK | changed))

@@ -29,22 +29,6 @@ def test_rows_of_every_form_are_kept_and_dictionaries_become_a_frame(tmp_path):
         assert rows_of(given, "cases").to_dict("list") == {"a": [1.0]}
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ([], "cases: expected at least one row; got none"),
-        (FRAME.head(0), "cases: expected at least one row; got none"),
-        (rt.Table.from_frame(FRAME.head(0)), "cases: expected at least one row; got none"),
-        ([1], "cases: expected a dictionary for each row; got a int"),
-        (7, "cases: expected a data frame, a .csv file, a Table or a list of dictionaries; got a int"),
-        ("absent.csv", "cases: there is no file absent.csv"),
-    ],
-)
-def test_other_rows_are_refused(given, words):
-    with pytest.raises(RequestError, match=words):
-        rows_of(given, "cases")
-
-
 def test_arguments_of_a_request_are_checked():
     request = Request.of(FRAME, rt.RehearsalTask.of(TASK), "care", 3, {})
     assert (request.task["context"], request.seed) == (["X1", "X2"], 3)
@@ -137,9 +121,3 @@ def test_the_same_cases_within_the_same_bounds_are_decided_alike(written):  # no
     own, given = rt.rehearse(file).to_frame(), rt.rehearse(file, cases=pd.DataFrame(cases)).to_frame()
     same = [name for name in own if name not in ("identity", "case", "seconds")]
     pd.testing.assert_frame_equal(own[same].reset_index(drop=True), given[same].reset_index(drop=True))
-
-
-@pytest.mark.parametrize("given", ["table.csv", [{"x": 1}], None])
-def test_a_table_without_a_task_is_refused_with_what_to_write(given):
-    with pytest.raises(RequestError, match=r'or a problem file alone, rt\.rehearse\("problem\.yaml"\)'):
-        rt.rehearse(given)

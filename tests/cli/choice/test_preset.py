@@ -18,8 +18,3 @@ def test_the_parts_of_a_preset_take_the_place_of_others_and_the_rest_stays():
     assert made.dataset == auto.dataset
     assert CHOOSE not in made
     assert (auto[CHOOSE].cases, auto[CHOOSE].rows) == (3, 1000)
-
-
-def test_auto_brings_its_limits():
-    config = with_method(configured("dataset=bank", "decision=care"), "auto")
-    assert config[CHOOSE] == {"rows": 1000, "cases": 40, "repeats": 3}

@@ -66,19 +66,6 @@ def test_costs_that_do_not_count_are_named_with_the_command_that_weighs_them(des
 
 
 @pytest.mark.slow
-def test_costs_that_are_weighed_need_no_note_and_a_method_that_weighs_them(desk, capsys):
-    text = PROBLEM.replace("{role: action, range: [-1, 1]}", "{role: action, range: [-1, 1], cost: 2}", 1)
-    (desk / "problem.yaml").write_text(f"{text}worth: 10\nmethod: care\n")
-    folder = RunFolder(desk / "run")
-    folder.write_json("run.json", {"overrides": [], "choices": {}})
-    settled(configured(*OWN), folder, sweep=False)
-    assert "cost" not in capsys.readouterr().out
-    (desk / "problem.yaml").write_text(f"{text}worth: 10\nmethod: micns\n")
-    with pytest.raises(UserError, match="micns does not look for the largest probability"):
-        settled(configured(*OWN), folder, sweep=False)
-
-
-@pytest.mark.slow
 def test_a_method_that_there_is_not_is_refused_by_name(desk):
     with pytest.raises(UserError, match=r"method: there is no method 'caree' .* Did you mean care"):
         told(desk, *OWN, method="method: caree\n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.cli.choice.unread_file import is_table, of_table, refuse_table, refuse_unread
+from rehearsal_torch.cli.choice.unread_file import refuse_unread
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
@@ -17,9 +17,6 @@ def read(*typed, multirun=False):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        (["path=loans.csv"], "neither a problem file nor an experiment says what is asked of it"),
-        (["path=loans.csv", "+experiment=sepsis"], "the data of +experiment=sepsis are not read from a file"),
-        (["path=loans.csv", "dataset=lin_syn1"], "the data of dataset=lin_syn1 are not read from a file"),
         (["path=folder"], "a run is continued by resume=FOLDER"),
         (["path=loans.json"], "Name a problem file (.yaml), which is made of a table by"),
     ],
@@ -48,28 +45,10 @@ def test_a_file_that_one_job_of_a_sweep_reads_is_taken(tmp_path, monkeypatch):
     read("path=stays.csv", "dataset=mimic")
 
 
-@pytest.mark.parametrize("script", ["train", "decide", "collect"])
-def test_the_same_command_follows_where_it_reads_problem_files(tmp_path, monkeypatch, script):
+def test_the_command_that_reads_problem_files_follows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
     config, jobs = composed(CONF, ["path=loans.csv"], False)
     with pytest.raises(UserError) as caught:
-        refuse_unread(config, script, jobs, ["path=loans.csv"])
-    follows = "decide" if script == "collect" else script
-    assert str(caught.value).endswith(f", then python scripts/{follows}.py path=problem.yaml.")
-
-
-def test_a_table_is_known_by_its_ending_unless_it_holds_a_problem(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert is_table("A.CSV")
-    assert is_table("rows.csv.gz")
-    assert not is_table("problem.yaml")
-    (tmp_path / "problem.txt").write_text("data: loans.csv\n")
-    (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
-    refuse_table("problem.txt")
-    refuse_table("nowhere.csv")
-    with pytest.raises(
-        UserError, match=r"^loans\.csv: this is a table, and check reads a problem file\. Write"
-    ):
-        refuse_table("loans.csv")
-    assert of_table("loans.csv", "that").endswith("python scripts/init.py data=loans.csv, then that")
+        refuse_unread(config, "collect", jobs, ["path=loans.csv"])
+    assert str(caught.value).endswith(", then python scripts/decide.py path=problem.yaml.")

@@ -3,7 +3,6 @@
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.options.knobs import Knob, nodes, shown
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
@@ -113,8 +112,3 @@ def test_a_folder_of_ones_own_explains_itself(monkeypatch):
     assert (parts["dataset"].option, parts["dataset"].target) == ("toy_ward", "toy_ward.ToyWard")
     assert knob(parts["dataset"], "dataset.pause").kind == "number"
     assert knob(parts["dataset"], "dataset.broken").kind == "true or false"
-
-
-def test_an_override_that_must_be_mended_is_refused():
-    with pytest.raises(UserError, match=r"there is no key 'seeed'. Did you mean seed"):
-        found("+experiment=cbo", "seeed=1")

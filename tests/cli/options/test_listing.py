@@ -56,14 +56,6 @@ def test_a_folder_of_ones_own_is_read_as_well(capsys, monkeypatch):
     assert "dataset=toy_ward  toy_ward." in capsys.readouterr().out
 
 
-def test_a_sweep_shows_its_first_job(capsys):
-    assert main(["-m", "+experiment=cbo", "dataset=ackley,dropwave", "seed=3,4"]) == 0
-    out = capsys.readouterr().out
-    assert "dataset=ackley" in out
-    assert "dataset=dropwave" not in out
-    assert "3 = ${seed}" in out
-
-
 @pytest.mark.slow
 def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
     (tmp_path / "dataset").mkdir()
@@ -82,20 +74,6 @@ def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
     assert "???" not in out
     with pytest.raises(UserError, match=r"dataset\.size\.rows must be given"):
         composed(CONF, typed[2:], multirun=False, extra=str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["+experiment=cboo"], "Did you mean cbo?"),
-        (["seeed=1"], "Did you mean seed?"),
-        (["--config-dir", "nowhere"], "there is no such folder"),
-        (["seed=1,2"], "Add -m for a sweep"),
-    ],
-)
-def test_slips_are_answered(capsys, arguments, words):
-    assert main(arguments) == 2
-    assert words in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -20,20 +20,6 @@ def file(written, tmp_path, monkeypatch):  # noqa: F811
     return lambda **changes: written(**{**SOUND, **changes}).name
 
 
-def test_a_sound_file_ends_with_the_command_that_decides(file, capsys):
-    assert main([file()]) == 0
-    out = capsys.readouterr().out
-    inside = int((table()["y"] - 2 * table()["z"] >= 0).sum())
-    assert (
-        f"problem.yaml: no faults. 120 rows of table.csv, of which {inside} lie in the desired region; 24"
-        in out
-    )
-    line = next(line.split() for line in out.splitlines() if line.startswith("z "))
-    assert line[:4] == ["z", "outcome", "continuous", "kg"]
-    assert "1 warning\n- line" in out
-    assert out.splitlines()[-1] == "To decide: python scripts/decide.py path=problem.yaml"
-
-
 def test_costs_name_the_method_that_weighs_them(file, capsys):
     about = SOUND["variables"] | {"a": {"role": "action", "range": [-1, 1], "cost": 2}}
     assert main([f"problem={file(variables=about)}"]) == 0
@@ -76,28 +62,6 @@ def test_a_hidden_cause_that_nothing_blocks_is_warned_of(file, capsys):
     )
 
 
-def test_arrows_that_follow_each_other_are_no_arrow(file, capsys):
-    """`<- ->` was read as `->`, and the hidden cause was lost."""
-    assert main([file(graph=[*SOUND["graph"], "a <- -> y"])]) == 2
-    words = "<- ->: expected a variable between two arrows; <-> is written without a blank"
-    assert words in capsys.readouterr().err
-
-
-def test_keys_of_cases_that_are_slips_are_faults(file, capsys):
-    """A present value was left unread without a word."""
-    variables = SOUND["variables"] | {"dose": {"role": "action", "kind": "integer", "range": [0, 3]}}
-    del variables["d"]
-    rows = table().rename(columns={"d": "dose"})
-    name = file(
-        variables=variables,
-        graph=["x -> {a dose y z}", "{a dose} -> {y z}"],
-        cases=[{"x": 0.1, "dosse": 1}, {"x": 0.2, "remark": 3}],
-    )
-    rows.to_csv("table.csv", index=False)
-    assert main([name]) == 2
-    assert "cases: 'dosse' is no variable; did you mean 'dose'?" in capsys.readouterr().err
-
-
 def test_values_of_cases_that_cannot_occur_are_told(file, capsys):
     rows = table()
     rows["x"] = (rows["x"] > 0).astype(int) + 1
@@ -116,51 +80,6 @@ def test_values_of_cases_that_cannot_occur_are_told(file, capsys):
     assert "in the rows, and case 2 has 500: what is estimated there is a guess" in capsys.readouterr().out
 
 
-def test_values_that_stand_for_missing_cells_are_warned_of(file, capsys):
-    name = file()
-    rows = table()
-    rows.loc[rows.index % 6 == 0, "x"] = -999
-    rows.to_csv("table.csv", index=False)
-    assert main([name]) == 0
-    assert "variables.x: 20 of 120 rows have -999, far from all others" in capsys.readouterr().out
-
-
-def test_what_cannot_be_read_is_told_with_its_own_remedy(file, capsys, tmp_path):
-    name = file(graph=["x -> {a d y z}", "{a d} -> {y z}"])
-    text = (tmp_path / name).read_text()
-    (tmp_path / name).write_text(text.replace("data:", "data: &a [*a]\nother:"))
-    assert main([name]) == 2
-    assert "put arrows with braces" not in capsys.readouterr().err
-    name = file()
-    rows = table()
-    for values, words in (
-        ([f"{place}%" for place in range(120)], "remove the percent sign"),
-        ([f"2024-01-{1 + place % 28:02d}" for place in range(120)], "write dates and durations as numbers"),
-    ):
-        rows.assign(x=values).to_csv("table.csv", index=False)
-        assert main([name]) == 2
-        assert words in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"separator": ";"}, "the whole header was read as one column, 'x,a,d,y,z,"),
-        ({"separator": "|", "decimal": ","}, "the file seems to be separated by commas"),
-        ({"decimal": ","}, "no number in its first lines has decimal commas, and "),
-    ],
-)
-def test_a_wrong_separator_or_decimal_sign_is_one_fault(file, capsys, given, words):
-    """It was one for each column."""
-    assert main([file(data={"file": "table.csv", **given})]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(
-        "problem.yaml: 1 fault, nothing can be decided yet\n- line 1, data: table.csv: with "
-    )
-    assert words in told
-    assert "out\n" in told
-
-
 def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
     about = {"role": "action", "range": [-1, 1], "unit": "mg", "cost": {"up": 2, "fixed": 10}}
     variables = SOUND["variables"] | {"a": about, "d": SOUND["variables"]["d"] | {"cost": 1}}
@@ -177,49 +96,6 @@ def test_costs_are_told_with_the_value_from_which_changes_count(file, capsys):
     assert "micns" not in out
     assert main([f"problem={file(variables=variables, worth=100, method='grad_rh')}"]) == 2
     assert "grad_rh does not look for the largest probability" in capsys.readouterr().err
-
-
-def test_faults_are_listed_on_the_error_stream(file, capsys):
-    assert program(["check", file(desired="y < 2", data="tabel.csv")]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("problem.yaml: 2 faults, nothing can be decided yet\n- line ")
-    assert "desired: at character 3 of 'y < 2'" in told.err
-
-
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        ([], "no problem file is given. For example:"),
-        (["problem=nowhere.yaml"], "nowhere.yaml: there is no such file"),
-        (["problem=a.yaml", "shema=b"], "Did you mean schema?"),
-    ],
-)
-def test_slips_are_answered(tmp_path, monkeypatch, capsys, typed, words):
-    monkeypatch.chdir(tmp_path)
-    assert main(typed) == 2
-    assert words in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["loans.csv", "loans.tsv", "loans.txt"])
-def test_a_table_in_the_place_of_a_problem_file_is_told_as_one(tmp_path, monkeypatch, capsys, name):
-    """It was told that parts were expected, and that it was a str."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_text("age,dose,result\n40,1,2\n")
-    assert program(["check", name]) == 2
-    assert capsys.readouterr().err == (
-        f"{name}: this is a table, and check reads a problem file. Write a problem file of this table, which "
-        f"says what may be set and what is desired: python scripts/init.py data={name}, then "
-        "python scripts/check.py problem=problem.yaml.\n"
-    )
-
-
-def test_a_problem_file_may_have_any_name(file, tmp_path, capsys):
-    (tmp_path / file()).rename(tmp_path / "problem.txt")
-    assert program(["check", "problem.txt"]) == 0
-    assert "problem.txt: no faults." in capsys.readouterr().out
-    assert program(["check", "nowhere.csv"]) == 2
-    assert "nowhere.csv: there is no such file" in capsys.readouterr().err
 
 
 def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys):
@@ -264,34 +140,6 @@ def test_a_yaml_error_does_not_quote_the_file(tmp_path, monkeypatch, capsys):
     (tmp_path / "problem.yaml").write_text('data: {sql: "postgresql://me:hunter2@h", query: [}\n')
     assert main(["problem.yaml"]) == 2
     assert "hunter2" not in capsys.readouterr().err
-
-
-# Problem files with the number of their faults and parts of the messages that are expected, in comments.
-BROKEN = sorted((ROOT / "tests" / "fixtures" / "problem_files").glob("*.yaml"))
-
-
-@pytest.mark.parametrize("path", BROKEN, ids=lambda path: path.stem)
-def test_broken_files_get_the_messages_that_they_ask_for(path, capsys):
-    comments = [line[2:] for line in path.read_text().splitlines() if line.startswith("# ")]
-    (count,) = (int(line.partition(": ")[2]) for line in comments if line.startswith("faults"))
-    expected = [line.partition(": ")[2] for line in comments if line.startswith("expects")]
-    assert main([f"problem={path}"]) == (2 if count else 0)
-    told = capsys.readouterr()
-    if not count:
-        assert told.err == ""
-        return
-    faults = [line for line in told.err.splitlines() if line.startswith("- ")]
-    assert len(faults) == count, told.err
-    for words in expected:
-        assert words in told.err, told.err
-    for each in faults:
-        assert each.startswith("- line ") or "no such" in each or "missing" in each, each
-    assert "Traceback" not in told.err
-    assert "hunter2" not in told.err
-
-
-def test_there_are_enough_broken_files():
-    assert len(BROKEN) > 30
 
 
 @pytest.mark.slow

@@ -51,30 +51,6 @@ def method(*overrides):
     return method_of(composed(CONF, list(overrides), multirun=False)[0])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("weights", "words"),
-    [
-        (
-            "{paO3: 1}",
-            "reward: expected some of the variables that the surrogate models, ['GCS', 'paO2', "
-            "'SOFA']; got ['paO3'] (did you mean paO2?)",
-        ),
-        ("{age: 1, GCS: 2}", "got ['age']"),
-        (
-            "{lactate: -1}",
-            "got ['lactate']: choose another reward, such as reward=sofa_organs, or a weighted sum",
-        ),
-    ],
-)
-def test_a_reward_of_variables_that_the_surrogate_does_not_move_is_refused(weights, words):
-    with pytest.raises(UserError) as as_user_error:
-        suits(method("reward=linear", f"objective.reward.weights={weights}"), transition())
-    assert words in str(as_user_error.value)
-    suits(method("reward=linear", "objective.reward.weights={GCS: 1}"), transition())
-    suits(method("reward=linear"), transition())
-
-
 def test_costs_of_variables_that_may_not_be_altered_are_refused():
     with pytest.raises(
         UserError,

@@ -61,9 +61,6 @@ def test_nothing_is_overwritten_unasked(desk, capsys):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ([], "init needs data="),
-        (["data=no.csv"], "there is no file no.csv"),
-        (["data=data/t.csv", "out=p.txt"], "expected a file that ends in .yaml"),
         (["data=data/t.csv", "out=data"], "expected a file that ends in .yaml"),
     ],
 )

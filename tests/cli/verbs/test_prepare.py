@@ -23,37 +23,6 @@ def answered(capsys, *typed):
     return code, capsys.readouterr()
 
 
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        (["nhanse"], "nhanse: there is no such verb. Did you mean nhanes?"),
-        (["x"], "Choose from bermuda, machines, nhanes"),
-        (
-            ["nhanes"],
-            "nhanes needs source= (the folder with the modules, DEMO_G.XPT and so on) and out= (the output "
-            "folder). For example:",
-        ),
-        (["nhanes", "sorce=a"], "sorce: nhanes has no such option. Did you mean source?"),
-        (["nhanes", "source"], "source: expected key=value. Write source=..."),
-        (["nhanes", "data"], "data: expected key=value. The options of nhanes are source=..., out=..."),
-        (["nhanes", "source="], "source=: has no value."),
-        (["nhanes", "source=a", "source=b"], "source: was given twice."),
-        (["nhanes", "source=a", "out=b", "download=yes"], "download=yes: expected true or false"),
-        (
-            ["nhanes", "source=no/where", "out=b"],
-            "there is no such folder: give the folder with the CDC's modules, or add download=true",
-        ),
-        (["bermuda", "out=b"], "bermuda needs source="),
-    ],
-)
-def test_slips_are_answered(capsys, typed, message):
-    code, said = answered(capsys, *typed)
-    assert code == 2
-    assert message in said.err
-    assert said.out == ""
-    assert len(said.err.splitlines()) == 1
-
-
 def test_help_tells_verbs_and_options(capsys):
     code, said = answered(capsys, "--help")
     assert code == 0
@@ -85,22 +54,6 @@ def test_full_errors_are_shown_on_demand(monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     with pytest.raises(UserError):
         main(["nhanse"])
-
-
-def test_no_network_is_said(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    code, said = answered(
-        capsys,
-        "nhanes",
-        f"source={tmp_path / 'got'}",
-        f"out={tmp_path / 'out'}",
-        "download=true",
-        f"site={(tmp_path / 'no').as_uri()}",
-    )
-    assert code == 2
-    assert "cannot be reached" in said.err
-    assert "check the network" in said.err
-    assert not (tmp_path / "out").exists()
 
 
 def test_other_modules_than_the_published_are_refused(capsys, tmp_path):
@@ -193,18 +146,3 @@ def test_machines_are_written_with_their_task(tmp_path, capsys):
     code, said = answered(capsys, "machines", f"out={out}")
     assert code == 2
     assert "was not written by this command" in said.err
-
-
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("machines=0", "machines: expected a whole number of at least 1; got 0"),
-        ("seed=-1", "seed: expected a whole number of at least 0; got -1"),
-        ("seed=x", "seed: expected a whole number of at least 0; got x"),
-    ],
-)
-def test_numbers_of_machines_are_checked(tmp_path, capsys, typed, message):
-    code, said = answered(capsys, "machines", f"out={tmp_path}", typed)
-    assert code == 2
-    assert message in said.err
-    assert not list(tmp_path.iterdir())

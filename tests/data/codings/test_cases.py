@@ -21,15 +21,3 @@ def test_the_context_is_needed_and_present_values_are_not():
         "nothing is known of it: correct it, or leave the case out",
         "- no column 'ward'; there are smoker",
     ]
-
-
-def test_a_missing_class_is_told_by_its_variable_and_a_near_one_is_meant():
-    task = RehearsalTask.of(TASK)
-    with pytest.raises(TableError) as told:
-        cases_in_codes(pd.DataFrame({"ward": ["C", None], "age": [1, 2]}), "the cases", task)
-    assert str(told.value).splitlines()[1:] == [
-        "- ward: it is missing in 1 of 2 cases, first in line 3: a case needs every variable of its context; "
-        "measure it, or leave the case out"
-    ]
-    with pytest.raises(TableError, match=r"got 'Yes' in line 2 \(did you mean 'yes'\?\): no row"):
-        cases_in_codes(pd.DataFrame({"ward": ["C"], "age": [1], "smoker": ["Yes"]}), "the cases", task)

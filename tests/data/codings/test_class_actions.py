@@ -3,7 +3,6 @@
 import math
 from itertools import product
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,11 +109,3 @@ def test_of_indicators_all_are_altered_or_none():
         ("drug=A", "a", "drug=C"),
     ]
     assert joined(("drug=A", "drug=C"), CODINGS, 1) == []
-
-
-def test_a_number_that_is_no_place_is_refused():
-    assert in_indicators({"drug": 2, "dose": 0.3}, CODINGS) == {"drug=A": 0.0, "drug=C": 1.0, "dose": 0.3}
-    assert in_places({"drug=A": 0.5, "drug=C": 0.0}, CODINGS) == {"drug=A": 0.5, "drug=C": 0.0}
-    for odd in (3, -1, 0.5, float("nan")):
-        with pytest.raises(ValueError, match="drug: expected the place of one of A, B, C, from 0 to 2"):
-            in_indicators({"drug": odd}, CODINGS)

@@ -1,14 +1,11 @@
 """Codings of texts as numbers, and back."""
 
-import re
-
 import numpy as np
 import pandas as pd
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled, text_of
+from rehearsal_torch.data.codings.coding import Coding, either, spelled, text_of
 
 TEXTS = st.lists(
     st.text(st.characters(blacklist_categories=("Cs",)), min_size=1, max_size=6)
@@ -59,19 +56,6 @@ def test_of_an_outcome_only_whether_its_class_is_desired_is_kept():
     assert either([str(each) for each in range(12)]).endswith("9, ... (12 in all)")
 
 
-@pytest.mark.parametrize(
-    ("reference", "desired", "words"),
-    [
-        (None, ("fine",), "the desired class 'fine' is none of well, mild, ill"),
-        (None, ("well", "mild", "ill"), "expected some classes of well, mild, ill to be desired"),
-        ("ill", ("well",), "and no reference; got well"),
-    ],
-)
-def test_some_classes_are_desired(reference, desired, words):
-    with pytest.raises(ValueError, match=words):
-        Coding("status", ("well", "mild", "ill"), reference, desired)
-
-
 def test_a_truth_value_is_the_level_that_says_it():
     coding = Coding("v", ("No", "Yes", "perhaps"))
     assert [coding.place(cell) for cell in (True, False, "perhaps", "yes", 1)] == [1, 0, 2, None, None]
@@ -103,29 +87,3 @@ def test_what_is_no_code_has_no_text():
         None,
     ]
     assert Coding("w", ("A", "B", "C"), "A").text([1.0, 1.0]) is None
-
-
-@pytest.mark.parametrize(
-    ("levels", "reference", "words"),
-    [
-        (("a",), None, "expected 2 to 50 different texts; got 1"),
-        (tuple(map(str, range(51))), None, "got 51"),
-        (("a", "b", "a"), None, "'a' occurs twice"),
-        (("a", "${oc.env:HOME}"), None, "cannot be a level"),
-        (("a", "???"), None, "cannot be a level"),
-        (("a", "b"), "c", "the reference 'c' is none of a, b"),
-    ],
-)
-def test_what_is_no_coding(levels, reference, words):
-    with pytest.raises(ValueError, match=re.escape(words)):
-        Coding("v", levels, reference)
-
-
-@pytest.mark.parametrize("plain", ["binary", {"classes": ["a", "b"]}, 3, {"levels": ["a", "b"]}])
-def test_plain_data_of_another_form_are_refused(plain):
-    with pytest.raises(ValueError, match="expected its texts in the order of their codes"):
-        Coding.of("v", plain)
-
-
-def test_long_lists_are_cut():
-    assert listed([str(each) for each in range(12)]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ... (12 in all)"

@@ -24,15 +24,6 @@ def test_codes_take_the_place_of_texts():
     assert coded(rows(), {}).frame.equals(rows())
 
 
-def test_a_text_that_is_no_level_is_a_fault_with_its_line():
-    found = coded(rows(ward=["A", "D", "E"], smoker=["no", 1, "no"]), CODINGS, remedy="correct it")
-    assert found.faults == (
-        "smoker: expected one of no, yes; got the number 1 in line 3: correct it",
-        "ward: expected one of A, B, C; got 'D' in line 3 (and others in 1 further row): correct it",
-    )
-    assert found.broken == {"smoker", "ward", "ward=B", "ward=C"}
-
-
 def test_a_column_that_is_needed_and_missing_is_a_fault():
     table = rows().drop(columns="ward")
     assert coded(table, CODINGS).faults == ()

@@ -35,17 +35,6 @@ def test_an_edited_card_stays_as_it_is(odd):
     assert card_in_words({"context": ["a"]}) == {"context": ["a"]}
 
 
-def test_bounds_in_words():
-    scale = Coding("s", ("low", "medium", "high"))
-    assert [bound_in_words(scale, each, True) for each in (0.5, 1.5, 1.0, 0.0)] == [
-        "s low",
-        "s at most medium",
-        "s at most medium",
-        "s low",
-    ]
-    assert [bound_in_words(scale, each, False) for each in (0.5, 1.5)] == ["s at least medium", "s high"]
-
-
 def test_the_bound_of_an_outcome_of_classes_names_those_that_are_desired():
     coding = Coding("status", ("well", "mild", "ill"), None, ("well", "mild"))
     assert bound_in_words(coding, 0.5, False) == "status well or mild"

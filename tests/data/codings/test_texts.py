@@ -34,15 +34,6 @@ def test_what_is_no_code_stays_a_number():
         in_numbers({"ward": "D"}, CODINGS)
 
 
-def test_where_levels_are_written_as_numbers_a_number_is_one_of_them_or_nothing():
-    codings = {"dose": Coding("dose", ("1", "2", "3+"))}
-    assert in_numbers({"dose": 1}, codings) == {"dose": 0.0}
-    assert in_numbers({"dose": 2.0}, codings) == {"dose": 1.0}
-    for value in (0, 0.5, 3):
-        with pytest.raises(ValueError, match=r"dose: expected one of 1, 2, 3\+; got"):
-            in_numbers({"dose": value}, codings)
-
-
 def test_a_line_says_texts_in_all_its_parts():
     line = {
         "given": {"ward=B": 1.0, "ward=C": 0.0},

@@ -74,43 +74,6 @@ def test_a_task_without_codings_keeps_its_fingerprint():
     assert fingerprint(RehearsalTask.of(plain)).startswith("1cfc84ff266a8768fe6901a3d9c8df63")
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"context": ["age"], "box": {"ward": {"values": ["B", "C"]}}},
-            "box.ward: the reference of ward, A, is not offered: name one of B, C as the reference",
-        ),
-        (
-            {"context": ["age"], "box": {"ward": {"values": ["A", "B", "A"]}}},
-            "box.ward: each class is offered once; got A, B, A",
-        ),
-        (
-            {"context": ["age"], "box": {"ward": {"values": ["A", "D"]}}},
-            "box.ward: expected some of A, B, C; got 'D'",
-        ),
-        ({"context": ["age"], "box": {"ward": [0, 1]}}, "box.ward: a variable of texts is set to one of"),
-        (
-            {"box": {"smoker": [0, 1]}},
-            "box.smoker: a variable of texts is set to one of these: write {values: [no, yes]}",
-        ),
-        ({"box": {"smoker": {"values": ["No"]}}}, "box.smoker: expected some of no, yes; got 'No'"),
-        (
-            {"region": "severity <= mild"},
-            "region: at character 13 of 'severity <= mild': expected one of low, medium, high",
-        ),
-        ({"codings": {"smoker": "binary"}}, "codings.smoker: 'binary' needs the rows"),
-        ({"codings": {**TASK["codings"], "x": ["a", "b"]}}, "codings: 'x' is not in the graph"),
-        ({"codings": 3}, "codings: expected {variable:"),
-        ({"context": ["age"]}, "codings: ward has classes, and is neither of the context, nor set, nor"),
-    ],
-)
-def test_faults_of_codings(changes, words):
-    with pytest.raises(TaskError) as told:
-        RehearsalTask.of({**TASK, **changes})
-    assert words in str(told.value)
-
-
 def test_rows_say_levels_and_references():
     rows = pd.DataFrame(
         {"ward": ["A", "B", "B", "C"], "smoker": ["y", "n", "y", "n"], "b": ["No", "Yes", "No", "No"]}

@@ -1,12 +1,10 @@
 """Costs of each case from a column, with faults by line; usual values from the rows."""
 
 import pandas as pd
-import pytest
 import torch
 
 from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.costs.of_cases import costs_in, with_usual
-from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 
@@ -17,21 +15,6 @@ def test_each_case_has_the_cost_of_its_row():
     frame = pd.DataFrame({"x": [0, 1], "price": [3.0, 0.0]})
     assert costs_in(frame, "cases.csv", COSTS) == [{"a": 3.0}, {"a": 0.0}]
     assert costs_in(frame, "cases.csv", {"b": COSTS["b"]}) == [{}, {}]
-
-
-@pytest.mark.parametrize(
-    ("column", "words"),
-    [
-        ({"prices": [1, 2]}, "no column 'price' for the cost of a; did you mean 'prices'?"),
-        ({"price": [1, -2]}, "column 'price' of cases.csv has -2 in line 3: expected costs of at least 0"),
-        ({"price": [1, None]}, "the cost of a: "),
-        ({"price": ["1", "much"]}, "the cost of a: "),
-    ],
-)
-def test_faults_of_the_column(column, words):
-    with pytest.raises(TableError) as told:
-        costs_in(pd.DataFrame(column), "cases.csv", COSTS)
-    assert words in str(told.value)
 
 
 def test_the_usual_value_is_the_median_or_the_most_frequent_level():

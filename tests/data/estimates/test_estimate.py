@@ -16,10 +16,3 @@ def test_what_is_unknown_has_no_net_value(missing):
     parts = [Estimate(0.6, CHANCE), 200.0, 30.0]
     parts[missing] = None
     assert net(*parts, NET_VALUE) is None
-
-
-def test_an_estimate_with_half_an_interval_is_refused():
-    with pytest.raises(ValueError, match="an interval has lower, upper and level, or none of them"):
-        Estimate(0.5, CHANCE, 0.4)
-    with pytest.raises(ValueError, match="expected lower <= point <= upper"):
-        Estimate(0.5, CHANCE, 0.6, 0.7, 0.95)

@@ -140,14 +140,6 @@ def test_only_probabilities_are_in_per_cent():
     assert chance_of(Estimate(12.0, "revenue", 11.0, 13.0, 0.9)) == "12 (90% interval 11 to 13)"
 
 
-def test_other_numbers_have_four_digits_and_six_where_they_are_fine():
-    revenue = Estimate(1234.5678, "revenue", 1200.1234, 1300.9876, 0.9)
-    assert chance_of(revenue) == "1235 (90% interval 1200 to 1301)"
-    assert Intervals().plain(1234.5678, (1200.1234, 1300.9876), fine=True) == (
-        "1234.57 (interval 1200.12 to 1300.99)"
-    )
-
-
 def test_the_desired_region_is_named_where_it_is_short():
     assert in_words(CHANCE) == "chance of a desired outcome"
     assert in_words(CHANCE, "repaid is yes") == "chance that repaid is yes"

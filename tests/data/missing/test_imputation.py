@@ -182,16 +182,3 @@ def test_a_complete_table_stays():
     values, _ = cells(20)
     table = ImputedTable.of(NAMES, values, 2)
     assert all(torch.equal(each.values, values) for each in table.completed)
-
-
-def test_what_cannot_be_imputed_is_refused():
-    _, holes = cells(20)
-    with pytest.raises(ValueError, match="expected 2 to 200 imputations; got 1"):
-        ImputedTable.of(NAMES, holes, 1)
-    with pytest.raises(ValueError, match="by: expected own or statsmodels; got 'mice'"):
-        Imputing(2, "mice")
-    holes[:, 1] = torch.nan
-    with pytest.raises(ValueError, match="y: every cell is missing"):
-        ImputedTable.of(NAMES, holes, 2)
-    with pytest.raises(ValueError, match="got 3 rows and 3 columns: add rows, or take variables out"):
-        ImputedTable.of(NAMES, cells(20)[1][:3].masked_fill(torch.eye(3, dtype=torch.bool), torch.nan), 2)

@@ -33,19 +33,6 @@ def test_what_an_action_may_be_set_to(settings, expected, warned):
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({}, "an action needs range: [lower, upper], for instance the observed [0, 4], or levels"),
-        ({"range": [0.2, 0.9], "step": 0.2}, "no row has one of the values 0.2, 0.4, ... up to 0.9"),
-    ],
-)
-def test_nothing_that_may_be_set_is_a_fault(settings, words):
-    found = Findings("p")
-    assert settable("a", form(**settings), COLUMN, found) is None
-    assert words in found.faults[0]
-
-
-@pytest.mark.parametrize(
     ("kind", "words"),
     [
         ("integer", "expected whole numbers in the column; got 2.5 in line 5"),

@@ -49,15 +49,6 @@ def test_other_keys_of_a_list_are_warned_of_and_other_columns_of_a_file_are_not(
         assert f"{name!r} is no variable, and not used" in warning
 
 
-def test_a_binary_variable_has_the_values_of_the_rows():
-    found = Findings("problem.yaml", {})
-    cases = ReadTable(pd.DataFrame({"x": [1.0, 7.0, 8.0]}, index=[-1, 0, 1]), "the list of cases")
-    rows = pd.DataFrame({"x": [1.0, 2.0, 1.0]})
-    impossible_values(cases, rows, {"x": VariableForm(role="context", kind="binary")}, found)
-    (fault,) = found.faults
-    assert "line 2 of the list of cases: x is 7; expected one of its two values, 1 and 2" in fault
-
-
 def test_other_values_are_possible_of_what_is_not_binary_or_in_one_table_alone():
     cases = ReadTable(pd.DataFrame({"x": [7.0], "a": [7.0]}), "the cases")
     rows = pd.DataFrame({"x": [1.0, 2.0], "b": [1.0, 2.0]})

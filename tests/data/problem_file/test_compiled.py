@@ -47,62 +47,6 @@ def test_the_graph_may_be_a_file(written, tmp_path, ending):
     assert set(written_task(problem.task).graph.edges) == set(edges)
 
 
-def test_faults_of_all_parts_are_told_at_once(written):
-    variables = {
-        "x": "context",
-        "aa": {"role": "action", "range": [0, 1]},
-        "name": "other",
-        "d": {"role": "action", "range": [0, 3], "levels": [1]},
-        "y": "outcome",
-        "z": "outcome",
-    }
-    faults = faults_of(
-        written(
-            variables=variables,
-            graph=["x -> {aa d y}", "{aa name} -> y", "d -> zz"],
-            desired="y <= 3 and q <= 1",
-            cases=[{"w": 1}],
-            candidates=[["aa"], ["nothing"]],
-        )
-    )
-    both = faults_of(written(bounds={"b": [0, 1]}, cases=[{"x": "text"}]))
-    assert [each.split(": ")[0].split(", ")[1] for each in both] == ["cases", "bounds.b"]
-    for words in (
-        "line 4, variables.aa: no column 'aa' in",
-        "column 'name' of",
-        "expected numbers; got 'n' in line 2",
-        "variables.d.levels: levels are all values that may be set",
-        "graph: 'zz' is not under variables; did you mean 'z'?",
-        "variables.z: is in no edge of the graph; did you mean 'zz'?",
-        "desired: 'q' is not under variables",
-        "variables.z: an outcome of which desired says nothing",
-        "no column 'x'; there are w",
-    ):
-        assert any(words in each for each in faults), (words, faults)
-    assert all(each.startswith("line ") for each in faults), faults
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (None, "no such file"),
-        ("- a\n- b\n", "expected the parts data, variables, graph, desired"),
-        ("data: [1\n", "cannot be read as YAML"),
-        ("graph: [x -> {a b}]\n", 'line 1.*: put arrows with braces in quotes, such as "{a b} -> c"'),
-        ("graph:\n\t- x -> {a b}\n", "line 2, column 1: .*: indent lines with blanks, not with tabs"),
-        ("# nothing yet\n", "is empty: draft a problem file from a table by rehearsal init TABLE"),
-        ("data: a\ndata: b\n", "the key 'data' occurs twice"),
-        ("graph: {}\nbox: {}\nregion: {}\n", "is a task file (graph, context, box, region"),
-    ],
-)
-def test_what_is_no_problem_file_is_one_paragraph(tmp_path, text, words):
-    if text is not None:
-        (tmp_path / "problem.yaml").write_text(text)
-    assert re.search(re.sub(r"[()|{}]", r"\\\g<0>", words), faults_of(tmp_path / "problem.yaml")[0])
-    with pytest.raises(ProblemError, match="no problem file is given"):
-        written_problem(None)
-
-
 def test_bounds_costs_and_named_cases(written):
     about = {"role": "action", "range": [-1, 1], "cost": 2.5}
     from tests.data.problem_file.conftest import RIGHT
@@ -185,11 +129,6 @@ def test_an_outcome_of_classes_is_compiled_to_what_is_desired(tmp_path):
     }
     assert problem.task["region"] == {"names": ["status"], "normals": [[-1.0]], "offsets": [-0.5]}
     assert set(problem.rows.frame["status"]) == {"ill", "mild", "well"}
-
-
-def test_a_list_within_desired_is_told(written):
-    told = faults_of(written(desired=["y >= 0", ["z <= 1"]]))
-    assert any("desired: expected inequality 2, a text such as 0.6 <= repaid; got" in each for each in told)
 
 
 def test_edges_without_a_direction_are_read_from_a_file(written, tmp_path):

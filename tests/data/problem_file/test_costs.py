@@ -28,22 +28,6 @@ def test_costs_and_worth_become_those_of_the_task(written):
     assert found.costs == {}
 
 
-def test_costs_that_do_not_count_are_named_with_the_line_to_add(written):
-    found = written_problem(written(variables=priced(3, cost=5)))
-    (told,) = [each for each in found.findings.warnings if "cost" in each]
-    assert told.startswith(
-        "line 9, variables.a.cost: the cost of a, d is told with each decision, and does not"
-    )
-    assert "add the line worth: NUMBER" in told
-    assert found.costs == {"a": 3.0, "d": 5.0}
-    (told,) = [
-        each
-        for each in written_problem(written(worth=5)).findings.warnings
-        if each.partition(", ")[2][:5] == "worth"
-    ]
-    assert "no action has a cost" in told
-
-
 def test_each_case_may_have_its_own_cost(written):
     cases = [{"x": 0, "price": 2.0}, {"x": 1, "price": 0}]
     found = written_problem(written(costs={"a": "price"}, cases=cases, worth=10))
@@ -60,18 +44,3 @@ def test_held_out_rows_have_the_costs_of_the_table(written, tmp_path):
     assert "no column 'price'" in faults(path)[0]
     table().assign(price=1.5).to_csv(tmp_path / "table.csv", index=False)
     assert written_problem(path).task["costs"] == {"a": {"column": "price"}}
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"variables": priced(-1)}, "variables.a.cost: expected a cost of at least 0; got -1"),
-        ({"variables": priced({"upp": 1})}, "unknown key; did you mean 'up'?"),
-        ({"worth": -5}, "worth: expected what a desired outcome is worth"),
-        ({"costs": {"x": "name"}}, "costs.x: is no action; there are a, d"),
-        ({"variables": priced(2), "costs": {"a": "d"}}, "a has a cost per unit under variables as well"),
-    ],
-)
-def test_faults_have_their_lines(written, changes, words):
-    (told,) = [each for each in faults(written(**changes)) if words in each]
-    assert told.startswith("line ")

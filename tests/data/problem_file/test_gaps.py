@@ -55,53 +55,6 @@ def test_columns_that_are_not_used_may_have_gaps(gaps):
     assert "120 of 120 values are missing" in refused[0]
 
 
-def test_many_gaps_and_gaps_that_depend_on_what_was_seen_are_warned_of(gaps):
-    rows = table()
-    problem = written_problem(gaps({"y": rows.index[rows["x"] > 1]}))
-    many, depends = (each for each in problem.findings.warnings if "missing" in each)
-    assert many.startswith("missing: ")
-    assert "of the rows are left out because a cell is missing (y: " in many
-    assert "whether a row is complete depends on x (p = " in depends
-    card = problem.gaps.card()
-    assert list(card) == ["missing cells", "caution: missing cells 1", "caution: missing cells 2"]
-    assert card["caution: missing cells 2"] in depends
-
-
-def test_a_refused_gap_is_a_fault(gaps):
-    (told,) = faults_of(gaps({"x": [3, 4]}, missing="refuse"))
-    assert "variables.x: column 'x' of" in told
-    assert "2 of 120 values are missing or infinite in line 5" in told
-
-
-def test_what_is_no_number_is_a_fault_also_in_a_row_that_is_left_out(gaps):
-    rows = table().astype({"x": object})
-    rows.loc[7, "x"] = "?"
-    rows.loc[8, "y"] = np.inf
-    first, second = faults_of(gaps({"z": [7, 8]}, rows))
-    assert "expected numbers; got '?' in line 9" in first
-    assert "1 of 120 values are missing or infinite in line 10" in second
-
-
-def test_too_few_complete_rows_are_a_fault_with_its_counts(gaps):
-    holes = {"x": list(range(60)), "z": list(range(55, 115))}
-    (told,) = [each for each in faults_of(gaps(holes)) if "complete" in each]
-    assert "5 of 120 rows of" in told
-    assert (
-        "(missing cells by column: x: 60, z: 60); expected at least 10: write missing: {impute: 20}" in told
-    )
-    assert written_problem(gaps(holes, missing={"impute": 2})).gaps.imputations == 2
-    (told,) = faults_of(gaps({"x": list(range(115))}, missing={"impute": 2}))
-    assert "115 of 120 cells are missing; expected at least 10 values: take the variable out" in told
-
-
-def test_a_column_that_is_constant_in_complete_rows_is_a_fault(gaps):
-    rows = table()
-    rows["d"] = [1] * 100 + [2] * 20
-    (told, *_) = faults_of(gaps({"x": list(range(100, 120))}, rows))
-    assert "column 'd' of" in told
-    assert "all 100 values are 1: a constant carries no information" in told
-
-
 def test_imputed_rows_stay_and_are_counted(gaps):
     problem = written_problem(gaps({"x": [3, 4], "z": [4, 9]}, missing={"impute": 7}))
     assert len(problem.rows.frame) == 120
@@ -142,31 +95,6 @@ def test_chained_equations_are_named_where_they_are_asked_for(gaps, monkeypatch)
     words = "missing: by: statsmodels needs statsmodels 0.15 or later; it is not installed: pip install"
     assert words in told
     assert written_problem(gaps({"x": [3]}, missing={"impute": 7})).gaps.imputations == 7
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        ({"by": "statsmodel"}, "got 'statsmodel': did you mean 'statsmodels'?"),
-        ({"by": "mice"}, "by: own or statsmodels}; got 'mice'"),
-        ({"by": 3}, "expected {impute: m, by: own or statsmodels}; got 3"),
-        ({"by": None}, "expected {impute: m, by: own or statsmodels}; got None"),
-        ({"bye": "own"}, "unknown key 'bye', did you mean 'by'?"),
-        ({"impute": 201, "by": "own"}, "2 to 200 imputations; got {'impute': 201, 'by': 'own'}"),
-    ],
-)
-def test_slips_of_what_imputes_are_told(gaps, more, words):
-    (told,) = faults_of(gaps({}, missing={"impute": 7, **more}))
-    assert ", missing: " in told
-    assert words in told
-
-
-@pytest.mark.parametrize(
-    "missing", ["drop", {"impute": 1}, {"impute": True}, {"fill": 3}, {"impute": 2.5}, 5]
-)
-def test_other_rules_are_refused(gaps, missing):
-    (told,) = faults_of(gaps({}, missing=missing))
-    assert "missing: expected complete, refuse, or {impute: m} with 2 to 200 imputations" in told
 
 
 def test_cases_need_their_context_alone(gaps):

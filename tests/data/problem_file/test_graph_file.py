@@ -24,13 +24,6 @@ def test_edges_of_a_file_without_a_direction_are_read(tmp_path):
     assert found.faults == []
 
 
-def test_a_file_that_is_not_there_is_a_fault(tmp_path):
-    found = Findings("problem.yaml", {"graph": 3})
-    assert graph_part("graph.dot", tmp_path, found) is None
-    (told,) = found.faults
-    assert told.startswith("line 3, graph: ")
-
-
 @pytest.mark.parametrize("name", ["graph.bif", "my graph.RData", "graphs/model.json", "graph.DOT"])
 def test_a_file_of_another_kind_is_a_fault_that_lists_those_that_are_read(tmp_path, name):
     """It was answered with the forms of a graph that is written in the file."""

@@ -106,14 +106,6 @@ def test_what_unpacks_to_more_than_is_read_is_refused(tmp_path, monkeypatch, kin
         read_columnar(file)
 
 
-def test_buffers_are_measured_before_they_are_unpacked(tmp_path, monkeypatch):
-    packed(pa.table({"a": pa.array([0.0] * 700_000), "b": ["x"] * 700_000}), tmp_path / "t.feather")
-    monkeypatch.setattr(frame, "BYTES", 5_000_000)
-    monkeypatch.setattr(pa.ipc, "open_stream", None)
-    with pytest.raises(TableError, match="expected at most 5,000,000 bytes when unpacked"):
-        read_columnar(tmp_path / "t.feather")
-
-
 def test_a_damaged_message_is_told(tmp_path):
     packed(pa.table({"a": [1.0, 2.0], "b": ["x", "y"]}), tmp_path / "t.feather")
     content = (tmp_path / "t.feather").read_bytes()

@@ -1,7 +1,6 @@
 """Held-out rows: complete ones, by whole units, the same for a seed."""
 
 import numpy as np
-import pytest
 
 from rehearsal_torch.data.tables.held_out_rows import parted
 
@@ -36,10 +35,3 @@ def test_units_are_held_out_as_a_whole_with_their_incomplete_rows():
     assert len(held) == 18
     assert not away & {units[place] for place in past}
     assert len(past) == 80
-
-
-def test_too_few_rows_are_refused():
-    with pytest.raises(
-        ValueError, match="12 rows: 10 held out and 2 to learn from; expected at least 10 of each"
-    ):
-        parted(np.arange(50) < 12, None, "random", 0, False, None)

@@ -1,8 +1,6 @@
 """Data frames of pandas, polars and narwhals: what is read, and every fault in one paragraph."""
 
-import datetime
 import decimal
-from fractions import Fraction
 
 import narwhals as nw
 import numpy as np
@@ -49,70 +47,10 @@ def test_numbers_of_every_kind_are_numbers():
     assert rt.Table.from_frame(exact).values.item() == 1.5
 
 
-DAY = datetime.date(2020, 1, 31)
-WRONG = {
-    "gap": ([1.0, None, 2.0], "gap: 1 of 3 values are missing or infinite in line 3: drop or impute"),
-    "beyond": ([1.0, 2.0, float("-inf")], "beyond: 1 of 3 values are missing or infinite in line 4"),
-    "ward": (
-        ["low", "high", "low"],
-        "ward: expected numbers; got 'low' in line 2: it has two values, 'high' and 'low': write 0 and 1",
-    ),
-    "told": ([True, None, False], "told: 1 of 3 values are missing or infinite in line 3"),
-    "day": (
-        [DAY, None, DAY],
-        "day: expected numbers; got '2020-01-31.* in line 2: write dates and durations",
-    ),
-    "wait": ([datetime.timedelta(1)] * 3, "wait: expected numbers; got '1 day.*: write dates and durations"),
-}
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-def test_all_faults_of_a_frame_are_one_paragraph(make):
-    frame = make({name: cells for name, (cells, _) in WRONG.items()} | {"fine": [1, 2, 3]})
-    with pytest.raises(TableError) as caught:
-        rt.Table.from_frame(frame, [*WRONG, "fine", "absent"])
-    said = str(caught.value)
-    assert said.startswith("the data frame: 8 faults, nothing was read\n- no column 'absent'; there are gap,")
-    for _, words in WRONG.values():
-        with pytest.raises(TableError, match=words):
-            raise caught.value
-    assert rt.Table.from_frame(frame, ["fine"]).values.tolist() == [[1], [2], [3]]
-
-
-def objects(*cells):
-    """A column of cells that pandas must not look into."""
-    column = pd.Series([None] * len(cells), dtype=object)
-    for place, cell in enumerate(cells):
-        column.iat[place] = cell
-    return column
-
-
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        # pandas itself makes microseconds of these, also of the missing one.
-        (pd.to_datetime(pd.Series(["2020-01-31", None])), "got '2020-01-31 00:00:00' in line 2: write dates"),
-        (pd.Series(pd.date_range("2020", periods=2, tz="UTC")), "got '2020-01-01 00:00:00.00:00' in line 2"),
-        (pd.Series(pd.period_range("2020-01", periods=2, freq="M")), "got '2020-01' in line 2: write dates"),
-        (pd.to_timedelta(pd.Series([1, 2]), unit="D"), "got '1 days 00:00:00' in line 2: write dates"),
-        (pd.to_datetime(pd.Series(["2020-01-31"] * 2)).astype("category"), "got '2020-01-31 00:00:00'"),
-        (pd.Series(["2020-01-31", "31.1.2020"]), "got '2020-01-31' in line 2: write dates"),
         (pd.Series([1 + 2j, 3]), "got '.1.2j.' in line 2: split complex numbers into two columns"),
-        (pd.Series(["a", "b", "c"], dtype="category"), "got 'a' in line 2: encode strings as numbers"),
-        (pd.Series([1.0, 1e200]), "1e.200 in line 3 is too large to compute with"),
-        (pd.Series([[1], [2]]), r"got '\[1\]' in line 2: write a plain number into every cell"),
-        # Numbers to pandas.
-        (pd.Series([1, b"3"]), """x: expected numbers; got "b'3'" in line 3: write a plain number"""),
-        (pd.Series([np.bytes_(b"3")] * 2, dtype="category"), """got "np.bytes_.b'3'." in line 2: write"""),
-        (pd.Series([Fraction(1, 2)]), r"got 'Fraction.1, 2.' in line 2: write a plain number"),
-        (pd.Series([None, pd.NaT, {"a": 1}]), "x: expected numbers; got .*'a': 1.* in line 4: write a plain"),
-        # Errors of pandas, and of Python.
-        pytest.param(
-            objects(-(10**5000), 1), "x: 1 of 2 values are missing or infinite in line 2", id="huge"
-        ),
-        (objects(torch.tensor(0.5), torch.tensor(1.0)), "got 'tensor.0.5000.' in line 2: .*such as .item"),
-        (objects(np.array(3.0), 1), "got 'array.3.0.' in line 2: write a plain number"),
-        (objects(1.0, torch.ones(3)), "got 'tensor..1., 1., 1...' in line 3: write a plain number"),
     ],
 )
 def test_cells_that_are_no_numbers_are_refused_with_a_remedy(cells, words):
@@ -181,15 +119,6 @@ def test_to_frame_and_back_loses_nothing(data, rows, width):
         assert same.names == table.names
         assert torch.equal(same.values, table.values)
         assert torch.equal(same.altered, table.altered)
-
-
-def test_marks_of_set_cells_are_checked():
-    frame = pd.DataFrame({"a": [1.0, 2.0], "set:a": [0, 1]})
-    assert rt.Table.from_frame(frame).altered.tolist() == [[False], [True]]
-    with pytest.raises(TableError, match="set:a: expected 0 or 1, 1 where the value was set by a decision"):
-        rt.Table.from_frame(frame.assign(**{"set:a": [0, 2]}))
-    with pytest.raises(TableError, match="set:ab: no column 'ab' beside it; did you mean 'a'"):
-        rt.Table.from_frame(frame.assign(**{"set:ab": [0, 1]}))
 
 
 def test_a_frame_is_not_changed_by_reading_or_by_its_table():

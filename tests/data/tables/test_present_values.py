@@ -1,10 +1,7 @@
 """Present values of actions: read from cases, and what is assumed where they are not used."""
 
 import pandas as pd
-import pytest
 
-from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from tests.toys.linear_truth import chain, managing
@@ -14,15 +11,6 @@ def test_empty_cells_and_columns_that_are_not_there_are_unknown():
     frame = pd.DataFrame({"a": [1, None], "y": ["text", "more"]})
     assert present_in(frame, "cases.csv", ("a", "m")) == [{"a": 1.0}, {}]
     assert present_in(frame, "cases.csv", ()) == [{}, {}]
-
-
-def test_what_is_no_number_is_told_with_its_line():
-    frame = pd.DataFrame({"a": [1, "12 mg"], "m": [float("inf"), 0.0]})
-    with pytest.raises(TableError) as told:
-        present_in(frame, "cases.csv", ("a", "m"))
-    assert "cases.csv: 2 faults" in str(told.value)
-    assert "the present value of a: expected numbers; got '12 mg' in line 3" in str(told.value)
-    assert "the present value of m: 1 of 2 values are missing or infinite in line 2" in str(told.value)
 
 
 def test_an_action_that_no_set_holds_is_said_to_be_usual():
@@ -56,17 +44,3 @@ def test_what_is_assumed_is_a_note_and_a_caution():
     told = RehearsalTable(rows, world.task.to_plain(), cases)
     assert told.notes()[-1] == told.card()["caution: present values"]
     assert "raw_cost where only self_pricing is set" in told.notes()[-1]
-
-
-def test_an_action_of_classes_is_one_of_those_that_are_assumed_usual():
-    task = RehearsalTask.of(
-        {
-            "graph": ["{drug dose} -> y"],
-            "context": [],
-            "box": {"drug": {"values": ["A", "B", "C"]}, "dose": [0, 1]},
-            "region": "y >= 0",
-            "codings": {"drug": {"classes": ["A", "B", "C"], "reference": "A"}},
-        }
-    )
-    said = assumed_usual(task, [{"drug=B": 0.0, "drug=C": 1.0, "dose": 0.5}])
-    assert "dose where only drug is set, drug where only dose is set" in said

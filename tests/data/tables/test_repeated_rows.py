@@ -14,16 +14,6 @@ def twice(frame, count):
     return pd.concat([frame, frame.head(count)], ignore_index=True)
 
 
-def test_repeated_rows_are_counted_and_placed():
-    assert repeated(twice(ROWS, 10)) == (
-        "10 of 110 rows (9%) repeat an earlier row in all columns (lines 102, 103, 104 and 7 more): a row "
-        "that stands there twice counts twice, and makes intervals too narrow; take repeats out, unless each "
-        "was observed by itself"
-    )
-    few = twice(ROWS.head(30), 2)
-    assert "2 of 32 rows (6%) repeat an earlier row in all columns (lines 32, 33): a row" in repeated(few)
-
-
 @pytest.mark.parametrize(
     "frame",
     [

@@ -2,15 +2,7 @@
 
 import pandas as pd
 
-from rehearsal_torch.data.tables.row_faults import set_faults, unit_faults
-
-
-def test_values_that_a_decision_set_are_counted():
-    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "set:a": [0, 1, None], "set:b": [0, 0, 0]})
-    assert set_faults(frame, ("a", "b")) == [
-        "set:a: expected observations; 2 rows have a value of a that was set by a decision: leave those rows "
-        "out"
-    ]
+from rehearsal_torch.data.tables.row_faults import unit_faults
 
 
 def test_units_are_known_for_every_row_and_differ():

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.data.reading import number_faults
 from rehearsal_torch.data.tables.frame import ReadTable
 from rehearsal_torch.data.tables.separated import TableError, cells_as_written, read_separated
 
@@ -62,37 +61,9 @@ def test_written_numbers_are_read(tmp_path_factory, rows, signs):
     assert read_separated(file).frame.to_numpy().tolist() == [[one, two] for one, two in rows]
 
 
-def test_a_point_between_thousands_is_reported_with_its_line(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1,5;x\n1.234;y\n\n7;z 2.5\n")
-    with pytest.raises(
-        TableError, match=r"a: expected decimal commas, .*; got '1.234' in line 3: write it as the others"
-    ):
-        read_separated(tmp_path / "t.csv")
-    faults = []
-    read_separated(tmp_path / "t.csv", faults=faults)
-    assert len(faults) == 1
-
-
-def test_text_among_decimal_commas_is_what_is_reported(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1,5;2\n2,5;3\nnone;4\n")
-    frame = read_separated(tmp_path / "t.csv").frame
-    assert number_faults(frame, ["a"]) == [
-        "a: expected numbers; got 'none' in line 4: encode strings as numbers, or leave the variable out"
-    ]
-
-
 def test_decimal_commas_in_quotes_between_commas_are_read_where_they_are_given(tmp_path):
     (tmp_path / "t.csv").write_text('a,b\n"1,5",2\n')
     assert read_separated(tmp_path / "t.csv", ",", ",").frame["a"].tolist() == [1.5]
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"), [({"separator": ":"}, "separator: "), ({"decimal": ";"}, "decimal: ")]
-)
-def test_unknown_signs_are_refused(tmp_path, setting, words):
-    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(TableError, match=words):
-        read_separated(tmp_path / "t.csv", **setting)
 
 
 @pytest.mark.parametrize("cells", [("01.02.2024", "2.2.24"), ("192.168.0.1", "1.2.3"), ("1.2.2024", "n/a")])
@@ -102,13 +73,6 @@ def test_dates_beside_decimal_commas_are_texts(tmp_path, cells):
     found = read_separated(tmp_path / "t.csv")
     assert found.frame["when"].dropna().tolist() == [each for each in cells if each != "n/a"]
     assert found.frame["x"].tolist() == [1.5, 2.5]
-
-
-@pytest.mark.parametrize("cell", ["1.234", "1.234,5", "-12.345.678", ".5", "1.5,25", "0.125"])
-def test_points_in_numbers_beside_decimal_commas_are_reported(tmp_path, cell):
-    (tmp_path / "t.csv").write_text(f"x;y\n1,5;2\n{cell};3\n2,5;4\n")
-    with pytest.raises(TableError, match=f"x: expected decimal commas, .* got '{cell}' in line 3"):
-        read_separated(tmp_path / "t.csv")
 
 
 def test_cells_are_known_as_the_file_writes_them(tmp_path):

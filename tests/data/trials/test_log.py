@@ -80,13 +80,8 @@ def test_failed_and_abandoned_trials():
 @pytest.mark.parametrize(
     ("reference", "nodes", "more", "said"),
     [
-        (7, {"X": 1.0, "Y": 2.0}, {}, "no trial has the number 7; there are trials 1 to 1"),
-        (1, {"X": 1.0}, {}, "Y"),
-        (1, {"X": 1.0, "Y": float("nan")}, {}, "Y"),
-        (1, {"X": 1.0, "Y": 2.0}, {"altered": ["Z"]}, "altered, but not a node of the task"),
         (1, {"X": 1.0, "Y": 2.0}, {"altered": "X"}, "expected names of nodes"),
         (None, {"X": 1.0, "Y": 2.0}, {}, "expected a trial's number, a trial, or settings"),
-        ({"a": 0.5}, {"X": 1.0, "Y": 2.0}, {}, "b"),
         (
             {"a": 1.5, "b": 2.0},
             {"X": 1.0, "Y": 2.0},

@@ -65,30 +65,6 @@ def test_another_task_of_another_session_is_refused(tmp_path):
         store.fresh()
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"seed": 5}, "was started with seed=0; got seed=5"),
-        ({"initial": 9}, "was started with initial=6; got initial=9"),
-        ({"seed": True}, "seed: expected a whole number"),
-    ],
-)
-def test_what_a_file_was_begun_with_stays(tmp_path, given, said):
-    file = tmp_path / "trials.json"
-    TrialStore(PLAIN, file=file)
-    with pytest.raises(ValueError, match=said):
-        TrialStore(PLAIN, file=file, **given)
-
-
-def test_what_cannot_be_begun_is_refused(tmp_path):
-    with pytest.raises(TrialFileError, match="expected a name that ends in"):
-        TrialStore(PLAIN, file=tmp_path / "trials.csv")
-    with pytest.raises(ValueError, match="expected a task, or a file of trials that holds one; got neither"):
-        TrialStore(None)
-    with pytest.raises(ValueError, match="initial experiments; got 1"):
-        TrialStore(PLAIN, initial=1)
-
-
 def test_a_python_reward_has_to_be_given_again(tmp_path):
     file = tmp_path / "trials.json"
     task = PLAIN | {"reward": FunctionReward(("Y",), lambda values: torch.tanh(values[..., 0]))}

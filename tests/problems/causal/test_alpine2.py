@@ -168,10 +168,3 @@ def test_the_identifiable_part_of_noise_that_enters_to_the_fourth_power(mechanis
     noise = torch.tensor([-0.5, 0.2, 1.0], dtype=torch.float64)
     expected = [0.0625, 0.0016, 1.0] if mechanism.startswith("dgm") else noise.tolist()
     assert Alpine2(mechanism).recoverable("X3", noise).tolist() == pytest.approx(expected)
-
-
-def test_bad_values():
-    with pytest.raises(ValueError, match="mechanism"):
-        Alpine2("bgm")
-    with pytest.raises(ValueError, match="scale"):
-        Alpine2(scale=-0.3)

@@ -48,8 +48,3 @@ def test_the_trap_of_branin_is_the_edge():
     world, line = Branin(), torch.linspace(0, 1, 2001, dtype=torch.float64)
     edge = world.expected(torch.stack([torch.ones_like(line), line], -1)).max()
     assert world.optimal_value - float(edge) == pytest.approx(0.031, abs=0.001)
-
-
-def test_a_negative_scale_is_refused():
-    with pytest.raises(ValueError, match="scale: expected a number of at least 0"):
-        Levy(scale=-1.0)

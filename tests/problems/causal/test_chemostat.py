@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.causal.chemostat import Chemostat
 from rehearsal_torch.problems.causal.chemostat_dynamics import VARIABLES, chemostat_pairs
 from tests.places import DATA
@@ -75,18 +74,6 @@ def test_the_fitted_law(folder):
         float(rewards.mean()), abs=5 * float(rewards.std()) / 20_000**0.5 + 0.01
     )
     assert "smoke test" in world.card()["caution"]
-
-
-def test_missing_files_say_where_they_are(folder):
-    with pytest.raises(TableError, match=r"path= names no folder.*figshare.*scm=ode"):
-        Chemostat("gp")
-    with pytest.raises(TableError, match=r"C7.csv.*figshare"):
-        Chemostat("gp", path=folder, series=("C7",))
-    (folder / "C3.csv").write_text("time (days), algae\n0,1\n")
-    with pytest.raises(TableError, match="no column"):
-        Chemostat("gp", path=folder, series=("C3",))
-    with pytest.raises(ValueError, match="scm gp or ode"):
-        Chemostat("sde")
 
 
 @pytest.mark.slow

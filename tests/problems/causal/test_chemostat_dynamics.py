@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.causal.chemostat_dynamics import (
     COLUMNS,
     DAYS,
@@ -72,16 +71,6 @@ def test_pairs_do_not_reach_from_one_experiment_into_the_next(folder):
     (first, after), (second, _) = (chemostat_pairs(folder, (name,)) for name in ("C1", "C2"))
     assert torch.equal(both, torch.cat([first, second]))
     assert not torch.equal(after[-1], second[0])
-
-
-def test_missing_folders_files_and_columns_are_told(folder):
-    with pytest.raises(TableError, match=r"^scm=gp needs measurements, and path= names no folder: the ten"):
-        chemostat_pairs(None, ("C1",))
-    with pytest.raises(TableError, match=r"there is no file .*C7.csv: the ten files C1.csv ... C10.csv of"):
-        chemostat_pairs(folder, ("C1", "C7"))
-    (folder / "C3.csv").write_text("time (days), algae\n0,1\n")
-    with pytest.raises(TableError, match=r"C3.csv has no column \['algae \(10\^6 cells/ml\)', 'rotifers"):
-        chemostat_pairs(folder, ("C3",))
 
 
 def solved(rates, value, steps=2_000):

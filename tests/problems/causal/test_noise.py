@@ -1,7 +1,6 @@
 """Modes of the noise, Gauss rules, and evenly spread draws."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -54,50 +53,6 @@ def test_a_world_has_modes_of_its_own_unless_others_are_given():
 def test_equal_noise_is_equal_however_it_is_written():
     assert ModalNoise(0.1, means=[0, 1]) == ModalNoise(0.1, means=(0.0, 1.0))
     assert len({ModalNoise(0.1, means=[0, 1]), ModalNoise(0.1, means=(0.0, 1.0))}) == 1
-
-
-@pytest.mark.parametrize(
-    ("given_", "message"),
-    [
-        ({"sigma": -0.1}, "noise.sigma: expected a number of at least 0; got -0.1"),
-        ({"sigma": float("nan")}, "noise.sigma: expected a number of at least 0; got nan"),
-        ({"sigma": "loud"}, "noise.sigma: expected a number of at least 0; got 'loud'"),
-        ({"modes": 0}, "noise.modes: expected a whole number from 1"),
-        ({"modes": 1.5}, "noise.modes: expected a whole number from 1"),
-        ({"reading": "precision"}, "noise.reading: expected variance or std; got 'precision'"),
-        (
-            {"means": (0.0, 0.1, 0.2)},
-            "noise.means: expected 2 numbers, one for each mode; got (0.0, 0.1, 0.2): give as many, or "
-            "change noise.modes",
-        ),
-        ({"factors": 0.5}, "noise.factors: expected 2 numbers, one for each mode; got 0.5"),
-        ({"means": ("a", "b")}, "noise.means: expected 2 numbers, one for each mode; got ('a', 'b')"),
-        ({"factors": (1.0, -0.5)}, "noise.factors: expected numbers of at least 0; got (1.0, -0.5)"),
-        ({"weights": (1.0,)}, "noise.weights: expected 2 numbers, one for each mode; got (1.0,)"),
-        (
-            {"weights": (0.5, 0.6)},
-            "noise.weights: expected positive numbers with the sum 1; got (0.5, 0.6), with the sum 1.1",
-        ),
-        (
-            {"modes": 3, "weights": (0.333, 0.333, 0.333)},
-            "expected positive numbers with the sum 1; got (0.333, 0.333, 0.333), with the sum 0.999",
-        ),
-        ({"weights": (0.0, 1.0)}, "noise.weights: expected positive numbers with the sum 1; got (0.0, 1.0)"),
-    ],
-)
-def test_wrong_noise_is_refused_in_one_sentence(given_, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        ModalNoise(**{"sigma": 0.2, **given_})
-
-
-@pytest.mark.parametrize("wrong", [0.1, None, {"sigma": 0.1}])
-def test_what_is_no_noise_is_refused_with_the_keys_of_one(wrong):
-    message = (
-        "noise: expected a ModalNoise, in a configuration noise.sigma, noise.modes, noise.reading, "
-        f"noise.means, noise.factors and noise.weights; got {wrong!r}"
-    )
-    with pytest.raises(ValueError, match=re.escape(message)):
-        modal_noise(wrong)
 
 
 @settings(max_examples=20, derandomize=True, deadline=None)

@@ -43,25 +43,6 @@ def test_a_node_that_was_set_is_marked(tmp_path, frame):
     assert problem.observations().altered[:, 2].nonzero().flatten().tolist() == [2]
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (lambda frame: frame.drop(columns="X"), TableError, "no column 'X'"),
-        (
-            lambda frame: frame.assign(X=[1.0] * 6 + [float("nan")]),
-            TableError,
-            "X: 1 of 7 values are missing or infinite in line 8",
-        ),
-        (lambda frame: frame.assign(Y=1.0), ValueError, "Y: all 7 values are 1"),
-        (lambda frame: frame.assign(**{"set:X": 2}), TableError, "set:X: expected 0 or 1"),
-        (lambda frame: frame.assign(**{"set:x": 1}), TableError, "set:x: no node of the graph"),
-    ],
-)
-def test_rows_that_cannot_be_are_refused(tmp_path, frame, change, error, message):
-    with pytest.raises(error, match=message):
-        ExperimentTable(*written(tmp_path, change(frame)))
-
-
 def test_rows_outside_the_bounds_are_history(tmp_path, frame):
     frame.loc[3, "b"] = 9.0
     problem = ExperimentTable(*written(tmp_path, frame))
@@ -88,17 +69,6 @@ def test_few_rows_are_told_what_to_run_first(tmp_path, frame, rows):
     done = pd.DataFrame(whole[[3, 1]].numpy().round(2), columns=["a", "b"]).assign(X=0.0, Y=1.0)
     left = ExperimentTable(*written(tmp_path, done)).to_begin(seed=2).values
     assert torch.equal(left, whole[[0, 2, 4, 5]])
-
-
-def test_a_missing_task_is_named(tmp_path, frame):
-    path, _ = written(tmp_path, frame)
-    with pytest.raises(ValueError, match=r"dataset\.task=task\.yaml"):
-        ExperimentTable(path, None)
-    with pytest.raises(ValueError, match="there is no task file"):
-        ExperimentTable(path, tmp_path / "none.yaml")
-    (tmp_path / "list.yaml").write_text("- a\n")
-    with pytest.raises(ValueError, match="expected the parts graph, actions, reward"):
-        ExperimentTable(path, tmp_path / "list.yaml")
 
 
 def test_levels_and_fixed_values_are_those_of_the_next_experiment(tmp_path, frame):

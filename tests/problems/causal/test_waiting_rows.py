@@ -11,7 +11,6 @@ from rehearsal_torch.problems.causal.waiting_rows import (
     as_text,
     waiting,
     waiting_actions,
-    waiting_note,
     with_proposals,
 )
 
@@ -44,20 +43,6 @@ def test_a_row_waits_if_its_actions_are_there_and_no_outcome_is():
     assert waiting_actions(ROWS.head(1), TASK, "t.csv").shape == (0, 2)
     with pytest.raises(TableError, match=r"t\.csv: (?s:.*)a: expected numbers; got 'half' in line 3"):
         waiting_actions(ROWS.assign(a=["0.1", "half", "0.3", "0.4", "0.5"]), TASK, "t.csv")
-
-
-def test_the_lines_that_wait_are_told():
-    assert waiting_note(ROWS, TASK, "t.csv") == (
-        "t.csv: 2 rows without a value of Y and Z wait for their result (lines 3, 4): they are not learnt "
-        "from, and not proposed again"
-    )
-    assert "1 row without a value of Y and Z waits for its result (line 3): it is" in waiting_note(
-        ROWS.head(2), TASK, "t.csv"
-    )
-    many = pd.concat([ROWS.iloc[[1]]] * 7, ignore_index=True)
-    assert "(lines 2, 3, 4, 5, 6 and 2 more)" in waiting_note(many, TASK, "t.csv")
-    assert "(lines 2, 3, 4, 5, 6):" in waiting_note(many.head(5), TASK, "t.csv")
-    assert waiting_note(ROWS.head(1), TASK, "t.csv") == ""
 
 
 def test_proposals_are_rows_of_the_table_with_empty_results():

@@ -120,7 +120,6 @@ def test_actions_may_be_named_in_any_order():
         ),
         (setting(0.5, names=("a",)), r"expected a decision that sets \['a', 'b'\]; got"),
         (setting(0.5, 7.0), r"b may be set within \[0, 2\]; got 7"),
-        (setting([0.5, 1.0], [1.0, 1.9]), "violates the limits on the actions"),
     ],
 )
 def test_what_cannot_be_run_is_refused(decision, said):
@@ -184,8 +183,6 @@ def test_rounds_are_numbered_and_see_nothing_beforehand():
 @pytest.mark.parametrize(
     ("settings_", "said"),
     [
-        ({"size": 7}, r"size: expected a Rounds, in a configuration size.rounds and size.initial; got 7"),
-        ({"size": None}, r"size: expected a Rounds, .*; got None"),
         ({"draws": 0}, "expected at least 5 initial experiments and 1 draw; got 6 and 0"),
         ({"noise": {"X": NORMAL}}, r"no noise distribution for \['Y'\]: give each node one"),
     ],

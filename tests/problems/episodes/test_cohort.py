@@ -100,12 +100,3 @@ def test_lagged_doses_are_judged_at_the_step_at_which_they_were_given() -> None:
     torch.testing.assert_close(states, lagged.case(0).episode.values[:, :9], rtol=1e-10, atol=1e-10)
     with pytest.raises(ValueError, match="action_lag=0 only"):
         lagged.optimum(lagged.case(0))
-
-
-def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected split"):
-        SepsisSimulated(patients=50, split="all")
-    with pytest.raises(ValueError, match="no patient of split"):
-        SepsisSimulated(patients=50, horizon=21)
-    with pytest.raises(IndexError):
-        SepsisSimulated(patients=50).case(10_000)

@@ -1,4 +1,3 @@
-import pytest
 import torch
 
 from rehearsal_torch.objectives.episode_reward import episode_reward
@@ -91,10 +90,3 @@ def test_operators_service_worn_machines():
     frame = simulate(400, seed=0).frame()
     worn = frame.groupby(frame["service"] != "none")["wear"].mean()
     assert worn[True] > worn[False] + 5
-
-
-def test_ranges_are_checked():
-    with pytest.raises(ValueError, match="expected machines >= 1 and 2 <= min_length <= 16; got 0, 10"):
-        simulate(0)
-    with pytest.raises(ValueError, match="got 5, 17"):
-        simulate(5, min_length=17)

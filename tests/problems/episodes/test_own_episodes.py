@@ -81,18 +81,6 @@ def test_doses_are_quantised_on_the_units_to_learn_from_alone(pumps):
     assert EpisodeTable(frame, TASK).card()["actions"] == pumps.card()["actions"]
 
 
-def test_what_was_carried_and_left_out_is_in_the_card():
-    frame = table(60)
-    frame.loc[3, "heat"] = None
-    frame = frame.drop(index=[13, 14])
-    counts = EpisodeTable(frame, task(missing={"carry": 1})).card()["missing"]
-    assert counts == {
-        "policy": "carry forward within 1 steps",
-        "values of heat carried forward": 1,
-        "pumps left out for missing values or steps": 1,
-    }
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

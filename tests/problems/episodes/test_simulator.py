@@ -198,14 +198,6 @@ def test_vasopressors_raise_a_low_pressure_and_not_a_sufficient_one() -> None:
         assert bool(gain > 0) is helps
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"patients": 0}, {"min_length": 1}, {"min_length": 21}, {"longest": 9}, {"confounding": 1.5}]
-)
-def test_numbers_out_of_range_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="expected patients >= 1"):
-        simulate(**({"patients": 3} | wrong))  # type: ignore[arg-type]
-
-
 def test_longer_horizons_are_simulated_on_request() -> None:
     longer = simulate(400, seed=0, min_length=28, longest=30)
     assert longer.latent.shape == (400, 30, 8)

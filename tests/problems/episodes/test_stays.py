@@ -132,17 +132,8 @@ def spoil(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("column", "value", "faults"),
     [
-        ("MeanBP", np.nan, r"MeanBP: 1 missing or infinite values \(first at row 4\)"),
-        ("paO2", np.inf, "paO2: 1 missing or infinite"),
-        ("FiO2_1", 50.0, r"FiO2_1: expected 0\.15 to 1 \(a fraction.*got 50 \(first at row 4\)"),
-        ("GCS", 2.0, "GCS: expected 3 to 15"),
-        ("SOFA", 25.0, "SOFA: expected 0 to 24"),
-        ("mechvent", 0.5, "mechvent: expected 0 to 1"),
-        ("max_dose_vaso", -0.1, "max_dose_vaso: expected 0 to 50"),
         ("Creatinine", "high", "Creatinine: expected numbers; got 'high'"),
-        ("bloc", 4.5, r"bloc: expected whole numbers; got 4\.5 \(first at row 4\), 1 such rows"),
         ("icustayid", 0.5, r"icustayid: expected whole numbers; got 0\.5 \(first at row 4\)"),
-        ("icustayid", np.nan, r"icustayid: 1 missing or infinite values \(first at row 4\)"),
     ],
 )
 def test_each_fault_is_named_with_its_row_and_what_to_do(

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.episodes.task import episode_task
-from tests.toys.pumps import table, task
+from tests.toys.pumps import task
 
 PLAIN = {
     "varying": ["level"],
@@ -52,18 +52,6 @@ def test_rows_are_steps_and_units_are_episodes():
 def test_the_most_frequent_distance_is_a_step():
     assert read(rows(0.0, 0.1, 0.2, 0.30000000000000004)).length == pytest.approx(0.1)
     assert read(rows(0, 7, 14)).length == 7
-
-
-def test_other_distances_are_faults_with_their_lines():
-    with pytest.raises(TableError) as wrong:
-        read(pd.concat([rows(0, 1, 2), rows(0, 1, 2.5, 3.5, unit=7)], ignore_index=True))
-    assert str(wrong.value) == (
-        "pumps.csv: 1 fault, nothing was read\n"
-        "- hour: expected steps of 1, the most frequent one; pump 7 has 1.5 between lines 6 and 7, 1 such "
-        "rows: correct them, or merge rows into steps with `step: 1` in the task"
-    )
-    with pytest.raises(TableError, match="several rows for each pump; every one has one"):
-        read(pd.concat([rows(0), rows(0, unit=2)], ignore_index=True))
 
 
 def test_steps_of_dates_are_told_with_their_unit():
@@ -154,27 +142,6 @@ def test_a_step_without_rows_is_a_gap():
     with pytest.raises(TableError, match="1 gaps; pump 1 lacks 1 steps between lines 3 and 4"):
         read(frame, step=1)
     assert values(read(frame, step=1, missing={"carry": 1})) == [10, 11, 11, 12]
-
-
-def test_a_static_column_that_changes_is_a_fault():
-    with pytest.raises(
-        TableError, match=r"size: expected one value for each pump; 1 has another one in line 4"
-    ):
-        read(rows(0, 1, 2, size=[2.0, 2.0, 3.0]))
-
-
-def test_all_faults_are_reported_together():
-    frame = table(2, 5).drop(index=[2])
-    frame["flow"] = frame["flow"].astype(object)
-    frame.loc[4, "flow"] = "x"
-    frame.loc[6, "bore"] = 99.0
-    with pytest.raises(TableError) as wrong:
-        read_episodes(frame, episode_task(task()), "pumps.csv")
-    text = str(wrong.value)
-    assert text.startswith("pumps.csv: 3 faults, nothing was read\n")
-    assert "flow: expected numbers; got 'x' in line 6 (pump 1)" in text
-    assert "bore: expected one value for each pump; 2 has another one in line 8" in text
-    assert "hour: 1 gaps; pump 1 lacks 1 steps between lines 3 and 5" in text
 
 
 def test_short_episodes_are_left_out_and_long_ones_cut():

@@ -132,12 +132,3 @@ def test_the_card_warns(world):
     assert "not medical advice" in card["caution"]
     assert set(card["units"]) == set(VARIABLES)
     assert card["generator"]["validation"]["correlation_mae_paper"] == 0.0483
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"candidates": "all"}, {"roots": "tree"}, {"noise": "none"}, {"size": 3}, {"generator": "nowhere"}],
-)
-def test_slips_are_answered(change):
-    with pytest.raises(ValueError, match=r"expected|give a folder"):
-        Nhanes(**change)

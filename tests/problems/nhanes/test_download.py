@@ -103,19 +103,6 @@ def test_a_part_of_an_earlier_day_is_taken_up(tmp_path, site):
         assert (folder / "DEMO_G.XPT").read_bytes() == content
 
 
-def test_no_network_is_said(tmp_path):
-    def cut(request, seconds):
-        raise urllib.error.URLError("Name or service not known")
-
-    with pytest.raises(
-        ValueError,
-        match=r"cannot be reached.*Name or service not known.*check the network.*by hand.*shipped generator",
-    ):
-        fetch(tmp_path, opener=cut, pause=0)
-    with pytest.raises(ValueError, match="cannot be reached"):
-        fetch(tmp_path, (tmp_path / "nowhere").as_uri(), pause=0)
-
-
 def test_a_page_in_place_of_a_module_is_deleted(tmp_path):
     with pytest.raises(ValueError, match="did not give the module"):
         fetch(tmp_path, opener=lambda request, seconds: Answer(b"<html>Page not found</html>"), pause=0)

@@ -3,7 +3,6 @@ import json
 import pytest
 import torch
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.verbs.prepare import prepare_bermuda
 from rehearsal_torch.graphs.equivalence import members, pattern_of
 from rehearsal_torch.problems.causal.optimum import highest
@@ -133,18 +132,6 @@ def test_least_squares_finds_the_coefficients_of_a_made_up_reef(tmp_path):
     for child, weights in world.system.weights.items():
         scaled = {parent: weight * spread[parent] / spread[child] for parent, weight in weights.items()}
         assert found["weights"][child] == pytest.approx(scaled, abs=0.08)
-
-
-def test_what_is_wrong_is_said(tmp_path):
-    with pytest.raises(ValueError, match="unknown preset 'cmee'"):
-        Bermuda("cmee")
-    with pytest.raises(ValueError, match="candidate set"):
-        Bermuda(candidates=[["pHsw"]])
-    (tmp_path / "other.csv").write_text("Light,Temp\n1,2\n", encoding="utf-8")
-    with pytest.raises(UserError, match="no column"):
-        prepare_bermuda({"source": str(tmp_path / "other.csv")})
-    with pytest.raises(UserError, match="no source"):
-        prepare_bermuda({})
 
 
 def test_five_graphs_imply_the_same_independences():

@@ -83,14 +83,3 @@ def test_the_polygon_of_a_disc_lies_inside_it():
     assert inside.any()
     assert disc.contains(points)[inside].all()
     assert (disc.contains(points) & ~inside).sum() < 0.05 * inside.sum()
-
-
-def test_three_outcomes_are_refused():
-    with pytest.raises(ValueError, match="one or two outcomes"):
-        probability_in(
-            Polytope.of({"a": (0, 1), "b": (0, 1), "c": (0, 1)}),
-            torch.zeros(3, dtype=DOUBLE),
-            torch.eye(3, dtype=DOUBLE),
-        )
-    with pytest.raises(ValueError, match="positive radius"):
-        Disc(("a", "b"), (0.0, 0.0), 0.0)

@@ -192,12 +192,6 @@ def test_at_the_true_strength_the_bounds_of_an_estimated_interval_hold_the_truth
     assert all(strong)
 
 
-@pytest.mark.parametrize("wrong", [0.5, "2", True, math.nan])
-def test_a_strength_is_a_number_of_at_least_one(wrong):
-    with pytest.raises(ValueError, match="confounding: expected the strength"):
-        Loan(confounding=wrong)
-
-
 def test_a_world_whose_action_shares_its_noise_is_refused():
     plain = LinSyn1()
     covariance = 0.1 * torch.eye(8, dtype=torch.float64)

@@ -8,7 +8,6 @@ import yaml
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.problems.world_size import SampleSize
@@ -126,73 +125,6 @@ def test_a_task_may_be_a_file(tmp_path, file):
     )
 
 
-def test_every_fault_of_a_table_is_told_at_once(tmp_path, frame):
-    frame = frame.rename(columns={"U1": "U_1"}).astype({"X1": object})
-    frame.loc[2, "A2"] = float("nan")
-    frame.loc[4, "X1"] = "low"
-    frame["Y2"] = 1.0
-    with pytest.raises(TableError) as told:
-        RehearsalTable(written(tmp_path, frame), TASK)
-    words = str(told.value)
-    assert "4 faults, nothing was fitted" in words
-    assert "no column 'U1'; did you mean 'U_1'" in words
-    assert "A2: 1 of 60 values are missing or infinite in line 4: drop or impute" in words
-    assert "X1: expected numbers; got 'low' in line 6" in words
-    assert "Y2: all 60 values are 1: a constant carries no information" in words
-    twice = frame.rename(columns={"U_1": "U1"}).assign(extra=1.0)
-    twice.columns = [*twice.columns[:-1], "X1"]
-    with pytest.raises(TableError, match=r"(?s)4 faults.*several columns are called X1.*X1: .*A2: .*Y2: "):
-        RehearsalTable(written(tmp_path, twice), TASK)
-
-
-def test_faults_of_the_task_and_of_the_table_are_told_at_once(tmp_path, frame):
-    frame.loc[2, "A2"] = float("nan")
-    with pytest.raises(
-        TaskError,
-        match=r"(?s)3 faults.*box.A2: expected lower <= upper.*contxt: unknown key.*A2: 1 of 60 values",
-    ):
-        RehearsalTable(written(tmp_path, frame), {**TASK, "contxt": [], "box": {"A2": [1, 0]}})
-
-
-def test_files_that_are_none_are_told(tmp_path, file):
-    for path, words in ((None, "no table is given"), (tmp_path / "none.csv", "there is no file")):
-        with pytest.raises(TableError, match=words):
-            RehearsalTable(path, TASK)
-    (tmp_path / "empty.csv").write_text("")
-    with pytest.raises(TableError, match="cannot be read as a comma-separated table"):
-        RehearsalTable(tmp_path / "empty.csv", TASK)
-    (tmp_path / "wide.csv").write_text("a,b\n1,2,3\n4,5,6\n")
-    with pytest.raises(TableError, match="more fields than the header"):
-        RehearsalTable(tmp_path / "wide.csv", TASK)
-    (tmp_path / "twice.csv").write_text("a,b,a\n1,2,3\n")
-    with pytest.raises(TableError, match="several columns are called a"):
-        RehearsalTable(tmp_path / "twice.csv", TASK)
-
-
-def test_too_few_rows_are_told(tmp_path, frame):
-    with pytest.raises(TableError, match="expected at least 10 rows; got 9"):
-        RehearsalTable(written(tmp_path, frame.head(9)), TASK)
-    with pytest.raises(ValueError, match="15 rows: 10 held out and 5 to learn from"):
-        RehearsalTable(written(tmp_path, frame.head(15)), TASK)
-    cases = written(tmp_path, frame.head(1), "cases.csv")
-    assert len(RehearsalTable(written(tmp_path, frame.head(15)), TASK, cases).observations()) == 15
-
-
-def test_other_slips_are_told(tmp_path, file, frame):
-    with pytest.raises(ValueError, match="kept: expected random or last"):
-        RehearsalTable(file, TASK, kept="first")
-    with pytest.raises(ValueError, match="validation: expected a share"):
-        RehearsalTable(file, TASK, validation=20)
-    with pytest.raises(ValueError, match="no cases to decide on"):
-        RehearsalTable(file, TASK, validation=0)
-    with pytest.raises(TableError, match="no column 'X2'"):
-        RehearsalTable(file, TASK, written(tmp_path, frame[["X1"]]))
-    with pytest.raises(ValueError, match="has no column 'name'"):
-        RehearsalTable(file, TASK, written(tmp_path, frame), identity="name")
-    with pytest.raises(ValueError, match="more than once"):
-        RehearsalTable(file, TASK, written(tmp_path, frame.assign(who="ann")), identity="who")
-
-
 @pytest.mark.parametrize("kept", ["random", "last"])
 def test_rows_of_a_unit_are_held_out_together(frame, kept):
     frame["shop"] = [f"shop {row % 10}" for row in range(60)]
@@ -208,30 +140,6 @@ def test_rows_of_a_unit_are_held_out_together(frame, kept):
     assert problem.case(0).facts()["unit"] == problem.aside_units[0]
     assert problem.task.to_plain()["unit"] == "shop"
     assert RehearsalTable(frame, TASK).units() is None
-
-
-def test_a_unit_that_is_none_is_told(frame):
-    with pytest.raises(TableError, match="no column 'shpo'; did you mean 'shop'"):
-        RehearsalTable(frame.assign(shop="a"), {**TASK, "unit": "shpo"})
-    with pytest.raises(TableError, match="'shop' is the same in all rows; expected at least 2 units"):
-        RehearsalTable(frame.assign(shop="a"), {**TASK, "unit": "shop"})
-    some = frame.assign(shop=["a", None] + ["b"] * 58)
-    with pytest.raises(TableError, match="'shop' is missing in line 3"):
-        RehearsalTable(some, {**TASK, "unit": "shop"})
-    with pytest.raises(TaskError, match="unit: 'X1' is a variable of the graph"):
-        RehearsalTable(frame, {**TASK, "unit": "X1"})
-    large = frame.assign(shop=["a"] * 55 + ["b"] * 5)
-    with pytest.raises(ValueError, match="60 rows in 2 units, which are held out as a whole"):
-        RehearsalTable(large, {**TASK, "unit": "shop"})
-
-
-def test_a_value_on_offer_that_no_row_has_is_told(frame):
-    rounded = frame.assign(A2=frame["A2"].round().clip(0, 1))
-    RehearsalTable(rounded, {**TASK, "box": {"A2": {"values": [0, 1]}}})
-    with pytest.raises(
-        TaskError, match=r"box\.A2: no row has the value 2, 7, so that nothing is known of it"
-    ):
-        RehearsalTable(rounded, {**TASK, "box": {"A2": {"values": [0, 2, 7]}}})
 
 
 def test_it_knows_whether_a_fit_has_seen_the_held_out_rows(file):

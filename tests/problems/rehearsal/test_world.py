@@ -160,17 +160,6 @@ def test_an_answer_is_one_row_whose_noise_is_the_rounds():
         assert not world.respond(case, NOTHING).altered.any()
 
 
-@pytest.mark.parametrize(
-    ("decision", "said"),
-    [(setting("y", 1.0), "y may not be set"), (setting("a", 1.5), r"a may be set within \[-1, 1\]; got")],
-)
-def test_what_may_not_be_set_is_refused(decision, said):
-    world = Toy(TASK)
-    for asked in (world.respond, world.score):
-        with pytest.raises(ValueError, match=said):
-            asked(world.case(0), decision)
-
-
 def test_an_episode_is_no_case():
     episode = Episode("stay", ("x",), torch.zeros(3, 1, dtype=DOUBLE))
     with pytest.raises(TypeError, match=r"expected a RehearsalCase; got an? EpisodeCase"):
@@ -193,13 +182,6 @@ def test_success_is_that_all_rows_are_as_desired_also_where_a_disc_is_wanted():
 @pytest.mark.parametrize(
     ("settings_", "said"),
     [
-        (
-            {"size": 100},
-            "size: expected a SampleSize, in a configuration size.rows and .*; got 100",
-        ),
-        ({"size": None}, "size: expected a SampleSize, .*; got None"),
-        ({"validation": 1.0}, r"validation: expected a share of the rows in \[0, 1\); got 1.0"),
-        ({"validation": -0.1}, "validation: expected a share of the rows"),
         ({"validation": None}, "validation: expected a share of the rows"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
-from rehearsal_torch.data.reading import ReadTable, TableError
+from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.problems.written.first_draft import MARK, first_draft
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 
@@ -85,13 +85,6 @@ def test_what_is_to_be_filled_in_is_asked_for_by_the_check(tmp_path):
     with pytest.raises(ProblemError) as told:
         written_problem(tmp_path / "problem.yaml")
     assert [each.split(": ")[0].split(", ")[1] for each in told.value.faults] == ["graph", "desired"]
-
-
-def test_a_table_without_two_columns_of_numbers_is_refused():
-    with pytest.raises(
-        TableError, match=r"at least two columns of numbers.* got 1 \(who: 3 different texts in 3"
-    ):
-        drafted(pd.DataFrame({"a": [1, 2.5, 3], "who": ["x", "y", "z"]}))
 
 
 def test_identifiers_are_left_out_and_one_of_them_names_the_cases(tmp_path):

@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 import torch
-import yaml
 
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
@@ -82,14 +81,6 @@ def test_lines_of_the_file_name_the_cases(written):  # noqa: F811
     assert [problem.case(place).identity for place in range(2)] == ["3", "4"]
     torch.testing.assert_close(problem.case(0).given["x"], torch.tensor(0.5, dtype=torch.float64))
     assert "separated by semicolons and written with decimal commas" in problem.notes()[0]
-
-
-def test_faults_are_those_of_the_file(written):  # noqa: F811
-    with pytest.raises(ProblemError, match=r"variables\.a: an action needs range"):
-        OwnProblem(written(variables=RIGHT["variables"] | {"a": "action"}))
-    with pytest.raises(ValueError, match="validation: expected a share"):
-        OwnProblem(written(), validation=2)
-    assert yaml.safe_load(written().read_text())["data"] == "table.csv"
 
 
 def holes(file, rows=(3, 50, 77)):

@@ -1,11 +1,8 @@
 """A problem file that asks for a sequence: the same as its table and task."""
 
-import pytest
-
-from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.written.own_sequence import OwnSequence
-from tests.problems.written.conftest import SEQUENCE, pumps
+from tests.problems.written.conftest import pumps
 from tests.problems.written.test_sequence_file import TASK
 
 
@@ -25,12 +22,3 @@ def test_any_table_will_do(sequence, tmp_path):
     expected = OwnSequence(sequence()).card()["fingerprint"]
     pumps().to_parquet(tmp_path / "pumps.parquet")
     assert OwnSequence(sequence(data="pumps.parquet")).card()["fingerprint"] == expected
-
-
-def test_lines_of_the_table_are_those_of_the_file(sequence, tmp_path):
-    broken = pumps()
-    broken.loc[3, "wear"] = -1
-    broken.to_csv(tmp_path / "pumps.csv", index=False)
-    with pytest.raises(TableError, match=r"pumps\.csv: 1 fault.*\n.*wear: .*line 5"):
-        OwnSequence(sequence())
-    assert SEQUENCE["data"] == "pumps.csv"

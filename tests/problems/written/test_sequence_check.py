@@ -31,21 +31,6 @@ def test_every_variable_has_a_row_with_what_was_done(sequence):
     assert found["oil"][-1] == f"none {(table.oil == 0).mean():.0%}, else 1.5 to 3"
 
 
-def test_few_units_and_rare_levels_are_warned_of_with_their_line(sequence, tmp_path):
-    rare = pumps()
-    rare["valve"] = "shut"
-    rare.loc[rare.index % 6 == 2, "valve"] = "half"
-    rare.loc[[1, 7, 13, 19, 25, 31, 37, 43, 49, 55], "valve"] = "open"
-    rare.to_csv(tmp_path / "pumps.csv", index=False)
-    problem = OwnSequence(sequence())
-    told = warned(problem)
-    learnt = len(problem.splits["train"])
-    assert f"line 2, data: {learnt} pumps to learn from: below 100, claims are worth little" in told
-    (rarely,) = [each for each in told if "variables.valve: open occurs in " in each]
-    assert rarely.endswith("steps to learn from: little is known of it")
-    assert not any("half" in each for each in told)
-
-
 def test_each_warning_begins_at_its_number(sequence, tmp_path, monkeypatch):
     problem = OwnSequence(sequence())
     learnt = len(problem.splits["train"])

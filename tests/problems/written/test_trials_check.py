@@ -57,13 +57,3 @@ def test_rows_that_wait_are_told_of_and_the_lines_of_the_others_stay(trials, tmp
     assert "2 rows without a value of yield and waste wait" in problem.notes()[-1]
     (outside,) = warned(problem)
     assert "experiments.csv, line 5: valve may be set within [0, 1]; got 1.5" in outside
-
-
-def test_rows_that_wait_are_held_against_the_bounds(trials, tmp_path):
-    file = trials(limits=None)
-    table = experiments()
-    table.loc[2, "valve"] = 7.0
-    table.loc[2, ["ambient", "temperature", "waste", "yield"]] = None
-    table.to_csv(tmp_path / "experiments.csv", index=False)
-    (outside,) = warned(OwnTrials(file))
-    assert "experiments.csv, line 4: valve may be set within [0, 1]; got 7" in outside

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
-from rehearsal_torch.data.reading import ReadTable, TableError
+from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.problems.written.draft_words import MARK
 from rehearsal_torch.problems.written.own_trials import OwnTrials
 from rehearsal_torch.problems.written.trials_check import counted, warned
@@ -33,11 +33,6 @@ def test_a_draft_is_complete_but_for_the_graph(tmp_path):
     assert problem.task.actions == ("dose",)
     assert problem.task.reward.names == ("yield",)
     assert yaml.safe_load(text)["variables"]["temperature"] == "other"
-
-
-def test_two_columns_of_numbers_are_needed():
-    with pytest.raises(TableError, match="expected at least two columns of numbers"):
-        drafted(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}))
 
 
 def uncommented(text):
@@ -72,16 +67,6 @@ def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, change)
     assert problem.task.limits is not None
     assert counted(problem).startswith(f"{len(frame)} experiment")
     assert not [each for each in warned(problem) if "no directed path" in each]
-
-
-def test_what_a_model_could_not_be_fitted_to_is_left_out_with_the_reason():
-    text = drafted(experiments().assign(waste=1.0, **{'a "b"': 1.0}))
-    assert "# waste: left out: all 8 values are 1\n" in text
-    assert '# a "b": left out: a name without double quotes is needed\n' in text
-    with pytest.raises(TableError, match=r"got 1 \(dose: no numbers, or empty cells\)"):
-        drafted(pd.DataFrame({"dose": ["a", "b"], "y": [1.0, 2.0]}))
-    with pytest.raises(TableError, match="an outcome that varies"):
-        drafted(pd.DataFrame({"dose": [1.0] * 9, "rate": 2.0}))
 
 
 def test_rows_without_a_result_wait_and_what_is_empty_in_them_is_no_action(tmp_path):

@@ -20,13 +20,8 @@ def test_a_role_alone_is_a_variable_and_data_may_be_missing():
 @pytest.mark.parametrize(
     ("part", "value", "words"),
     [
-        ("variables", {"a": {"role": "action", "kind": "categorical"}}, "variables.a.kind: expected one of"),
         ("variables", {"a": {"role": "action", "kind": "categorical"}}, "and write levels: [0, 1, 2]; neigh"),
-        ("variables", {"a": {"role": "action", "kind": "binery"}}, "did you mean 'binary'?"),
-        ("variables", {"a": {"role": "action", "levels": ["x"]}}, "variables.a.levels"),
         ("variables", {"a": {"role": "action", "step": 0}}, "expected a number above 0"),
-        ("fixed", {"dose": "high"}, "fixed.dose"),
-        ("cases", "cases.csv", "cases: unknown key"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(part, value, words):

@@ -18,11 +18,3 @@ def test_points_are_percentages_with_their_means_beside_the_line_of_equality():
     assert list(zero.get_ydata()) == [0, 0]
     assert axes.get_xlabel() == "Improvement predicted by the model (%)"
     assert axes.get_ylabel() == "True improvement (%)"
-
-
-def test_long_names_have_a_line_of_their_own():
-    with drawing():
-        figure = draw({"transition_ensemble, worst member": ([0.02], [0.01])})
-    assert figure.axes[0].lines[0].get_label() == (
-        "transition_ensemble, worst member:\nmean predicted 2.0%, true 1.0%"
-    )

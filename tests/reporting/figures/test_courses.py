@@ -67,14 +67,6 @@ def test_the_range_of_the_models_is_drawn_where_there_are_several():
     assert "changed action" in labels
 
 
-def test_a_unit_without_a_change_says_so():
-    one = decision(0)
-    one["trajectory"]["doses"] = one["trajectory"]["observed_doses"]
-    with drawing():
-        axes = draw([("largest", one)], 1, Wording(subject="machine", episode="machine")).axes[0]
-    assert axes.get_title() == "Machine stay-0: no change"
-
-
 def test_time_is_that_of_the_table_where_it_is_known():
     one = decision(0)
     one["trajectory"] |= {"observed_doses": [[0.5], [0.0]], "doses": [[0.5], [1.0]]}

@@ -1,7 +1,7 @@
 import pytest
 
 from rehearsal_torch.reporting.figures.effort import draw
-from rehearsal_torch.reporting.style import Wording, drawing
+from rehearsal_torch.reporting.style import drawing
 
 
 def decided(expanded, seconds, proven=True):
@@ -29,13 +29,3 @@ def test_nothing_proven_draws_no_step_and_zero_nodes_stand_on_the_scale():
     assert (list(none.get_xdata()), none.get_label()) == ([], "none (0% proven)")
     assert list(zero.get_xdata()) == [1e-4]
     assert zero.get_marker() == "o", "a single step would not be seen"
-
-
-def test_units_have_the_name_of_their_data_set():
-    with drawing():
-        plain, own = (
-            draw({"A*": [decided(1, 1.0)]}),
-            draw({"A*": [decided(1, 1.0)]}, Wording(subjects="machines")),
-        )
-    assert plain.axes[0].get_ylabel() == "Patients for which the best\nchanges are proven (%)"
-    assert own.axes[0].get_ylabel() == "Machines for which the best\nchanges are proven (%)"

@@ -1,5 +1,3 @@
-import pytest
-
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.reporting.figures.graph_layout import layout
 
@@ -28,8 +26,3 @@ def test_without_parts_there_is_one_tier_without_a_label():
     placed = layout(RehearsalGraph.mixed(["a", "b"], [("a", "b")], []))
     assert placed.tiers == (("", 0, 1),)
     assert placed.passing == {}
-
-
-def test_unknown_variables_are_refused():
-    with pytest.raises(ValueError, match=r"unknown variables \['w'\]"):
-        layout(GRAPH, ["w"])

@@ -1,7 +1,7 @@
 import pytest
 
 from rehearsal_torch.reporting.figures.improvement_distribution import draw
-from rehearsal_torch.reporting.style import Wording, drawing
+from rehearsal_torch.reporting.style import drawing
 
 
 @pytest.mark.slow
@@ -25,9 +25,3 @@ def test_several_groups_share_their_bins_and_empty_ones_are_left_out():
     assert left.min() == right.min() == pytest.approx(0.0)
     assert left.max() == right.max() == pytest.approx(24.0)
     assert [patch.get_xy()[:, 1].max() for patch in axes.patches] == [1.0, 2.0]
-
-
-def test_units_have_the_name_of_their_data_set():
-    with drawing():
-        (axes,) = draw({"A*": [0.01, 0.02]}, Wording(subjects="machines")).axes
-    assert axes.get_ylabel() == "Machines"

@@ -62,14 +62,6 @@ def test_beside_present_values_both_bounds_meet_at_the_tipping_strength():
     assert low == pytest.approx(high, abs=0.01)
 
 
-def test_a_recommendation_that_is_doubtful_by_itself_is_called_that():
-    with drawing():
-        left, right = draw({"m": [line("0", 0.4, 1.0)]}).axes
-    labels = [text.get_text() for text in left.get_legend().get_texts()]
-    assert labels == ["interval", "no action", "doubtful without a hidden cause", "as strong as age (4.00)"]
-    assert right.get_legend().get_texts()[0].get_text() == "still better than no action"
-
-
 EVEN = "Even without a hidden common cause,"
 FAR = "takes a strength of at least 5,000, which is beyond this axis."
 
@@ -96,12 +88,3 @@ def test_a_share_that_no_strength_changes_says_why_in_the_panel(tippings, said):
     with drawing():
         right = draw({"m": lines}).axes[1]
     assert [each.get_text().replace("\n", " ") for each in right.texts] == ([said] if said else [])
-
-
-def test_the_sentence_says_what_a_doubtful_recommendation_is_compared_with():
-    lines = [line(name, 0.4, 1.0) for name in "ab"]
-    lines[0]["sensitivity"]["against"] = "the present values"
-    with drawing():
-        alone, both = (draw({"m": each}).axes[1].texts[0].get_text() for each in (lines[:1], lines))
-    assert alone.replace("\n", " ").endswith("it may be no better than the present values.")
-    assert both.replace("\n", " ").endswith("no better than no action or the present values.")

@@ -40,27 +40,6 @@ def drawn(rows):
     return figure, {axes.get_title(): axes for axes in figure.axes}
 
 
-def test_panels_are_named_after_what_they_show():
-    figure, panels = drawn(curves(("a", "b")))
-    assert list(panels) == ["Reward along a", "Reward along b", "Y along X", "Noise of Y", "Noise of X"]
-    assert figure.get_suptitle() == "What was learnt, at the recommended settings: a 0.25, b 0.25"
-    labels = {name: (axes.get_xlabel(), axes.get_ylabel()) for name, axes in panels.items()}
-    assert labels["Reward along a"] == ("a", "Expected reward")
-    assert labels["Y along X"] == ("X", "Mean of Y")
-    assert labels["Noise of X"] == ("Noise (standard deviations)", "Density")
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
-        "two standard deviations of the mean",
-        "learnt mean",
-        "true mean",
-        "trial elsewhere",
-        "trial near these settings",
-        "recommended",
-        "recovered from trials",
-        "learnt density",
-        "true density",
-    ]
-
-
 def test_the_band_is_two_standard_deviations_and_far_trials_do_not_stretch_the_panel():
     _, panels = drawn(curves())
     axes = panels["Reward along a"]

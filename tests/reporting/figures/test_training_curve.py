@@ -1,5 +1,5 @@
 from rehearsal_torch.reporting.figures.training_curve import draw, trained_parts
-from rehearsal_torch.reporting.style import Wording, drawing
+from rehearsal_torch.reporting.style import drawing
 
 METRICS = {
     "mechanism/train_loss": [(0, 3.0), (1, 2.0), (2, 1.5)],
@@ -31,12 +31,6 @@ def test_without_held_out_rows_there_is_one_line():
         (axes,) = draw({"train_loss": [(0, 1.0)]}, "").axes
     assert [line.get_label() for line in axes.lines] == ["training patients"]
     assert axes.get_title() == "Training of the model"
-
-
-def test_units_have_the_name_of_their_data_set():
-    with drawing():
-        (axes,) = draw(METRICS, "mechanism", Wording(subjects="machines")).axes
-    assert [line.get_label() for line in axes.lines[:2]] == ["training machines", "held-out machines"]
 
 
 def test_several_parts_have_a_panel_each_and_are_called_by_what_they_are():

@@ -10,37 +10,6 @@ def shown(of):
     return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{answers(of)}</html>')
 
 
-def test_each_case_has_a_box_with_its_answer(tmp_path):
-    page = shown(material(recorded_runs.alterations(tmp_path)))
-    assert page.faults == []
-    boxes = [found["class"] for name, found in page.tags if found.get("class", "").startswith("case")]
-    assert boxes == ["case", "case refused"]
-    for words in (
-        "Case ann Set rate to 0.3. Known before deciding: score 0.25.",
-        "Warning: claim: rate is far out.",
-        "Case bob Refused",
-        "Why: no support: only 0 rows are near.",
-    ):
-        assert words in page.said
-
-
-def test_further_cases_are_counted(tmp_path):
-    page = shown(material(recorded_runs.alterations(tmp_path), cases=1))
-    assert "Case bob" not in page.said
-    assert "1 further case of 2 in decisions.jsonl and table.csv." in page.said
-
-
-def test_decisions_of_no_known_kind_have_their_value(plain_run):
-    page = shown(material(plain_run))
-    assert "Case 1 Set price to 1. Value of the objective: 1." in page.said
-    assert "Case 0 Refused" in page.said
-
-
-def test_trials_and_episodes_have_boxes_of_their_own(tmp_path, sepsis_run):
-    assert "Recommendation after 3 decisions" in shown(material(recorded_runs.trials(tmp_path))).said
-    assert "Episode stay-4" in shown(material(sepsis_run)).said
-
-
 def test_verdicts_count_the_answers():
     kinds = ["recommended", "refused", "refused", "no_action"]
     assert (

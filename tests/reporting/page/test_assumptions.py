@@ -15,20 +15,6 @@ def shown(tmp_path, graph=recorded_runs.GRAPH):
     return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{assumptions(material(run))}</html>')
 
 
-def test_the_graph_is_drawn_and_listed(tmp_path):
-    page = shown(tmp_path)
-    assert page.faults == []
-    assert page.count("img") == 1
-    for words in (
-        "no hidden common cause",
-        "score → rate",
-        "score and rate → repaid",
-        "thick frame may be set",
-    ):
-        assert words in page.said
-    assert "dashed line" not in page.said
-
-
 @pytest.mark.parametrize(("count", "sources", "media"), [(0, 0, None), (3, 1, "(max-width: "), (20, 0, None)])
 def test_a_graph_that_is_too_wide_for_a_screen_stands_there_in_one_column(tmp_path, count, sources, media):
     names = ["score", *(f"v{number}" for number in range(count)), "repaid"]
@@ -41,17 +27,6 @@ def test_a_graph_that_is_too_wide_for_a_screen_stands_there_in_one_column(tmp_pa
     ((_, image),) = (each for each in page.tags if each[0] == "img")
     # Only a long chain is in one column everywhere: 3.75 inches of 96 pixels.
     assert (image["width"] == "360") == (count == 20)
-
-
-def test_hidden_common_causes_are_listed_and_in_the_legend(tmp_path):
-    graph = {
-        "cliques": [["score"], ["rate"], ["repaid"]],
-        "edges": [["rate", "repaid"]],
-        "bows": [["rate", "repaid"]],
-    }
-    said = shown(tmp_path, graph).said
-    assert "rate ↔ repaid" in said
-    assert "dashed line" in said
 
 
 @pytest.mark.parametrize("name", ["a$b$c", "$", "<script>alert(1)</script>", "$\\frac{1}{0}$", "x_y^z"])
@@ -71,11 +46,7 @@ def test_letters_that_cannot_be_drawn_are_told(tmp_path):
 @pytest.mark.parametrize(
     "graph",
     [
-        {"cliques": [["a"]], "edges": [["a", "b"]]},
-        {"cliques": [["a"], ["b"]], "edges": [["a", "b"], ["b", "a"]]},
-        {"cliques": [["a"], ["a"]]},
         {"cliques": [["a"], ["b"]], "edges": [["a", "b", "c"]]},
-        {"cliques": "text", "edges": 3, "bows": [["a", "b"]]},
     ],
 )
 def test_a_graph_that_is_none_is_told(tmp_path, graph):
@@ -94,11 +65,6 @@ def test_a_large_graph_is_listed_alone(tmp_path):
     assert page.count("img") == 0
     assert f"The graph has {DRAWN + 1} variables, too many to be drawn." in page.said
     assert "v39 → v40" in page.said
-
-
-def test_without_a_graph_that_is_said(tmp_path, sepsis_run):
-    assert "The run recorded no graph." in shown(tmp_path, None).said
-    assert "with the noise that the fitted model finds" in assumptions(material(sepsis_run))
 
 
 def test_the_limits_of_the_task(tmp_path):

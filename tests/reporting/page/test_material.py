@@ -6,13 +6,11 @@ import pytest
 
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.reporting.page.material import (
-    counted,
     finite,
     float_of,
     listed,
     mapping,
     material,
-    named,
     shown,
 )
 from tests.toys import recorded_runs
@@ -39,13 +37,6 @@ def test_episodes_are_known_by_their_trajectories(sepsis_run):
     found = material(sepsis_run)
     assert (found.sequences, found.words.variable) == (True, "SOFA")
     assert found.nouns == ("episode", "episodes")
-
-
-def test_episodes_have_the_words_of_their_data_set(machine_run):
-    found = material(machine_run)
-    assert (found.words.variable, found.words.sign) == ("risk and cost", -1.0)
-    assert [dose.name for dose in found.words.doses] == ["service", "load"]
-    assert found.nouns == ("machine", "machines")
 
 
 def test_a_damaged_folder_is_refused(tmp_path):
@@ -86,15 +77,6 @@ def test_values_of_another_form_are_left_out():
 )
 def test_values_in_words(value, words):
     assert shown(value) == words
-
-
-def test_names_and_counts():
-    assert named({"a": 1, "b": 0.5}) == "a 1, b 0.5"
-    assert [counted(1, "case"), counted(2, "case"), counted(1200, "child", "children")] == [
-        "1 case",
-        "2 cases",
-        "1,200 children",
-    ]
 
 
 def test_cases_are_held_out_rows_where_as_many_were_kept_aside(tmp_path):

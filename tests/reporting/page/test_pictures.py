@@ -1,7 +1,6 @@
 """Pictures inside the page."""
 
 import base64
-import re
 import struct
 
 import pytest
@@ -93,24 +92,6 @@ def test_known_figures_come_first_and_others_keep_their_name(folder):
         "Training: a",
         "zebra crossing",
     ]
-
-
-@pytest.mark.parametrize(
-    ("run", "name", "title", "point"),
-    [
-        ("sepsis_run", "patient", "The episodes with", "Each point is an episode:"),
-        ("machine_run", "machine", "The machines with", "Each point is one machine:"),
-    ],
-)
-def test_figures_of_episodes_are_told_in_the_words_of_the_run(run, name, title, point, request):
-    found = request.getfixturevalue(run)
-    (found / "figures").mkdir()
-    for each in (name, "outcomes"):
-        (found / f"figures/{each}.png").write_bytes(TINY)
-    said = shown(found).said
-    assert f"{title} the largest, the median and the smallest predicted improvement." in said
-    assert point in said
-    assert not re.search(r"[{}]", said)
 
 
 def test_what_is_no_picture_is_named_and_not_shown(folder):

@@ -8,54 +8,20 @@ from rehearsal_torch.reporting.page.probability_sentences import (
     context,
     headline,
     overall,
-    settings,
     truth,
 )
 from tests.toys.recorded_runs import CHANCE, recommended, refused
 
 
-def test_a_recommendation_says_what_to_set_and_the_chance_before_and_after():
-    one = recommended()
-    assert headline(one) == "Set rate to 0.3."
-    assert context(one) == "Known before deciding: score 0.25."
-    assert chances(one) == [
-        "The estimated chance of a desired outcome rises from 60 % with no action to 80 % (95% interval 70 % "
-        "to 90 %)."
-    ]
-
-
-def test_a_gain_over_no_action_is_told_where_it_is_known():
-    gain = {"point": 0.2, "lower": -0.05, "upper": 0.45, "level": 0.95}
-    (said,) = chances(recommended() | {"gain": gain})
-    assert said.endswith(
-        "to 80 % (95% interval 70 % to 90 %): a difference of 20 percentage points (-5 to 45), not told from "
-        "zero."
-    )
-
-
 @pytest.mark.parametrize(
     ("before", "way"),
     [
-        (0.6, "rises from 60 % with no action to 80 %"),
         (0.8, "hardly changes, from 80 % with no action to 80 %"),
-        (0.797, "rises from 79.7 % with no action to 80.0 %"),
-        (0.9, "falls from 90 % with no action to 80 %"),
     ],
 )
 def test_a_chance_that_falls_is_not_said_to_rise(before, way):
     (sentence,) = chances(recommended(before=before))
     assert f"outcome {way}" in sentence
-
-
-def test_a_refusal_says_what_was_withdrawn_and_never_what_to_set():
-    one = refused()
-    assert headline(one) == "Refused: the method cannot answer, and recommends nothing."
-    assert chances(one) == [
-        "With no action, the estimated chance of a desired outcome is 50 %.",
-        "The alteration that was withdrawn would have set rate to 5, estimated at 20 % (90% interval 0 % to "
-        "70 %).",
-    ]
-    assert headline(one | {"status": "no_action"}) == "No action is recommended."
 
 
 def test_what_is_missing_is_left_out():
@@ -81,31 +47,6 @@ def test_the_bound_of_a_certificate_is_called_what_it_covers():
     assert truth(one) == ["If the model is right, the true chance lies between 50 % and 95 %."]
     (said,) = chances(one | {"certificate": {}})
     assert said.endswith("to 80 %.")
-
-
-def test_an_objective_of_something_else_is_told_in_its_own_numbers():
-    of = {"of": "revenue"}
-    one = recommended() | {"estimate": {"point": 1234.5, **of}, "baseline": {"point": 1000.0, **of}}
-    gain = {"point": 234.5, "lower": 100.0, "upper": 300.0, "level": 0.9}
-    assert chances(one | {"gain": gain}, "y is at most 1") == [
-        "The estimated revenue rises from 1000 with no action to 1234: a difference of 234.5 (90% interval "
-        "100 to 300)."
-    ]
-
-
-def test_the_truth_of_a_world_is_called_so():
-    score = {"probability": 0.7, "no_action": 0.5, "oracle": 0.9}
-    assert truth(recommended() | {"score": score}) == [
-        "The truth, which this simulated world knows: the chance is 70 % after this, 50 % with no action and "
-        "90 % at best."
-    ]
-    assert "the chance is 50 % with no action" in truth(refused() | {"score": score})[0]
-
-
-def test_settings_in_words():
-    assert settings({"a": 1.0}) == "a to 1"
-    assert settings({"a": 1.0, "b": 0.25, "c": 3}, "at") == "a at 1, b at 0.25 and c at 3"
-    assert settings({"a": 1.0, "b": "low"}, "to", {"a": "%", "b": ""}) == "a to 1 % and b to low"
 
 
 AGAINST = recommended() | {
@@ -181,33 +122,4 @@ def test_the_mean_is_over_the_cases_within_the_data():
     )
     assert overall([beyond] * 6) == (
         "In 6 of 6 cases an alteration is recommended, outside the data in all of them."
-    )
-
-
-def test_both_numbers_have_their_intervals_and_the_level_is_said_once():
-    unchanged = {"point": 0.45, "of": CHANCE, "lower": 0.3, "upper": 0.55, "level": 0.95}
-    gain = AGAINST["gain"] | {"level": 0.9}
-    assert chances(AGAINST | {"unchanged": unchanged, "gain": gain}, "repaid is yes")[0] == (
-        "The estimated chance that repaid is yes rises from 45 % (95% interval 30 % to 55 %) with rate left "
-        "at 0.5 to 80 % (70 % to 90 %): a difference of 35 percentage points (90% interval 10 to 50)."
-    )
-    idle = refused() | {"baseline": unchanged}
-    assert chances(idle, "repaid is yes")[0] == (
-        "With no action, the estimated chance that repaid is yes is 45 % (95% interval 30 % to 55 %)."
-    )
-
-
-def test_many_cases_are_summed_up_in_one_sentence():
-    lines = [*(recommended(point=0.8, before=before) for before in (0.2, 0.3, 0.4, 0.5)), refused()]
-    assert overall(lines) == ""
-    assert overall([*lines, refused()], "repaid is yes") == (
-        "In 4 of 6 cases an alteration is recommended; in these, the estimated chance that repaid is yes "
-        "rises on average from 35 % to 80 %."
-    )
-    assert overall([refused()] * 6) == "In 0 of 6 cases an alteration is recommended."
-    unknown = recommended() | {"baseline": None}
-    assert overall([*lines, unknown]) == "In 5 of 6 cases an alteration is recommended."
-    better = AGAINST | {"unchanged": {"point": 0.1, "of": CHANCE}}
-    assert overall([better] * 6).endswith(
-        "in these, the estimated chance of a desired outcome rises on average from 10 % to 80 %."
     )

@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.reporting.page.material import material
-from rehearsal_torch.reporting.page.run_page import FILE, page, title, write_page
+from rehearsal_torch.reporting.page.run_page import FILE, write_page
 from rehearsal_torch.reporting.run_report import report
 from tests.conftest import machines
 from tests.toys import recorded_runs
@@ -59,12 +58,6 @@ def test_a_name_that_is_markup_stays_a_text_everywhere(tmp_path):
     assert f"Set {EVIL} to 0.3." in found.said
     assert f"Case {EVIL}" in found.said
     assert f"Report: {EVIL}" in found.said
-
-
-def test_the_summary_at_the_top_counts_answers_and_warnings(tmp_path):
-    found = read(recorded_runs.alterations(tmp_path))
-    assert "2 cases; 1 with a recommendation, 1 refused; dataset table; decision cme." in found.said
-    assert "read them before acting" in found.said
 
 
 @pytest.mark.slow
@@ -137,23 +130,3 @@ def test_an_edited_trace_never_breaks_the_page(tmp_path, name):
         for line in lines:
             line["trace"][name] = value
         assert read(recorded_runs.alterations(tmp_path, lines)).faults == []
-
-
-def test_no_rows_of_the_table_but_the_cases_are_in_the_page(tmp_path):
-    line = recorded_runs.recommended()
-    line["answer"] = {"rows": {"rate": [0.123456]}, "altered": []}
-    run = recorded_runs.alterations(tmp_path, [line])
-    assert "0.1235" not in page(material(run))
-    assert "0.1235" in page(material(run, rows=True))
-
-
-def test_the_page_of_a_problem_file_is_called_by_its_table(tmp_path):
-    config = {"name": "own_problem", "seed": 3, "path": "problem.yaml"}
-    card = recorded_runs.CARD | {"source": "loans.csv"}
-    of = material(recorded_runs.alterations(tmp_path, card=card, config=config))
-    assert title(of) == "Decisions for 2 cases of loans.csv"
-    said = read(of.run.path).said
-    assert "Decisions for 2 cases of loans.csv" in said
-    assert "dataset " not in said.split("What was asked")[0]
-    of.run.config["name"] = "mine"
-    assert title(of) == "Report: mine"

@@ -1,8 +1,5 @@
 """Sentences of decisions about episodes."""
 
-from dataclasses import replace
-
-from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
 from rehearsal_torch.reporting.style import Dose, Wording
 from tests.conftest import decision
@@ -14,16 +11,6 @@ WORDS = Wording(
     "4 h",
     (Dose("V", "vasopressor", "mcg/kg/min"), Dose("F", "fluids", "mL/4 h")),
 )
-
-
-def test_a_change_names_doses_before_and_after_with_units():
-    title, headline, said = said_of_episode(decision(0), WORDS)
-    assert (title, headline) == ("Episode stay-0", "Change 1 of 3 actions.")
-    assert said == [
-        "Time step 1: vasopressor from 0.04 to 0.113 mcg/kg/min, fluids from 279 to 80 mL/4 h.",
-        "Cumulative SOFA (points): 50 as observed, 49 predicted by the model under these changes, 2.0% "
-        "better.",
-    ]
 
 
 def test_a_dose_that_keeps_its_level_stays_as_it_was_given():
@@ -76,23 +63,3 @@ def test_without_doses_the_number_of_the_action_is_named():
     one["trajectory"] |= {"doses": [], "observed_doses": []}
     assert said_of_episode(one, Wording())[2][0] == "Time step 1: action 12."
     assert said_of_episode(one | {"alteration": {"price": 2}}, Wording())[2][0] == "price."
-
-
-def test_levels_are_told_by_name_and_episodes_by_their_unit(machine_run):
-    found = material(machine_run)
-    title, _, said = said_of_episode(found.shown[0], found.words)
-    assert title == "Machine 0"
-    assert said == [
-        "Time step 1: service from major to none, load stays at reduced.",
-        "Cumulative risk and cost: 50 as observed, 49 predicted by the model under these changes, 2.0% "
-        "better.",
-    ]
-
-
-def test_steps_have_the_times_of_the_table_where_these_are_known():
-    weekly = replace(WORDS, step="one week", first=1)
-    said = said_of_episode(decision(0), weekly)[2]
-    assert said[0].startswith("Week 2: vasopressor from ")
-    assert (weekly.time, weekly.start, replace(weekly, first=0).at(0)) == ("Week", 1, "Week 0")
-    unnamed = replace(WORDS, step="", first=5)
-    assert (unnamed.time, unnamed.start, unnamed.at(0)) == ("Time step", 0, "Time step 0")

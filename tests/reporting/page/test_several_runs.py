@@ -16,39 +16,6 @@ def run(path, decision="cme", seed=3, point=0.8, **more):
     return material(recorded_runs.alterations(path, lines, record=record), ended=False)
 
 
-def test_runs_stand_side_by_side(tmp_path):
-    runs = [run(tmp_path / "a"), run(tmp_path / "b", "care", point=0.85)]
-    page = Page(comparing_page(runs, 20))
-    assert page.faults == []
-    for words in (
-        "cme table cme 3 2 1 with a recommendation, 1 refused",
-        "ann cme set rate 0.3 0.600 0.800 [0.700, 0.900] ann care set rate 0.3 0.600 0.850 [0.750, 0.900]",
-        "bob cme refused 0.500 -",
-        "estimated probability 0.650 0.675",
-        "observational data (all 2 runs)",
-        "cme: 1 case with warnings, which its own report lists.",
-        "command rehearsal decide table.csv",
-    ):
-        assert words in page.said
-    assert "their commits differ" not in page.said
-
-
-def test_what_is_usual_and_the_present_values_have_a_column_each(tmp_path):
-    kept = recorded_runs.recommended() | {"present": {"rate": 0.5}, "unchanged": {"point": 0.24}}
-    stays = kept | {"index": 1, "identity": "bob", "status": "no_action", "alteration": None}
-    known = material(recorded_runs.alterations(tmp_path / "a", [kept, stays]), ended=False)
-    page = Page(comparing_page([known, run(tmp_path / "b", "care")], 20))
-    for words in (
-        "case run answer usual in such a case present values with this answer",
-        "ann cme set rate 0.3 0.600 0.240 0.800 [0.700, 0.900] ann care set rate 0.3 0.600 - 0.800 [0.700,",
-        "bob cme no action 0.600 0.240 -",
-        "estimated probability 0.520 0.650",
-        "where nothing is set, that of the present values no action",
-    ):
-        assert words in page.said
-    assert "with no action" not in page.said
-
-
 def test_runs_that_cannot_be_compared_say_so_first(tmp_path):
     runs = [run(tmp_path / "a"), run(tmp_path / "b", data_fingerprint="other", commit="other")]
     assert differences(runs) == [
@@ -70,11 +37,6 @@ def test_labels_are_short_and_different(tmp_path):
         "cme table seed 4",
     ]
     assert labelled([runs[0], runs[0]]) == ["1: cme table seed 3", "2: cme table seed 3"]
-
-
-def test_further_cases_are_counted(tmp_path):
-    page = Page(comparing_page([run(tmp_path / "a"), run(tmp_path / "b", "care")], 1))
-    assert "1 further case in the folders of the runs." in page.said
 
 
 def test_episodes_and_trials(tmp_path, sepsis_run):

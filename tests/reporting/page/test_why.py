@@ -1,7 +1,5 @@
 """What would overturn the decisions."""
 
-import pytest
-
 from rehearsal_torch.reporting.page.material import material
 from rehearsal_torch.reporting.page.why import why
 from tests.toys import recorded_runs
@@ -10,32 +8,6 @@ from tests.toys.read_page import Page
 
 def shown(of):
     return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{why(of)}</html>')
-
-
-def test_strengths_support_and_reasons_are_those_recorded(tmp_path):
-    page = shown(material(recorded_runs.alterations(tmp_path)))
-    assert page.faults == []
-    for words in (
-        "A hidden common cause would have to make this action 1.50 times as likely, or as unlikely, to",
-        "the strongest observed covariate, age, makes the action 2.25 times as likely",
-        "ann 1.50 age: 2.25 interval 42.5 0.75",
-        "bob - - - 0 -",
-        "no support: only 0 rows are near (case bob)",
-    ):
-        assert words in page.said
-
-
-def test_columns_that_say_nothing_are_left_out(tmp_path):
-    page = shown(material(recorded_runs.alterations(tmp_path, [recorded_runs.refused(0)])))
-    assert "The observations near each decision case support bob 0" in page.said
-    assert "strength" not in page.said.lower()
-
-
-def test_where_nothing_is_recommended_it_says_that_nothing_can_be_overturned(tmp_path):
-    nothing = "Nothing is recommended, so there is no recommendation that a hidden common cause could"
-    alone = recorded_runs.alterations(tmp_path / "a", [recorded_runs.refused(0)])
-    assert nothing in shown(material(alone)).said
-    assert nothing not in shown(material(recorded_runs.alterations(tmp_path / "b"))).said
 
 
 def test_certificates_are_shown_with_what_they_bound(tmp_path):
@@ -73,49 +45,12 @@ def test_episodes_have_their_proofs_and_hidden_causes(sepsis_run):
     assert "too few rows (episode stay-1)" in said
 
 
-def test_what_is_said_of_patients_is_said_of_other_units_by_their_name(machine_run, sepsis_run):
-    said = shown(material(machine_run)).said
-    assert "machine partial R² to overturn" in said
-    assert "how well the model describes the machine." in said
-    assert "of the actions and of every next state" in said
-    assert "how well the model describes the patient." in shown(material(sepsis_run)).said
-
-
-def test_trials_say_why_the_last_one_was_tried(tmp_path):
-    found = material(recorded_runs.trials(tmp_path))
-    said = shown(found).said
-    assert "acquisition value that the search found, 5.5, with a predicted reward of 4.5, among 120" in said
-    found.run.decisions[-1]["trace"]["runner_up"] = {"a": 0.75}
-    assert "The best tried setting beside the recommended one: a 0.75." in shown(found).said
-
-
-@pytest.mark.parametrize("trace", [{}, {"graphs": "x", "support": "y", "would_set": {}}])
-def test_nothing_recorded_is_nothing_said(tmp_path, trace):
-    line = recorded_runs.recommended() | {"trace": trace, "sensitivity": None}
-    assert why(material(recorded_runs.alterations(tmp_path, [line]))) == ""
-
-
 EDGES = "age-bmi age-s5 s5-bp bmi-bp bp-y s5-y bmi-y"
 GRAPH = {
     "cliques": [["age"], ["s5"], ["bmi"], ["bp"], ["y"]],
     "edges": [each.split("-") for each in EDGES.split()],
 }
 ROLES = {"context": ["age"], "box": {"bmi": [0, 1], "bp": [0, 1]}, "region": {"names": ["y"]}}
-
-
-def test_it_says_what_is_adjusted_for_in_each_candidate_set(tmp_path):
-    card = {"graph": GRAPH, **ROLES, "candidates": [["bmi"], ["bp"]]}
-    for room, words in (
-        ("kernel.nested_ridge.NestedRidge", "Settings of bmi are compared among rows alike in age"),
-        ("outcome.stacked.StackedRegression", "bp are compared among rows alike in age, s5 and bmi (the"),
-        (
-            "structural.linear_scm.LinearStructural",
-            "By the graph it suffices to compare settings of bmi among",
-        ),
-    ):
-        config = {"name": "n", "seed": 0, "surrogate": {"_target_": f"rehearsal_torch.surrogates.{room}"}}
-        of = material(recorded_runs.alterations(tmp_path / room, card=card, config=config))
-        assert words in shown(of).said
 
 
 def test_what_does_not_suffice_is_said_and_a_card_that_cannot_be_read_is_left_out(tmp_path):

@@ -7,7 +7,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.verbs.explaining.edge_removal import clearly_apart
 from tests.toys.linear_truth import chain
-from tests.verbs.explaining.test_explain import CASE, ROWS, WORLD, changed, learnt
+from tests.verbs.explaining.test_explain import CASE, ROWS, WORLD, changed, learnt, of_one_set
 
 
 def by_edge(explained):
@@ -16,7 +16,7 @@ def by_edge(explained):
 
 @pytest.fixture(scope="module")
 def model():
-    return learnt(changed(candidates=[["a"]]))
+    return of_one_set()
 
 
 @pytest.fixture(scope="module")

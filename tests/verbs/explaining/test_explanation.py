@@ -46,30 +46,6 @@ WHOLE = Explanation(
 )
 
 
-def test_every_fact_is_said_once_and_the_recommendation_first():
-    assert WHOLE.sentences() == [
-        "Recommended: a=0.5; the estimated chance of a desired outcome is 80 % (95% interval 70 % to 90 %); "
-        "40 % with no action.",
-        "Setting a is adjusted for x, <u> (context x); by the graph, no common cause of action and outcome "
-        "is left.",
-        "20 of 400 rows (5.0%) lie near this action in this context (within 0.75 standard deviations); the "
-        "method counts 33.3 effective rows.",
-        "The near rows have x from 0 to 1, a from 0.25 to 0.75.",
-        "15 of these 20 rows have a desired outcome.",
-        "Best of the other candidate sets: b=1; 5 percentage points worse by the estimate (the method has "
-        "no interval of this difference).",
-        "Without a -> y it no longer stands (a gain of 0 percentage points): no directed path leads from a "
-        "to y then.",
-        "It stands without any one of x -> a, u -> a.",
-        "Not checked without u -> y: more than 0 fits are needed.",
-        "A hidden common cause would have to make this action 1.50 times as likely, or as unlikely, to "
-        "overturn this; the strongest observed covariate, u, makes the action 2.00 times as likely, or as "
-        "unlikely.",
-        "Claim: x is 9.",
-        "A note.",
-    ]
-
-
 def test_outside_the_data_no_number_of_the_decision_is_said():
     warnings = ("support: few rows are like this", "claim: x is 9")
     one = replace(WHOLE, decision=replace(DECISION, warnings=warnings))
@@ -142,19 +118,6 @@ def test_html_holds_a_table_of_edges_and_escapes_names():
 )
 def test_adjustments_say_whether_they_suffice_and_enter_the_fit(one, said):
     assert one.sentence() == said
-
-
-@pytest.mark.parametrize(
-    ("ends", "said"),
-    [
-        ((-0.1, 0.2), "not told apart: a difference of 5 percentage points (95% interval -10 to 20)."),
-        ((0.01, 0.2), "worse by the estimate: a difference of 5 percentage points (95% interval 1 to 20)."),
-    ],
-)
-def test_runners_up_are_told_apart_by_the_interval_of_the_difference(ends, said):
-    apart = Estimate(0.05, DIFFERENCE, *ends, 0.95)
-    found = RunnerUp({"a": 0.7}, "action", Estimate(0.7, CHANCE), apart).sentence()
-    assert found == f"Best clearly different action: a=0.7; {said}"
 
 
 def test_a_runner_up_without_estimate_or_support_says_so():

@@ -7,12 +7,12 @@ import pytest
 import rehearsal_torch as rt
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.verbs.methods import RequestWarning
-from tests.verbs.explaining.test_explain import CASE, ROWS, changed, learnt
+from tests.verbs.explaining.test_explain import CASE, ROWS, changed, learnt, of_one_set
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    model = learnt(changed(candidates=[["a"]]))
+    model = of_one_set()
     return model, rt.load(model.save(tmp_path_factory.mktemp("saved") / "model"))
 
 

@@ -12,13 +12,12 @@ from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.files.sealed import opened, sealed
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.test_run import configured
-from tests.toys.pumps import SMALL, table, task, told
+from tests.toys.pumps import SMALL, fitted, table, task, told
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    model = rt.learn_episodes(table(), task(), seed=3, **SMALL)
-    return model.save(tmp_path_factory.mktemp("saved") / "pumps")
+    return fitted().save(tmp_path_factory.mktemp("saved") / "pumps")
 
 
 @pytest.mark.slow
@@ -64,54 +63,23 @@ def other_actions(card):
     card["reading"] = sealed({**found, "amounts": {}})
 
 
-def other_reference(card):
-    found = opened(card["reading"], "reading")
-    found["task"]["static"]["maker"]["values"].reverse()
-    card["reading"] = sealed(found)
-
-
 def sealed_other_order(card):
     found = opened(card["reading"], "reading")
     found["task"]["actions"] = dict(reversed(found["task"]["actions"].items()))
     card["reading"] = sealed(found)
 
 
-def other_order(card):
-    card["reading"]["task"]["actions"] = dict(reversed(card["reading"]["task"]["actions"].items()))
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda card: card["reading"].update(step=2.0), "reading: it has changed since it was written"),
-        (lambda card: card["looking"].update(changes=2), "looking: it has changed since it was written"),
-        (lambda card: card["reading"].pop("sha256"), "reading: expected names and values with their sha256"),
-        (other_order, "reading: it has changed since it was written"),
-        (changed(task=3), "reading: expected a task, step"),
-        (changed(step=0), "reading: expected a task, step"),
-        (changed(step=True), "reading: expected a task, step"),
-        (changed(first=1.5), "reading: expected a task, step"),
-        (changed(keep_last=-1), "reading: expected a task, step"),
         (changed(task={"unit": "pump"}), "reading: time: missing; expected"),
         (changed(amounts={"oil": "x"}), "reading: expected a task, step"),
         (changed(amounts={"valve2": 1.0}), "reading: amounts: 'valve2' is no action"),
-        (lambda card: card.update(reading=[1]), "reading: expected names and values"),
         (other_actions, r"the data have no \['oil'\]"),
         (sealed_other_order, r"expected the actions \['valve', 'oil'\]; got \['oil', 'valve'\]"),
-        (other_reference, "reading: .*maker=C"),
-        (lambda card: card.update(looking=[1]), "looking: expected names and values"),
-        (changed("looking", method="care"), "looking: .*care"),
-        (changed("looking", method="../evil"), "looking: .*evil"),
-        (changed("looking", method=["astar"]), "looking: .*astar"),
-        (changed("looking", changes=10**9), "expected whole numbers of changes"),
         (with_settings({"search.budget_s": "x"}), "looking: "),
         (with_settings({"objective.changes": 9}), "looking: settings: 'objective.changes' is none"),
-        (lambda card: card.update(seed="now"), "expected whole numbers of changes"),
-        (with_settings({"search._target_": "os.system"}), "none of which says what is built"),
-        (with_settings({"objective.reward": {"_target_": "os.system"}}), "none of which says what is built"),
         (with_settings({"search.budget_s": "${oc.env:HOME}"}), "none of which says what is built"),
-        (with_settings([1]), "none of which says what is built"),
-        (with_settings({"trainer.max_epochs": 3}), "looking: 'trainer.max_epochs' cannot be set here"),
     ],
 )
 def test_cards_that_do_not_belong_here_are_refused(folder, tmp_path, change, said):

@@ -43,9 +43,3 @@ def test_a_failure_leaves_the_earlier_model(tmp_path):
         written(place, failing)
     assert [each.name for each in place.iterdir()] == ["card.yaml"]
     assert [each.name for each in tmp_path.iterdir()] == ["model"]
-
-
-def test_a_file_is_no_place(tmp_path):
-    (tmp_path / "model").write_text("mine")
-    with pytest.raises(CheckpointError, match="expected the name of a folder for the model"):
-        written(tmp_path / "model", files("card.yaml"))

@@ -101,10 +101,3 @@ def test_a_damaged_or_hostile_configuration_is_refused_with_a_way_out(run, chang
     with pytest.raises(CheckpointError, match=words) as told:
         rt.load(run)
     assert f"the surrogate alone: load {run / 'checkpoint'}" in str(told.value)
-
-
-def test_a_configuration_without_a_part_is_refused(run):
-    path = run / "config.yaml"
-    path.write_text(yaml.safe_dump({"objective": yaml.safe_load(path.read_text())["objective"]}))
-    with pytest.raises(CheckpointError, match=r"has no search and no seed"):
-        rt.load(run)
