@@ -121,18 +121,7 @@ def model_of(text: str) -> "Statements":
         or not 1 <= start <= 2
         or kinds[0].lower() not in ("dag", PARTIAL, "mag", "graph", "digraph")
     ):
-        other = (
-            ""
-            if start >= 0
-            else (
-                "; a matrix is read from a .csv file, with the variables in its first row and column and "
-                "causes in its rows, as bnlearn's amat has them (transpose pcalg's)"
-            )
-        )
-        raise ValueError(
-            "expected `dag { ... }`, as dagitty shows it under model code, or `Graph Edges:`, as Tetrad and "
-            f"causal-learn write it{other}"
-        )
+        raise ValueError("expected `dag { ... }`, as dagitty shows it under model code")
     return _statements(tokens[start + 1 : -1], kinds[0].lower() == PARTIAL)
 
 

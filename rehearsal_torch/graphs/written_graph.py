@@ -39,9 +39,9 @@ from rehearsal_torch.files.schema import (
     read,
     shown,
 )
-from rehearsal_torch.graphs.adjacency import MarkedGraph, from_general_graph
 from rehearsal_torch.graphs.arrows import has_arrow
 from rehearsal_torch.graphs.dagitty import edges_of
+from rehearsal_torch.graphs.general_graph import MarkedGraph, from_general_graph
 from rehearsal_torch.graphs.graph_size import check_size
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
