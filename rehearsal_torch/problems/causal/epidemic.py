@@ -144,7 +144,7 @@ class Epidemic(CausalWorld):
     @property
     def ceiling(self) -> float:
         """An upper bound of E[r | a]: the variance of every node's own noise is always lost."""
-        return -self.noise[NODES[0]].variance * (len(NODES) if self.total else 1)
+        return -self.noise[NODES[0]].variance
 
     def card(self) -> Mapping[str, Any]:
         """The card of `CausalWorld`, the reward at the true rates, and its upper bound."""
