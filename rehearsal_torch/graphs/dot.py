@@ -27,8 +27,7 @@ from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.graphs import arrows
 from rehearsal_torch.graphs.dagitty import edges_of
 from rehearsal_torch.graphs.edge_list import EdgeList
-from rehearsal_torch.graphs.graph_size import check_size
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 
 _QUOTED = r'"[^"]*+"'
 # What is left open reaches to the end of the text, so that it is read once.

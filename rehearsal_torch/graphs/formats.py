@@ -33,8 +33,7 @@ from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
 from rehearsal_torch.graphs.dot import edges_in_dot, to_dot
 from rehearsal_torch.graphs.edge_list import EdgeList
-from rehearsal_torch.graphs.graph_size import check_size
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 from rehearsal_torch.graphs.written_graph import graph_of
 
 DIRECTED, BIDIRECTED = "directed", "bidirected"

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any, Protocol, runtime_checkable
 
-from rehearsal_torch.graphs.graph_size import check_size
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 
 _TAIL, _NONE, _HEAD = -1, 0, 1
 
