@@ -18,7 +18,7 @@ the workers of a Dask cluster that joblib's context names (`shared_tasks`). All 
 depend on (seed, index) alone, so that the rounds do not depend on the process that computes them or on their
 order.
 
-Trials whose results are waited for are heeded (`search.trials.beside_pending`): they are not proposed again.
+Trials whose results are waited for are heeded (`search.trials.pending`): they are not proposed again.
 
 A batch search (`BatchSearch`) is given the cases in batches. Batches are cut from the whole list of indices,
 so that a resumed run meets the same batches.
@@ -42,7 +42,7 @@ from rehearsal_torch.problems.problem import Problem, World
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.alterations.net_value import decided
 from rehearsal_torch.search.search import BatchSearch, Search
-from rehearsal_torch.search.trials.beside_pending import decided_beside
+from rehearsal_torch.search.trials.pending import decided_beside
 from rehearsal_torch.seeding import paired_seed, seeded
 from rehearsal_torch.shared_tasks import on_cpu, results
 from rehearsal_torch.surrogates.overturning import Overturning, for_question

@@ -152,10 +152,7 @@ def test_a_batch_is_spread_out(structure):
 
 
 TOLD = {
-    **{
-        function: partial(BotorchAcquisition, function=function, members=16, screening_members=8)
-        for function in FUNCTIONS
-    },
+    **{function: partial(BotorchAcquisition, function=function, members=16) for function in FUNCTIONS},
     "qkg": partial(KnowledgeGradient, fantasies=4, alternatives=4, members=4, member_draws=4),
 }
 

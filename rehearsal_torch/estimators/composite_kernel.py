@@ -40,7 +40,7 @@ class CompositeKernel:
         widths: w, inverse length-scales, (p,).
         smooth: s, variance of the smooth part.
         linear: l, variance of each linear coefficient.
-        product: g, variance of each coefficient of a product; 0 without products.
+        product: g, variance of each coefficient of a product.
         noise: nu, variance of the noise.
     """
 
@@ -60,24 +60,21 @@ def products(inputs: Tensor) -> Tensor:
     return torch.where(first == second, (found - 1) / math.sqrt(2), found)
 
 
-def most_probable(
-    inputs: Tensor, output: Tensor, iterations: int, with_products: bool = True
-) -> CompositeKernel:
+def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> CompositeKernel:
     """The parameters with the largest evidence times prior.
 
     Args:
         inputs: (n, p), standardised; p may be 0.
         output: (n,), standardised.
         iterations: Maximum number of L-BFGS-B iterations.
-        with_products: Whether the kernel has the product part.
     """
     width = inputs.shape[1]
-    evidence = _Evidence(inputs, output - output.mean(), with_products)
+    evidence = _Evidence(inputs, output - output.mean())
     scale = 1 / max(1, width)
     start = np.concatenate(
         [
             np.full(width, math.log(0.5 * math.sqrt(scale))),
-            np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4])[evidence.present],
+            np.log([1.0, 0.5 * scale, 0.1 * scale, 0.4]),
         ]
     )
     low = np.full(len(start), LOWEST)
@@ -96,27 +93,23 @@ def most_probable(
 class _Evidence:
     """E and its gradient for one output, in the logarithms of (w, s, l, g, nu)."""
 
-    def __init__(self, inputs: Tensor, output: Tensor, with_products: bool) -> None:
+    def __init__(self, inputs: Tensor, output: Tensor) -> None:
         self.inputs, self.output = inputs, output
         self.width = inputs.shape[1]
-        self.present = np.array([True, True, with_products, True])
         self.straight = inputs @ inputs.mT
         shown = products(inputs)
-        self.paired = shown @ shown.mT if with_products else None
+        self.paired = shown @ shown.mT
         self.means = np.concatenate(
             [
                 np.full(self.width, WIDTH_MEAN),
-                np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3])[self.present],
+                np.log([1.0, 0.1, 0.1 / max(1, self.width), 0.3]),
             ]
         )
-        self.spreads = np.concatenate(
-            [np.full(self.width, WIDTH_SPREAD), np.full(int(self.present.sum()), AMPLITUDE_SPREAD)]
-        )
+        self.spreads = np.concatenate([np.full(self.width, WIDTH_SPREAD), np.full(4, AMPLITUDE_SPREAD)])
 
     def read(self, point: np.ndarray) -> tuple[Tensor, float, float, float, float]:
         """The parameters of a point."""
-        rest = np.zeros(4)
-        rest[self.present] = np.exp(point[self.width :])
+        rest = np.exp(point[self.width :])
         widths = torch.from_numpy(np.exp(point[: self.width])).to(self.inputs)
         return widths, float(rest[0]), float(rest[1]), float(rest[2]), float(rest[3] + NOISE_FLOOR)
 
@@ -134,8 +127,7 @@ class _Evidence:
         bell = (squares.unsqueeze(-1) + squares - 2 * shown @ shown.mT).clamp_min_(0).mul_(-0.5).exp_()
         bell *= smooth
         kernel = bell + linear * self.straight
-        if self.paired is not None:
-            kernel += product * self.paired
+        kernel += product * self.paired
         kernel.diagonal().add_(noise)
         factor = torch.linalg.cholesky(kernel)
         weights = torch.cholesky_solve(self.output.unsqueeze(-1), factor).squeeze(-1)
@@ -145,9 +137,9 @@ class _Evidence:
         amplitudes = [
             float((inner * bell).sum()),
             linear * float((inner * self.straight).sum()),
-            0.0 if self.paired is None else product * float((inner * self.paired).sum()),
+            product * float((inner * self.paired).sum()),
             (noise - NOISE_FLOOR) * float(inner.diagonal().sum()),
         ]
         bell *= inner
         moved = (bell.sum(-1, keepdim=True) * shown.square()).sum(0) - (shown * (bell @ shown)).sum(0)
-        return float(value), np.concatenate([-2 * moved.cpu().numpy(), np.array(amplitudes)[self.present]])
+        return float(value), np.concatenate([-2 * moved.cpu().numpy(), np.array(amplitudes)])

@@ -81,7 +81,7 @@ class FeatureClassifier(FeatureRegression):
             inputs, found = rows_at(rows, some)
             answers = found[:, output]
             shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            kernels.append(most_probable(inputs, shown, self.iterations, self.products))
+            kernels.append(most_probable(inputs, shown, self.iterations))
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]

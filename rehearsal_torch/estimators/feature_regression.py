@@ -59,7 +59,6 @@ class FeatureRegression(Solved):
         frequencies: M, the number of random frequencies.
         evidence_rows: Maximum number of rows on which a kernel is fitted.
         iterations: Maximum number of iterations of an evidence maximisation.
-        products: Whether the kernel has pairwise products of the inputs.
         seed: Seed of the subset of rows and of the frequencies.
 
     Raises:
@@ -71,7 +70,6 @@ class FeatureRegression(Solved):
         frequencies: int = 100,
         evidence_rows: int = 250,
         iterations: int = 30,
-        products: bool = True,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -82,7 +80,7 @@ class FeatureRegression(Solved):
             )
         bounded("frequencies", frequencies, MAX_FREQUENCIES)
         self.frequencies, self.evidence_rows, self.iterations = frequencies, evidence_rows, iterations
-        self.products, self.seed = products, seed
+        self.seed = seed
         self.register_fitted(
             "location", "scale", "widths", "amplitudes", "directions", "coefficients", "noise", "residuals",
         )  # fmt: skip
@@ -146,7 +144,7 @@ class FeatureRegression(Solved):
 
     def features_of(self, inputs: int) -> int:
         """F, the number of features of p inputs."""
-        return 2 * self.frequencies + inputs + (inputs * (inputs + 1) // 2 if self.products else 0) + 1
+        return 2 * self.frequencies + inputs + inputs * (inputs + 1) // 2 + 1
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, and outputs (n, q)."""
@@ -160,9 +158,7 @@ class FeatureRegression(Solved):
         some = torch.randperm(len(rows), generator=generator(self.seed))[: self.evidence_rows]
         inputs, outputs = rows_at(rows, some)
         shown = (outputs - self.location) / self.scale
-        kernels = [
-            most_probable(inputs, column.contiguous(), self.iterations, self.products) for column in shown.mT
-        ]
+        kernels = [most_probable(inputs, column.contiguous(), self.iterations) for column in shown.mT]
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
@@ -268,10 +264,9 @@ class FeatureRegression(Solved):
         smooth, linear, product, _ = self.amplitudes[output]
         phases = inputs @ (self.directions * self.widths[output]).mT
         size = (smooth / self.frequencies).sqrt()
-        found = [size * phases.cos(), size * phases.sin(), linear.sqrt() * inputs]
-        if self.products:
-            found.append(product.sqrt() * products(inputs))
-        return torch.cat([*found, inputs.new_ones(*inputs.shape[:-1], 1)], -1)
+        waves = [size * phases.cos(), size * phases.sin()]
+        polynomial = [linear.sqrt() * inputs, product.sqrt() * products(inputs)]
+        return torch.cat([*waves, *polynomial, inputs.new_ones(*inputs.shape[:-1], 1)], -1)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The posterior means, (..., p) -> (..., q)."""
@@ -310,7 +305,7 @@ class FeatureRegression(Solved):
         width, places, found = self.inputs, list(moving), []
         for output, own in enumerate(functions):
             smooth, linear, product, _ = self.amplitudes[output]
-            cosine, sine, straight, *paired, constant = own.split(self._blocks(), -1)
+            cosine, sine, straight, paired, constant = own.split(self._blocks(), -1)
             phases = base @ (self.directions * self.widths[output]).mT
             size = (smooth / self.frequencies).sqrt()
             cosines, sines = size * phases.cos(), size * phases.sin()
@@ -319,14 +314,11 @@ class FeatureRegression(Solved):
             start = constant + (base * slopes).sum(-1)
             slope = slopes[..., places].expand(*base.shape[:-1], -1)
             pieces = [cosine * cosines + sine * sines, sine * cosines - cosine * sines]
-            if self.products:
-                form, shift = _forms(paired[0] * product.sqrt(), width)
-                turned = base @ form
-                start = start - shift.unsqueeze(-1) + (turned * base).sum(-1)
-                bent = form[:, None, places][..., places].flatten(-2)
-                pieces += [slope + 2 * turned[..., places], bent.expand(*base.shape[:-1], -1)]
-            else:
-                pieces.append(slope)
+            form, shift = _forms(paired * product.sqrt(), width)
+            turned = base @ form
+            start = start - shift.unsqueeze(-1) + (turned * base).sum(-1)
+            bent = form[:, None, places][..., places].flatten(-2)
+            pieces += [slope + 2 * turned[..., places], bent.expand(*base.shape[:-1], -1)]
             found.append(torch.cat([*pieces, start.unsqueeze(-1)], -1))
         return torch.stack(found, -4)
 
@@ -336,8 +328,7 @@ class FeatureRegression(Solved):
         shape = (*moves.shape[:-1], self.outputs)
         straight = moves.unsqueeze(-2).expand(*shape, -1)
         bent = (straight.unsqueeze(-1) * straight.unsqueeze(-2)).flatten(-2)
-        rest = [straight, *([bent] if self.products else []), moves.new_ones(*shape, 1)]
-        return torch.cat([phases.cos(), phases.sin(), *rest], -1)
+        return torch.cat([phases.cos(), phases.sin(), straight, bent, moves.new_ones(*shape, 1)], -1)
 
     def frequencies_of(self, places: Sequence[int]) -> Tensor:
         """The frequencies w z of some inputs for each output, (q, M, k)."""
@@ -359,8 +350,7 @@ class FeatureRegression(Solved):
 
     def _blocks(self) -> list[int]:
         width = self.inputs
-        paired = [width * (width + 1) // 2] if self.products else []
-        return [self.frequencies, self.frequencies, width, *paired, 1]
+        return [self.frequencies, self.frequencies, width, width * (width + 1) // 2, 1]
 
 
 def _leverages(root: Tensor, features: Tensor) -> Tensor:

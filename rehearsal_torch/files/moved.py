@@ -156,7 +156,6 @@ MOVED = {
     "search.tanh_descent": "search.alterations.adam_in_box",
     "search.top_k": "search.sequences.baselines",
     "surrogates.alteration_value": "surrogates.kernel.nested_ridge",
-    "surrogates.botorch_view": "surrogates.network.model",
     "surrogates.causal_model": "surrogates.network.causal_model",
     "surrogates.conjugate_gradients": "surrogates.kernel.iterative_ridge",
     "surrogates.desirability": "surrogates.kernel.nested_ridge",

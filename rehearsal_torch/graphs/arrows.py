@@ -8,7 +8,7 @@
 Marks of other notations, such as `=>`, `>`, `~` and `⇒`, are no arrows: what they mean differs between
 programs, or they are slips. The message says which three there are.
 
-Source: Textor et al. (2016) (dagitty's three); Ramsey et al. (2018) (Tetrad's); the rest is ours.
+Source: Textor et al. (2016) (dagitty's three); Ramsey et al. (2018) (those of Tetrad, with three signs).
 """
 
 import re

@@ -14,7 +14,7 @@ are read as well; semicolons may separate statements, and positions and comments
 have a role: context is written as adjusted, actionable variables as exposure, outcomes as outcome. In dagitty
 `<->` is a hidden common cause; here it joins members of a clique, so that the graph must satisfy Def. 3, or
 accompanies a directed edge (a bow). Variables that are marked as latent are projected out
-(`latent_projection`): of a latent cause of two variables a hidden common cause remains. An undirected edge
+(`edge_list`): of a latent cause of two variables a hidden common cause remains. An undirected edge
 `--` is refused, since its direction is unknown, but in `pdag { ... }`, which is a list of edges some of which
 have no direction (`edge_list`).
 
@@ -26,10 +26,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rehearsal_torch.graphs import arrows
-from rehearsal_torch.graphs.edge_list import EdgeList
-from rehearsal_torch.graphs.graph_size import check_size
-from rehearsal_torch.graphs.latent_projection import projected
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.edge_list import EdgeList, projected
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 
 _TOKEN = re.compile(
     rf"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?(?:\*/|\Z))
@@ -121,18 +119,7 @@ def model_of(text: str) -> "Statements":
         or not 1 <= start <= 2
         or kinds[0].lower() not in ("dag", PARTIAL, "mag", "graph", "digraph")
     ):
-        other = (
-            ""
-            if start >= 0
-            else (
-                "; a matrix is read from a .csv file, with the variables in its first row and column and "
-                "causes in its rows, as bnlearn's amat has them (transpose pcalg's)"
-            )
-        )
-        raise ValueError(
-            "expected `dag { ... }`, as dagitty shows it under model code, or `Graph Edges:`, as Tetrad and "
-            f"causal-learn write it{other}"
-        )
+        raise ValueError("expected `dag { ... }`, as dagitty shows it under model code")
     return _statements(tokens[start + 1 : -1], kinds[0].lower() == PARTIAL)
 
 

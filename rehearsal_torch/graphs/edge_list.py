@@ -1,13 +1,27 @@
-"""The edges of a graph as another program wrote them, some of which may have no direction.
+"""The edges of a graph as another program wrote them: some may have no direction, and join variables that
+nobody measured.
 
 An undirected edge says that one of two variables influences the other, and not which. Such edges make a list
 a class of graphs, {parents, undirected} (`graphs.graph_class`), and no rehearsal graph. Without them it is
 one.
 
-Source: Qin et al. (2023), Def. 1-3; Verma and Pearl (1990) (what an undirected edge stands for).
+Graphs with unmeasured variables are projected to graphs of the measured ones with hidden common causes. For
+measured variables a and b, the projection has
+
+    a -> b     if a directed path leads from a to b on which all others are unmeasured,
+    a <-> b    if paths of that kind lead to a and to b from one unmeasured variable, or from the two ends of
+               an edge <->.
+
+It implies the same independences among the measured variables, and the same adjustment sets.
+
+Source: Qin et al. (2023), Def. 1-3; Verma and Pearl (1990) (what an undirected edge stands for); Verma
+(1993), Graphical aspects of causal models; Richardson et al. (2023), Sec. 2.4 (the projection).
 """
 
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 from typing import Any
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -66,3 +80,47 @@ def listed(edges: list[str]) -> str:
     """The first few of some edges, and how many more there are."""
     more = len(edges) - _SHOWN
     return ", ".join(edges[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+Pair = tuple[str, str]
+
+
+def projected(
+    names: Sequence[str], directed: Iterable[Pair], bidirected: Iterable[Pair], latent: Collection[str]
+) -> tuple[tuple[str, ...], tuple[Pair, ...], tuple[Pair, ...]]:
+    """The names, the directed and the bidirected edges of the projection, in the order of the names.
+
+    Args:
+        names: All variables.
+        directed: Pairs (cause, effect) of an acyclic graph.
+        bidirected: Pairs with a hidden common cause.
+        latent: The unmeasured variables among the names.
+    """
+    effects: dict[str, list[str]] = defaultdict(list)
+    for cause, effect in directed:
+        effects[cause].append(effect)
+    reached = {name: _measured(name, effects, latent) for name in names}
+    ends = {name: reached[name] if name in latent else {name} for name in names}
+    pairs = {tuple(sorted(each)) for name in latent for each in combinations(reached[name], 2)}
+    for one, other in bidirected:
+        pairs |= {tuple(sorted(each)) for each in product(ends[one], ends[other]) if each[0] != each[1]}
+    kept = tuple(name for name in names if name not in latent)
+    place = {name: at for at, name in enumerate(kept)}
+    arrows = tuple((a, b) for a in kept for b in sorted(reached[a], key=place.__getitem__))
+    arcs = sorted(tuple(sorted(each, key=place.__getitem__)) for each in pairs)
+    return kept, arrows, tuple((one, other) for one, other in arcs)
+
+
+def _measured(name: str, effects: dict[str, list[str]], latent: Collection[str]) -> set[str]:
+    """The measured variables to which a directed path leads through unmeasured ones alone."""
+    found, seen, waiting = set[str](), set[str](), [*effects[name]]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if each in latent:
+            waiting += effects[each]
+        else:
+            found.add(each)
+    return found

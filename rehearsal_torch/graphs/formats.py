@@ -1,16 +1,14 @@
-"""Reading and writing rehearsal graphs: YAML, networkx, GraphML, GML, dagitty, DOT and tables; the file
-ending decides.
+"""Reading and writing rehearsal graphs: YAML, networkx, GraphML, GML, dagitty and DOT; the file ending
+decides.
 
     .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, bows}, alone or
                       under `graph:`
     .graphml .gml     networkx' graphs with the attribute `kind`, as other programs read them
     .dagitty .txt     dagitty's model code
     .pdag             the same, `pdag { ... }`, in which edges may have no direction
-    .tetrad           the text of Tetrad and causal-learn, which those three may hold as well
     .dot .gv          Graphviz' DOT
-    .csv              a list of edges, or a matrix
 
-`graphs.dagitty`, `graphs.tetrad`, `graphs.dot` and `graphs.adjacency` describe the last ones.
+`graphs.dagitty` and `graphs.dot` describe the last ones.
 
 In a networkx graph, a directed edge has kind "directed". A bi-directional edge is a single edge too, with
 kind "bidirected", from the member that comes first to the other; its direction has no meaning. In a bow it
@@ -32,13 +30,10 @@ import yaml
 
 from rehearsal_torch.files.plain import PlainFileError, read_yaml, text_of
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.graphs.adjacency import from_table, to_table
 from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
 from rehearsal_torch.graphs.dot import edges_in_dot, to_dot
 from rehearsal_torch.graphs.edge_list import EdgeList
-from rehearsal_torch.graphs.graph_size import check_size
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.tetrad import from_tetrad, is_tetrad, to_tetrad
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 from rehearsal_torch.graphs.written_graph import graph_of
 
 DIRECTED, BIDIRECTED = "directed", "bidirected"
@@ -99,8 +94,8 @@ def _data(graph: Any, one: Any, other: Any) -> dict[str, Any]:
     return next(iter(found.values())) if graph.is_multigraph() else found
 
 
-ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt", ".pdag", ".tetrad", ".dot", ".gv", ".csv")
-_TEXTS, TETRAD = (".dagitty", ".txt", ".pdag"), ".tetrad"
+ENDINGS = (".yaml", ".yml", ".graphml", ".gml", ".dagitty", ".txt", ".pdag", ".dot", ".gv")
+_TEXTS = (".dagitty", ".txt", ".pdag")
 
 
 def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
@@ -120,12 +115,8 @@ def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
         )
     if file.suffix in _TEXTS:
         return write_text(file, to_dagitty(graph))
-    if file.suffix == TETRAD:
-        return write_text(file, to_tetrad(graph))
     if file.suffix in (".dot", ".gv"):
         return write_text(file, to_dot(graph))
-    if file.suffix == ".csv":
-        return write_text(file, to_table(graph))
     lines = (
         nx.generate_graphml(to_networkx(graph))
         if file.suffix == ".graphml"
@@ -176,14 +167,10 @@ def _of_file(
         if file.suffix in (".yaml", ".yml"):
             return of_yaml(read_yaml(file))
         text = text_of(file)
-        if file.suffix == TETRAD or (file.suffix in _TEXTS and is_tetrad(text)):
-            return made(from_tetrad(text))
         if file.suffix in _TEXTS:
             return made(model_of(text))
         if file.suffix in (".dot", ".gv"):
             return made(edges_in_dot(text))
-        if file.suffix == ".csv":
-            return made(from_table(text))
         return made(
             from_networkx(nx.parse_graphml(text) if file.suffix == ".graphml" else nx.parse_gml(text))
         )

@@ -25,8 +25,7 @@ from typing import Any
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.graphs.equivalence import NoMemberError, PartiallyDirected, TooManyGraphsError, members
-from rehearsal_torch.graphs.graph_size import check_size
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 from rehearsal_torch.graphs.written_graph import graph_of
 
 MEMBERS = 200

@@ -9,6 +9,8 @@ Beyond the paper, an edge a -> b may be a bow: a hidden common cause, a <-> b, a
 No distribution that factorises over cliques represents such a graph, so only methods that reason by
 separation in the graph (adjustment) accept bows; everything else refuses them.
 
+Graphs from files have at most 1,000 variables and 20,000 edges.
+
 Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B.
 """
 
@@ -19,6 +21,27 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import TypeVar
+
+VARIABLES = 1000
+EDGES = 20_000
+
+
+def check_size(variables: int, edges: int) -> None:
+    """Refuses graphs that are too large to build.
+
+    Args:
+        variables: The number of variables.
+        edges: The number of edges; a bi-directional clique of n variables counts as n (n - 1) / 2.
+
+    Raises:
+        ValueError: if there are more than 1,000 variables or 20,000 edges.
+    """
+    for count, largest, kind in ((variables, VARIABLES, "variables"), (edges, EDGES, "edges")):
+        if count > largest:
+            raise ValueError(
+                f"expected at most {largest} {kind}; got {count}: is it the graph that was meant?"
+            )
+
 
 Node = TypeVar("Node", bound=Hashable)
 

@@ -39,11 +39,10 @@ from rehearsal_torch.files.schema import (
     read,
     shown,
 )
-from rehearsal_torch.graphs.adjacency import MarkedGraph, from_general_graph
 from rehearsal_torch.graphs.arrows import has_arrow
 from rehearsal_torch.graphs.dagitty import edges_of
-from rehearsal_torch.graphs.graph_size import check_size
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.general_graph import MarkedGraph, from_general_graph
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 
 EXPECTED = (
     "{parents: {child: [causes]}, bidirected: [[one, other], ...]}, edges such as [cause -> effect, ...], or "

@@ -39,7 +39,7 @@ CHANGED = {
     ),
     "epidemic, 13, row, sum": (
         "epidemic",
-        {"actions": 13, "inputs": "row", "total": True, "noise": {"sigma": 0.3}},
+        {"actions": 13, "inputs": "row", "noise": {"sigma": 0.3}},
     ),
     "pooled testing, whole": ("pooled_testing", {"whole": True, "noise": {"sigma": 0.4}}),
     "pooled testing, no noise": ("pooled_testing", {"noise_scale": 0.0}),

@@ -144,8 +144,9 @@ def graphml(size: int) -> str:
     )
 
 
-def edges(size: int) -> str:
-    return "from,to\n" + "".join(f"v{place % 449},w{place // 449}\n" for place in range(size))
+def dot(size: int) -> str:
+    edges = (f"v{place % 449} -> w{place // 449} [dir=both, arrowtail=none];" for place in range(size))
+    return "digraph {\n" + "\n".join(edges) + "\n}\n"
 
 
 FORMATS: dict[str, tuple[Make, int]] = {
@@ -253,7 +254,20 @@ FORMATS: dict[str, tuple[Make, int]] = {
         ),
         50_000,
     ),
-    "edges": (text("g.csv", edges, read_graph), 4_000),
+    "dot": (text("g.dot", dot, read_graph), 2_000),
+    "dot, brackets": (text("g.dot", lambda size: "digraph { a " + "[" * size + "}", read_graph), 100_000),
+    "dot, defaults": (text("g.dot", lambda size: "digraph { " + "node [" * size + "}", read_graph), 100_000),
+    "dot, comments left open": (
+        text("g.dot", lambda size: "digraph { " + "/* " * size + "}", read_graph),
+        100_000,
+    ),
+    "dot, quotes": (text("g.dot", lambda size: "digraph { " + '"a ' * size + "}", read_graph), 100_000),
+    "dot, blanks": (text("g.dot", lambda size: "digraph" + "\n " * size + "}", read_graph), 100_000),
+    "dot, a long name": (text("g.dot", lambda size: "digraph { " + "a" * size + "}", read_graph), 200_000),
+    "dot, a long attribute": (
+        text("g.dot", lambda size: "digraph { a [" + "a" * size + "] }", read_graph),
+        200_000,
+    ),
     "arrows": (
         text(
             "g.yaml",

@@ -15,12 +15,11 @@ def standardised(values):
     return (values - values.mean()) / values.std()
 
 
-@pytest.mark.parametrize("with_products", [True, False])
 @pytest.mark.parametrize("width", [0, 3])
-def test_the_gradient_is_that_of_the_evidence(with_products, width):
+def test_the_gradient_is_that_of_the_evidence(width):
     inputs, output = rows(40, width), standardised(rows(40, 1, 1)[:, 0])
-    evidence = _Evidence(inputs, output, with_products)
-    size = width + 3 + with_products
+    evidence = _Evidence(inputs, output)
+    size = width + 4
     point = np.random.default_rng(0).normal(size=size) - 1
     _, gradient = evidence.with_prior(point)
     step = 1e-5 * np.eye(size)
@@ -49,7 +48,3 @@ def test_a_line_a_product_and_a_wave_are_told_apart():
     assert float(wave.widths[1]) > 1.2
     assert float(wave.widths[0]) < 0.5
     assert line.noise == pytest.approx(0.01, abs=0.005)
-
-
-def test_without_products_there_are_none():
-    assert most_probable(rows(30, 2), rows(30, 1, 1)[:, 0], 5, with_products=False).product == 0

@@ -16,10 +16,8 @@ def rows(count=250, seed=0):
     return inputs, torch.stack((first, -100 + 10 * (inputs[:, 1] + 0.1 * noise[:, 1])), -1)
 
 
-def fitted(with_products=True, **settings):
-    made = FeatureRegression(
-        **{"frequencies": 60, "evidence_rows": 100, "iterations": 15, "products": with_products, **settings}
-    )
+def fitted(**settings):
+    made = FeatureRegression(**{"frequencies": 60, "evidence_rows": 100, "iterations": 15, **settings})
     made.solve(*rows())
     return made
 
@@ -31,9 +29,8 @@ def test_means_predict_other_rows():
     assert float(left[1]) < 1.2
 
 
-@pytest.mark.parametrize("with_products", [True, False])
-def test_the_features_have_the_inner_products_of_the_kernel(with_products):
-    made, inputs = fitted(with_products, frequencies=500, iterations=3), rows(5, 2)[0]
+def test_the_features_have_the_inner_products_of_the_kernel():
+    made, inputs = fitted(frequencies=500, iterations=3), rows(5, 2)[0]
     shown = made.features(inputs, 0)
     smooth, linear, product, _ = made.amplitudes[0].tolist()
     apart = ((inputs.unsqueeze(1) - inputs) * made.widths[0]).square().sum(-1)
@@ -43,9 +40,8 @@ def test_the_features_have_the_inner_products_of_the_kernel(with_products):
 
 
 @pytest.mark.parametrize("moving", [(1, 2), (0,), (2, 0)])
-@pytest.mark.parametrize("with_products", [True, False])
-def test_functions_around_a_base_are_those_of_the_whole_input(with_products, moving):
-    made = fitted(with_products)
+def test_functions_around_a_base_are_those_of_the_whole_input(moving):
+    made = fitted()
     functions = made.draws(4, generator(0))
     base, moves = rows(2 * 4 * 5, 3)[0].reshape(2, 4, 5, 3), rows(3 * 2, 4)[0][:, : len(moving)]
     moves = moves.reshape(3, 2, len(moving))
@@ -113,8 +109,8 @@ def test_damage_is_noticed():
     made.noise = -made.noise
     assert "noise: expected numbers above 0" in made.faults()[0]
     other = fitted()
-    other.products = False
-    assert other.faults() == ["coefficients: expected 124 features for 3 inputs; got 130"]
+    other.coefficients, other.root = other.coefficients[:, :124], other.root[:, :124, :124]
+    assert other.faults() == ["coefficients: expected 130 features for 3 inputs; got 124"]
 
 
 @pytest.mark.parametrize("settings", [{"frequencies": 0}, {"evidence_rows": 0}, {"iterations": 0}])

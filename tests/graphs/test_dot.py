@@ -114,6 +114,12 @@ def test_what_it_writes_has_quoted_names():
         ),
         ("digraph { a -> b [dir=up] }", r"a -> b \[dir=up\]: expected dir among forward, back, both, none"),
         ("digraph { a -> b; b -> a }", "a"),
+        ('digraph { a -> "b }', "a quotation mark or a bracket is opened and not closed"),
+        ("digraph { a [x }", "a quotation mark or a bracket is opened and not closed"),
+        (
+            f"digraph {{ {'; '.join(f'a{i} -> b{i}' for i in range(501))} }}",
+            "expected at most 1000 variables; got 1002",
+        ),
     ],
 )
 def test_what_it_cannot_read_is_refused(text, message):

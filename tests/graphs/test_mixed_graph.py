@@ -5,7 +5,7 @@ import pytest
 
 from rehearsal_torch.graphs.bidirection import covered
 from rehearsal_torch.graphs.equivalence import pattern_of
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.mixed_graph import EDGES, VARIABLES, RehearsalGraph, check_size
 from rehearsal_torch.graphs.separation import c_separated
 from tests.toys.random_graphs import random_graph
 
@@ -202,3 +202,11 @@ def test_what_goes_by_cliques_refuses_the_bow_by_its_two_edges():
             ValueError, match=r"a -> y beside a <-> y|got bi-directional edges \[\('a', 'y'\)\]"
         ):
             use()
+
+
+def test_sizes_are_bounded():
+    check_size(VARIABLES, EDGES)
+    with pytest.raises(ValueError, match="expected at most 1000 variables; got 1001"):
+        check_size(VARIABLES + 1, 0)
+    with pytest.raises(ValueError, match="expected at most 20000 edges"):
+        check_size(2, EDGES + 1)

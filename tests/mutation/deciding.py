@@ -20,7 +20,7 @@ CHECKS = (
     "data/written_task.py",
     "evaluation/bootstrap.py",
     "files/schema.py",
-    "graphs/latent_projection.py",
+    "graphs/edge_list.py",
     "graphs/separation.py",
     "optimiser.py",
     "problems/causal/waiting_rows.py",

@@ -275,7 +275,7 @@ class ProblemForm(Schema):
     ] = Field(description="{variable: {role: context, action, outcome or other, ...}}")
     graph: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
         description="edges such as [cause -> effect, ...], an order, a file (.dagitty, .pdag, "
-        ".tetrad, .txt, .dot, .gml, .graphml, .csv, .yaml), or learn"
+        ".txt, .dot, .gml, .graphml, .yaml), or learn"
     )
     desired: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
         description="inequalities of the outcomes, such as 0.6 <= repayment, joined by and, or a list of them"

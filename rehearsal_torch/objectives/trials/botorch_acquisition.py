@@ -114,6 +114,8 @@ FUNCTIONS: dict[str, Callable[[Ingredients], AcquisitionFunction]] = {
 }
 # Those whose values are rewards, and not logarithms of improvements.
 BOUNDS = ("qucb",)
+# At most so many plausible networks, each averaged over at most so many noise draws, screen candidates.
+SCREENING_MEMBERS, SCREENING_DRAWS = 16, 8
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,6 @@ class BotorchAcquisition(CausalObjective):
         beta: Multiplier of the standard deviation; for ``qucb``.
         members: E, number of plausible networks; even.
         member_draws: Number of noise draws over which each is averaged.
-        screening_members: At most so many of them screen candidates; even.
-        screening_draws: At most so many of the draws screen candidates.
         draws: Number of noise draws with which recommendations are found.
         evaluation_draws: Number of other draws, with which a recommendation is evaluated.
         seed: Together with the identity of the round, determines members and draws.
@@ -158,8 +158,6 @@ class BotorchAcquisition(CausalObjective):
         beta: float = 2.0,
         members: int = 32,
         member_draws: int = 16,
-        screening_members: int = 16,
-        screening_draws: int = 8,
         draws: int = 64,
         evaluation_draws: int = 256,
         seed: int = 0,
@@ -186,7 +184,7 @@ class BotorchAcquisition(CausalObjective):
         first = ranked(torch.cat([rewards, means.unsqueeze(0)])).argmax(-1)
         best = visited[first.unique()]
         self._fine = self._scaled(model, best)
-        few = model.fewer(min(screening_members, members), min(screening_draws, member_draws))
+        few = model.fewer(min(SCREENING_MEMBERS, members), min(SCREENING_DRAWS, member_draws))
         self._screening = self._scaled(few, best)
 
     def _scaled(self, model: NetworkModel, best: Tensor) -> _Scaled:

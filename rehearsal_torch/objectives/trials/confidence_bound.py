@@ -8,13 +8,11 @@ where mu and sigma are the posterior mean and standard deviation of the reward n
 to which draw s leads. How the uncertainty of upstream nodes counts is chosen by `propagate`: the acquisition
 functions are in `upper_bounds`.
 
-beta multiplies the standard deviation in all objectives. With `growing`, beta_t = beta (0.2 k log 2n)^(1/2)
-after n experiments with k actions.
+beta multiplies the standard deviation in all objectives.
 
-Source: Ren et al. (2025), Eq. 5; Kandasamy et al. (2015), Sec. 4 (growth).
+Source: Ren et al. (2025), Eq. 5.
 """
 
-import math
 from typing import final
 
 from rehearsal_torch.data.decision import RehearsalCase
@@ -32,7 +30,6 @@ class ConfidenceBound(CausalObjective):
         surrogate: A fitted causal model.
         case: The round.
         beta: Multiplier of the standard deviation.
-        growing: Whether beta grows with the number of experiments.
         propagate: ``mean``, ``linear``, ``reached``, ``sample``, ``optimistic`` or ``separate``: a key of
             `PROPAGATE`.
         draws: S, number of fixed noise draws.
@@ -50,7 +47,6 @@ class ConfidenceBound(CausalObjective):
         surrogate: CausalModel,
         case: RehearsalCase,
         beta: float = 2.0,
-        growing: bool = False,
         propagate: str = "sample",
         draws: int = 64,
         epistemic_draws: int = 16,
@@ -60,12 +56,7 @@ class ConfidenceBound(CausalObjective):
         super().__init__(surrogate, case, draws, evaluation_draws, seed)
         if propagate not in list(PROPAGATE):
             raise ValueError(f"expected propagate in {list(PROPAGATE)}; got {propagate!r}")
-        growth = (
-            math.sqrt(0.2 * len(self.task.actions) * math.log(2 * max(len(self.visited), 1)))
-            if growing
-            else 1.0
-        )
-        self.beta = checked_beta(beta) * growth
+        self.beta = checked_beta(beta)
         # The seed differs from those of the noise: epistemic draws must not be correlated with noise draws.
         epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
             self.noise

@@ -13,9 +13,6 @@ where an improvement is unlikely. f* is a posterior mean, because the best *obse
 by noise. With the causal graph this is EIFN; with every node a function of all actions it is EICF, which
 ignores the structure, and the reward is a node.
 
-With `noise_draws` = 1, every draw e is paired with one noise draw u of its own, and the improvement is that
-of a single, noisy experiment.
-
 The acquisition function takes f* and a scale; the objective finds both from the visited actions.
 
 Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Eq. 6 and
@@ -43,6 +40,8 @@ from rehearsal_torch.surrogates.network.network_model import NetworkModel
 
 # The temperature of the positive part, in standard deviations of the reward among the visited actions.
 TEMPERATURE = 1e-6
+# M.
+NOISE_DRAWS = 4
 
 
 def incumbent(means: Tensor, identity: str) -> tuple[Tensor, Tensor]:
@@ -67,14 +66,9 @@ def incumbent(means: Tensor, identity: str) -> tuple[Tensor, Tensor]:
     return known.max(), torch.where(spread > 1e-14 * known.abs().max(), spread, spread.clamp_min(1e-12))
 
 
-def improvable_rewards(drawn: DrawnNetwork, actions: Tensor, paired: bool) -> Tensor:
-    """f_e(a) for every draw e, (..., k) -> (..., E): averaged over all noise draws, or if `paired`, each
-    under a noise draw of its own.
-    """
-    if not paired:
-        return plausible_rewards(drawn.network, actions, drawn.noise, drawn.epistemic)
-    values, _ = drawn.network.propagate(actions, drawn.noise, lambda place, _: drawn.epistemic[:, place])
-    return drawn.network.reward(values)
+def improvable_rewards(drawn: DrawnNetwork, actions: Tensor) -> Tensor:
+    """f_e(a) for every draw e, (..., k) -> (..., E)."""
+    return plausible_rewards(drawn.network, actions, drawn.noise, drawn.epistemic)
 
 
 @final
@@ -85,11 +79,9 @@ class NetworkLogExpectedImprovement(NetworkAcquisition):
         model: The fitted network with its draws.
         best_f: f*, the reward to improve on, in its unit.
         scale: The reward that counts as one: values are logarithms of improvements in multiples of it, > 0.
-        paired: Whether every epistemic draw has one noise draw of its own, as many as there are.
 
     Raises:
-        ValueError: if the scale is not positive, the numbers of paired draws differ, or the model is not one
-            of the reward alone.
+        ValueError: if the scale is not positive, or the model is not one of the reward alone.
     """
 
     _log = True
@@ -99,20 +91,15 @@ class NetworkLogExpectedImprovement(NetworkAcquisition):
         model: NetworkModel | DrawnNetwork,
         best_f: float | Tensor,
         scale: float | Tensor = 1.0,
-        paired: bool = False,
     ) -> None:
         super().__init__(model)
-        noise, epistemic = len(self.noise), len(self.drawn.epistemic)
-        if not scale > 0 or (paired and noise != epistemic):
-            raise ValueError(
-                "expected scale > 0, and if paired as many noise draws as epistemic ones; got "
-                f"scale={scale}, paired={paired}, {noise} noise draws and {epistemic} epistemic ones"
-            )
-        self.best_f, self.scale, self.paired = best_f, scale, paired
+        if not scale > 0:
+            raise ValueError(f"expected scale > 0; got scale={scale}")
+        self.best_f, self.scale = best_f, scale
 
     def value(self, points: Tensor) -> Tensor:
         """(..., k) -> (...)."""
-        gain = (improvable_rewards(self.drawn, points, self.paired) - self.best_f) / self.scale
+        gain = (improvable_rewards(self.drawn, points) - self.best_f) / self.scale
         return logmeanexp(log_fatplus(gain, tau=TEMPERATURE), dim=-1)
 
 
@@ -124,7 +111,6 @@ class Improvement(CausalObjective):
         surrogate: A fitted causal model.
         case: The round.
         epistemic_draws: E, number of epistemic draws; even.
-        noise_draws: M, number of noise draws over which each is averaged.
         draws: Number of noise draws with which recommendations are found.
         evaluation_draws: Number of other draws, with which a recommendation is evaluated.
         seed: Together with the identity of the round, determines the draws.
@@ -139,29 +125,24 @@ class Improvement(CausalObjective):
         surrogate: CausalModel,
         case: RehearsalCase,
         epistemic_draws: int = 32,
-        noise_draws: int = 4,
         draws: int = 64,
         evaluation_draws: int = 256,
         seed: int = 0,
     ) -> None:
         super().__init__(surrogate, case, draws, evaluation_draws, seed)
-        if noise_draws < 1 or not len(self.visited):
-            raise ValueError(
-                f"expected noise_draws >= 1 and at least one visited action; got noise_draws={noise_draws} "
-                f"and {len(self.visited)} actions"
-            )
+        if not len(self.visited):
+            raise ValueError("expected at least one visited action; got none")
         self.epistemic = standard_draws(epistemic_draws, len(self.network.mechanisms), self.seed + 2).to(
             self.noise
         )
-        self.paired = noise_draws == 1
-        self.common = surrogate.draws(epistemic_draws if self.paired else noise_draws, self.seed + 3)
+        self.common = surrogate.draws(NOISE_DRAWS, self.seed + 3)
         # An action that is no longer allowed does not count as the incumbent.
         inside = self.visited[self.allowed(self.visited)]
         every = self._drawn(epistemic_draws)
         with torch.no_grad():
             middle = torch.cat(
                 [
-                    improvable_rewards(every, part, self.paired).mean(-1)
+                    improvable_rewards(every, part).mean(-1)
                     for part in (inside if len(inside) else self.visited).split(64)
                 ]
             )
@@ -179,11 +160,8 @@ class Improvement(CausalObjective):
         count = len(self.epistemic)
         # An even number, so that each draw keeps its antithetic counterpart.
         few = max(2, 2 * (count // (2 * SCREEN)))
-        return NetworkLogExpectedImprovement(
-            self._drawn(few if screening else count), self.best, self.scale, self.paired
-        )
+        return NetworkLogExpectedImprovement(self._drawn(few if screening else count), self.best, self.scale)
 
     def _drawn(self, count: int) -> DrawnNetwork:
         """The network with the first `count` epistemic draws."""
-        noise = self.common[:count] if self.paired else self.common
-        return DrawnNetwork(self.searched, noise, self.epistemic[:count])
+        return DrawnNetwork(self.searched, self.common, self.epistemic[:count])

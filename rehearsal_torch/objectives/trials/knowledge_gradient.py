@@ -39,6 +39,8 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 SPREAD = 256
 # Number of candidates that are evaluated together.
 PART = 32
+# Outcomes in the screening of candidates.
+SCREENING_FANTASIES = 4
 
 
 class FiniteKnowledgeGradient(qKnowledgeGradient):
@@ -95,7 +97,6 @@ class KnowledgeGradient(CausalObjective):
             them visited ones.
         members: Number of plausible networks of the model after an experiment; even.
         member_draws: Number of noise draws over which each is averaged.
-        screening_fantasies: Number of outcomes in the screening of candidates.
         draws: Number of noise draws with which recommendations are found.
         evaluation_draws: Number of other draws, with which a recommendation is evaluated.
         seed: Together with the identity of the round, determines members, outcomes and draws.
@@ -116,18 +117,16 @@ class KnowledgeGradient(CausalObjective):
         alternatives: int = 8,
         members: int = 8,
         member_draws: int = 16,
-        screening_fantasies: int = 4,
         draws: int = 64,
         evaluation_draws: int = 256,
         seed: int = 0,
         pending: Tensor | None = None,
     ) -> None:
         super().__init__(surrogate, case, draws, evaluation_draws, seed, pending)
-        if min(fantasies, alternatives, screening_fantasies) < 1 or not len(self.visited):
+        if min(fantasies, alternatives) < 1 or not len(self.visited):
             raise ValueError(
                 "expected positive numbers and at least one visited action; got "
-                f"fantasies={fantasies}, alternatives={alternatives}, "
-                f"screening_fantasies={screening_fantasies} and {len(self.visited)} actions"
+                f"fantasies={fantasies}, alternatives={alternatives} and {len(self.visited)} actions"
             )
         with torch.no_grad():
             means = self.expected(self.visited, self._screened_points)
@@ -149,7 +148,7 @@ class KnowledgeGradient(CausalObjective):
                 SobolQMCNormalSampler(torch.Size([count]), seed=round_seed(self.seed, "fantasies")),
                 self.pending,
             )
-            for count in (fantasies, min(fantasies, screening_fantasies))
+            for count in (fantasies, min(fantasies, SCREENING_FANTASIES))
         )
 
     @classmethod

@@ -5,14 +5,13 @@ I_{i,t} percent of group i are infectious. With contact rates b_{ij,t} and a sha
     I_{i,t} = I_{i,t-1} (1 - g) + (1 - I_{i,t-1} / 100) sum_j b_{ij,t} I_{j,t-1} + U_{i,t},      I_{i,0} = 1,
     t = 1, 2, 3,
 
-and the reward is -mean_{i,t} (I_{i,t} - target_{i,t})^2 (Ren et al.) or the negative sum (Astudillo and
-Frazier). Targets are the noise-free values under the true rates. Noise is in percent and propagates; values
-are not clipped at 0.
+and the reward is -mean_{i,t} (I_{i,t} - target_{i,t})^2; Astudillo and Frazier take the sum. Targets are the
+noise-free values under the true rates. Noise is in percent and propagates; values are not clipped at 0.
 
 The reward is a polynomial: of degree 8 in the noise of t = 1, 4 in that of t = 2, 2 in that of t = 3. A Gauss
 rule with 5 x 5 x 3 x 3 points gives E[r | a] exactly. Its maximum is not at the true rates: the variance is
-penalised as well, and lower rates propagate less noise. No a reaches more than -Var U (the mean; 6 times
-that, the sum), as every node has noise of its own. The maximum is searched for from many starts.
+penalised as well, and lower rates propagate less noise. No a reaches more than -Var U, as every node has
+noise of its own. The maximum is searched for from many starts.
 
 Source: Ren et al. (2025), Sec. 7.4 and 11.5; the true rates: released code of Astudillo and Frazier (2021).
 """
@@ -55,7 +54,6 @@ class Epidemic(CausalWorld):
         actions: 12, the rates, or 13, the recovery as well.
         inputs: The parents that the graph gives a node besides the other nodes: the "block" of the four rates
             of its period (as in the released code), or the two of its own "row", the only ones that matter.
-        total: Whether errors are summed (Astudillo and Frazier) or averaged (Ren et al.).
         size: Number of rounds and of experiments in the start design; by default 100 and 26 or 28.
         seed: Seed of the start design and of the noise in the rounds.
     """
@@ -65,7 +63,6 @@ class Epidemic(CausalWorld):
         noise: ModalNoise = ModalNoise(0.1),
         actions: int = 12,
         inputs: Literal["block", "row"] = "block",
-        total: bool = False,
         size: Rounds = Rounds(),
         seed: int = 0,
     ) -> None:
@@ -86,8 +83,8 @@ class Epidemic(CausalWorld):
                 *([RECOVERS] if actions == 13 else []),
             ]
         truth = [each for block in RATES for row in block for each in row] + [RECOVERY] * (actions == 13)
-        self.total, self.true_action = total, torch.tensor(truth, dtype=torch.float64)
-        task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets(), mean=not total))
+        self.true_action = torch.tensor(truth, dtype=torch.float64)
+        task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets()))
         super().__init__(
             task,
             dict.fromkeys(NODES, modal_noise(noise)),
@@ -119,7 +116,7 @@ class Epidemic(CausalWorld):
         mean = torch.cat(
             [self.rewards(self.simulate(part[:, None], points)) @ weights for part in flat.split(1000)]
         )
-        lost = self.noise[NODES[-1]].variance * (2.0 if self.total else 1 / 3)
+        lost = self.noise[NODES[-1]].variance / 3
         return mean.reshape(actions.shape[:-1]) - lost
 
     @cached_property
@@ -147,7 +144,7 @@ class Epidemic(CausalWorld):
     @property
     def ceiling(self) -> float:
         """An upper bound of E[r | a]: the variance of every node's own noise is always lost."""
-        return -self.noise[NODES[0]].variance * (len(NODES) if self.total else 1)
+        return -self.noise[NODES[0]].variance
 
     def card(self) -> Mapping[str, Any]:
         """The card of `CausalWorld`, the reward at the true rates, and its upper bound."""

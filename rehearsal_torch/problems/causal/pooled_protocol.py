@@ -30,7 +30,6 @@ is reimplemented here; Ren et al. (2025), Sec. 11.7.
 from dataclasses import dataclass
 from math import comb
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -143,30 +142,3 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
     shares = [weight / weight.sum(-1, keepdim=True) for weight in (infected, healthy)]
     tests = (2 / (groups * AVERAGE)).expand(positive.shape[:-1])
     return Errors(1 - (shares[0] * positive**2).sum(-1), (shares[1] * positive**2).sum(-1), tests)
-
-
-def simulated_errors(
-    rate: float, groups: int, matrices: int, stream: np.random.Generator
-) -> tuple[float, float]:
-    """Simulated shares of false negatives and of false positives.
-
-    Args:
-        rate: r, the primary infection rate.
-        groups: G.
-        matrices: Number of matrices of G x G households.
-        stream: Random number generator.
-    """
-    shape = (matrices, groups, groups)
-    size = stream.choice(LARGEST, p=np.asarray(SIZES) / sum(SIZES), size=shape) + 1
-    there = np.arange(LARGEST) < size[..., None]
-    first = (stream.random((*shape, LARGEST)) < rate) & there
-    second = (stream.random((*shape, LARGEST)) < SECONDARY) & there & first.any(-1, keepdims=True)
-    infected = first | second
-    good = (infected & (stream.random((*shape, LARGEST)) < WORKS)).sum(-1)
-    pools = []
-    for axis in (2, 1):
-        swabs = good.sum(axis)
-        chance = np.where(swabs > 0, 1 - MISSED ** (swabs / groups**DILUTED), EMPTY)
-        pools.append(stream.random(chance.shape) < chance)
-    positive = (pools[0][:, :, None] & pools[1][:, None, :])[..., None] & there
-    return float(1 - positive[infected].mean()), float(positive[there & ~infected].mean())

@@ -14,7 +14,7 @@ Two stores:
     customers = .5 season - .6 price + 1.2 rival + .3 advert + e_4    desired in [.8, 1.6]
 
 At first f = 1: the rival follows a price increase, which gains .6 customers per unit. From round `change` on
-f falls to 0, at once or over `fading` rounds: a price increase loses .6. The noises e_1 and e_2 are jointly
+f falls to 0: a price increase loses .6. The noises e_1 and e_2 are jointly
 normal such that price and rival have the same joint distribution *for every f*: the prices remain correlated
 as before, and only interventions reveal the difference.
 
@@ -197,7 +197,6 @@ class TwoStores(ChangingWorld):
 
     Args:
         change: The first round in which the second store follows less; None for never.
-        fading: Number of rounds over which it stops following; 0 for at once.
         size: Number of observations before the first round, and of rounds; by default 10 and 100.
         seed: Seed of observations and contexts.
         validation: Share of the N rows that is held out from `observations`.
@@ -209,22 +208,19 @@ class TwoStores(ChangingWorld):
     def __init__(
         self,
         change: int | None = 50,
-        fading: int = 0,
         size: SampleSize = SampleSize(rows=10, contexts=100),
         seed: int = 0,
         validation: float = 0.0,
     ) -> None:
-        if (change is not None and change < 0) or fading < 0:
-            raise ValueError(f"expected change >= 0 and fading >= 0; got {change} and {fading}")
-        self.change, self.fading, self.validation = change, fading, validation
+        if change is not None and change < 0:
+            raise ValueError(f"expected change >= 0; got {change}")
+        self.change, self.validation = change, validation
         self.hypotheses = two_stores_graphs()
         super().__init__(size, seed)
 
     def follows(self, index: int) -> float:
         """f at a round."""
-        if self.change is None or index < self.change:
-            return 1.0
-        return max(0.0, 1.0 - (index - self.change + 1) / self.fading) if self.fading else 0.0
+        return 1.0 if self.change is None or index < self.change else 0.0
 
     def at(self, index: int) -> FollowedStore:
         """The stores at a round."""

@@ -31,6 +31,8 @@ from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 LONGER, SHORTER = 1.6, 0.4
 MIN_STEP = 1e-4
 HALVED = 10
+# Starts per case that continue to the end; fixed steps drop none.
+MIN_STARTS = 5
 
 
 class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
@@ -39,8 +41,6 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     Args:
         starts: K, number of starts per case.
         steps: T, maximum number of steps.
-        min_starts: Number of starts per case that continue to the end; K drops none. Fixed steps drop none
-            either.
         rate: Fixed learning rate (as in the paper, for standardised actions); None for adaptive steps.
         single: Ascend in single precision; values are computed again in double precision at the end.
         batch_size: Maximum number of cases per call.
@@ -57,22 +57,20 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
         self,
         starts: int = 20,
         steps: int = 100,
-        min_starts: int = 5,
         rate: float | None = None,
         single: bool = True,
         batch_size: int = 32,
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
-        if min(starts, steps, min_starts, batch_size) < 1 or (rate is not None and rate <= 0):
+        if min(starts, steps, batch_size) < 1 or (rate is not None and rate <= 0):
             raise ValueError(
-                f"expected positive numbers; got starts={starts}, steps={steps}, min_starts={min_starts}, "
-                f"rate={rate}, batch_size={batch_size}"
+                f"expected positive numbers; got starts={starts}, steps={steps}, rate={rate}, "
+                f"batch_size={batch_size}"
             )
-        self.starts, self.steps, self.min_starts, self.rate, self.single, self.batch_size = (
+        self.starts, self.steps, self.rate, self.single, self.batch_size = (
             starts,
             steps,
-            min_starts,
             rate,
             single,
             batch_size,
@@ -151,8 +149,8 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
             )
             if bool((length < MIN_STEP).all()):
                 return inside.units(points), step + 1
-            if (step + 1) % HALVED == 0 and len(points) > self.min_starts:
-                kept = value.topk(max(self.min_starts, len(points) // 2), dim=0).indices
+            if (step + 1) % HALVED == 0 and len(points) > MIN_STARTS:
+                kept = value.topk(max(MIN_STARTS, len(points) // 2), dim=0).indices
                 wide = kept.unsqueeze(-1).expand(*kept.shape, points.shape[-1])
                 points, gradients, value, length = (
                     points.gather(0, wide),

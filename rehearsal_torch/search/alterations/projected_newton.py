@@ -33,6 +33,9 @@ from rehearsal_torch.objectives.region_probability.rectangle import OPEN, Rectan
 from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
 from rehearsal_torch.search.search import BatchSearch, chosen, in_time
 
+# beta and sigma.
+STEP_REDUCTION, SUFFICIENT_DECREASE = 0.5, 1e-3
+
 
 def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: Tensor) -> Tensor:
     """Actions whose mean is closest to the target.
@@ -64,8 +67,6 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     Args:
         steps: Maximum number of Newton steps.
         tolerance: Stops once no coordinate moves by more than this share of its range.
-        step_reduction: beta, in (0, 1).
-        sufficient_decrease: sigma, in (0, 1/2).
         batch_size: Maximum number of cases per call.
         predictive: Compare sets by the predictive probability of their best action; False compares the
             plug-in values, as in the paper.
@@ -82,25 +83,14 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         self,
         steps: int = 100,
         tolerance: float = 1e-7,
-        step_reduction: float = 0.5,
-        sufficient_decrease: float = 1e-3,
         batch_size: int = 1000,
         predictive: bool = True,
         declines: bool = True,
         budget_s: float | None = None,
     ) -> None:
-        if steps < 1 or not tolerance > 0 or not 0 < step_reduction < 1 or not 0 < sufficient_decrease < 0.5:
-            raise ValueError(
-                "expected steps >= 1, tolerance > 0, step_reduction in (0, 1), sufficient_decrease in (0, "
-                f".5); got {steps}, {tolerance}, {step_reduction}, {sufficient_decrease}"
-            )
-        self.steps, self.tolerance, self.step_reduction, self.sufficient_decrease, self.batch_size = (
-            steps,
-            tolerance,
-            step_reduction,
-            sufficient_decrease,
-            batch_size,
-        )
+        if steps < 1 or not tolerance > 0:
+            raise ValueError(f"expected steps >= 1 and tolerance > 0; got {steps} and {tolerance}")
+        self.steps, self.tolerance, self.batch_size = steps, tolerance, batch_size
         self.predictive, self.declines, self.budget_s = predictive, declines, checked_budget(budget_s)
 
     @torch.no_grad()
@@ -192,14 +182,14 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
             ).sum(-1)
             gain = objective.values(trial, which[rest]) - value[rest]
             # Rounding of log P may hide a gain: a step that is level up to rounding is accepted.
-            good = gain >= self.sufficient_decrease * (size * free_gain[rest] + at_bound) - 1e-14 * (
+            good = gain >= SUFFICIENT_DECREASE * (size * free_gain[rest] + at_bound) - 1e-14 * (
                 1 + value[rest].abs()
             )
             moved[rest[good]] = trial[good]
             rest = rest[~good]
             if not len(rest):
                 break
-            size *= self.step_reduction
+            size *= STEP_REDUCTION
         return moved
 
 

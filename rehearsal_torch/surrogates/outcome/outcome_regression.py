@@ -70,7 +70,6 @@ class OutcomeRegression(RehearsalSurrogate):
         frequencies: Number of random frequencies of a regression.
         evidence_rows: Maximum number of rows on which a kernel is fitted.
         iterations: Maximum number of iterations of each evidence maximisation.
-        products: Whether kernels have pairwise products of the inputs.
         sequential: Uses the sequential formula where a single adjustment set does not exist; otherwise the
             single adjustment, with a warning.
         seed: Seed of rows, frequencies and posterior draws.
@@ -92,7 +91,6 @@ class OutcomeRegression(RehearsalSurrogate):
         frequencies: int = 100,
         evidence_rows: int = 250,
         iterations: int = 30,
-        products: bool = True,
         sequential: bool = True,
         seed: int = 0,
     ) -> None:
@@ -110,7 +108,7 @@ class OutcomeRegression(RehearsalSurrogate):
         used = {name for found in self.adjustments for name in found.before}
         self.before = tuple(name for name in names if name in used)
 
-        self._settings = (frequencies, evidence_rows, iterations, products)
+        self._settings = (frequencies, evidence_rows, iterations)
         self._kept: KeptDraws[PosteriorSuccess] = KeptDraws(KEPT_CELLS)
         self.covariates = nn.ModuleList([self._regression(500)] if self.before else [])
         self.between = nn.ModuleDict(

@@ -52,29 +52,16 @@ from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
+# m_0, m_1 and m_2: the effective number of rows at which the weight is half as far from w_0 as the best,
+# below which the outcome regression decides alone, and at which w_0 is 1/4.
+PRIOR_ROWS, FEWEST_ROWS, EQUAL_ROWS = 100.0, 30.0, 300.0
+
 
 class StackWeight(Solved):
-    """The weight of the indicator's regression, from held-out predictions.
+    """The weight of the indicator's regression, from held-out predictions."""
 
-    Args:
-        prior_rows: m_0, the effective number of rows at which the weight is half as far from w_0 as the best.
-        fewest_rows: m_1, the effective number of rows below which the outcome regression decides alone.
-        equal_rows: m_2, the effective number of rows at which w_0 is 1/4.
-
-    Raises:
-        ValueError: if a number is negative.
-    """
-
-    def __init__(
-        self, prior_rows: float = 100.0, fewest_rows: float = 30.0, equal_rows: float = 300.0
-    ) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        if min(prior_rows, fewest_rows, equal_rows) < 0:
-            raise ValueError(
-                "expected prior_rows, fewest_rows and equal_rows of at least 0; got "
-                f"{prior_rows}, {fewest_rows} and {equal_rows}"
-            )
-        self.prior_rows, self.fewest_rows, self.equal_rows = prior_rows, fewest_rows, equal_rows
         self.register_fitted("weight", "scores", "counts")
         self.weight: Tensor
         self.scores: Tensor
@@ -103,9 +90,9 @@ class StackWeight(Solved):
         self.scores = torch.stack(
             [(target - each).square().mean() for each in (first, second, desired.mean())]
         )
-        expected = 0.5 * _share(rows, self.equal_rows)
-        weight = expected + (float(best.clamp(0, 1)) - expected) * _share(rows, self.prior_rows)
-        self.weight = desired.new_tensor([weight if rows >= self.fewest_rows else 0.0])
+        expected = 0.5 * _share(rows, EQUAL_ROWS)
+        weight = expected + (float(best.clamp(0, 1)) - expected) * _share(rows, PRIOR_ROWS)
+        self.weight = desired.new_tensor([weight if rows >= FEWEST_ROWS else 0.0])
 
 
 def _share(rows: float, others: float) -> float:
@@ -120,9 +107,6 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         task: The roles of the variables; plain data or a RehearsalTask.
         indicator: Factory of the regression of the indicator, a `NestedRidge` with `SpectralEnsemble`s.
         outcome: Factory of the outcome regression.
-        prior_rows: See `StackWeight`.
-        fewest_rows: See `StackWeight`.
-        equal_rows: See `StackWeight`.
         seed: Seed of the folds.
 
     Raises:
@@ -138,9 +122,6 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
         task: Mapping[str, Any] | RehearsalTask,
         indicator: Callable[..., NestedRidge],
         outcome: Callable[..., OutcomeRegression],
-        prior_rows: float = 100.0,
-        fewest_rows: float = 30.0,
-        equal_rows: float = 300.0,
         seed: int = 0,
     ) -> None:
         super().__init__(task)
@@ -159,7 +140,7 @@ class StackedRegression(RehearsalSurrogate, SeparateMembers):
                 f"{type(self.indicator).__name__}, which overrides `parts`: override `common_parts` or "
                 "`member_parts`"
             )
-        self.stack, self.seed = StackWeight(prior_rows, fewest_rows, equal_rows), seed
+        self.stack, self.seed = StackWeight(), seed
 
     @property
     def weight(self) -> float:

@@ -31,7 +31,7 @@ def test_a_file_of_another_kind_is_a_fault_that_lists_those_that_are_read(tmp_pa
     assert graph_part(name, tmp_path, found) is None
     (told,) = found.faults
     assert told.startswith(f"line 3, graph: {name}: expected a file with one of the endings .yaml, .yml, ")
-    assert ".tetrad" in told
+    assert ".dagitty" in told
 
 
 def test_texts_that_name_no_file_are_kept(tmp_path):

@@ -132,10 +132,9 @@ def test_nothing_visited_or_nothing_defined_is_refused():
         BotorchAcquisition(undefined, one_case(undefined.task))
 
 
-@pytest.mark.parametrize("given", [{"screening_members": 3}, {"screening_draws": 0}, {"members": 1}])
-def test_bad_numbers_of_members_are_refused(given):
+def test_one_member_is_refused():
     with pytest.raises(ValueError, match=r"expected .*even number"):
-        BotorchAcquisition(fitted_pair(), one_case(PAIR), **given)
+        BotorchAcquisition(fitted_pair(), one_case(PAIR), members=1)
 
 
 def test_the_defaults_are_those_of_the_configuration_and_seed_0():
@@ -166,7 +165,7 @@ def test_without_beta_the_bound_is_the_posterior_mean_of_the_members():
 def test_the_incumbents_are_the_best_in_some_plausible_network_or_on_average():
     # E[r] = 3 a - b: 1, 1.02, 1 and 0, and the first and third depend on the draws the most differently.
     model = linear_chain(visited=((0.5, 0.5), (0.7, 1.08), (0.9, 1.7), (0.1, 0.3)))
-    objective = BotorchAcquisition(model, one_case(model.task), members=2, screening_members=2)
+    objective = BotorchAcquisition(model, one_case(model.task), members=2)
     same = NetworkModel(model, members=2, draws=16, seed=objective.seed + 2)
     rewards = torch.stack([same.posterior(each.unsqueeze(0)).values[:, 0, 0] for each in model.tried], -1)
     assert sorted(rewards.argmax(-1).tolist()) == [0, 2]

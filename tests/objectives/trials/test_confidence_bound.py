@@ -192,13 +192,6 @@ def test_rounds_draw_differently_and_the_same_round_the_same():
     assert not torch.equal(made[0], made[3])
 
 
-def test_beta_grows_with_the_experiments():
-    models = [linear_chain(visited=[[0.1, 0.1]] * count) for count in (0, 1, 5, 50)]
-    betas = [ConfidenceBound(model, one_case(model.task), beta=3.0, growing=True).beta for model in models]
-    assert betas == pytest.approx([3 * math.sqrt(0.4 * math.log(twice)) for twice in (2, 2, 10, 100)])
-    assert ConfidenceBound(models[3], one_case(models[3].task), beta=3.0).beta == 3.0
-
-
 def two_nodes(reward):
     task = plain({"X": ["a"], "Y": ["a"]}, {"a": [0, 1]}, reward)
     laws = {

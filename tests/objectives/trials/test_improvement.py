@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.objectives.trials import improvement
 from rehearsal_torch.objectives.trials.improvement import (
     Improvement,
     NetworkLogExpectedImprovement,
@@ -50,21 +51,12 @@ def test_the_acquisition_function_has_the_closed_form_in_any_scale(at, scale):
     assert found.exp().item() * scale == pytest.approx(closed_form(at, 0.5, 0.4), rel=0.02)
 
 
-def test_paired_draws_are_single_experiments():
-    model = one_node(std=0.3, scale=0.4)
-    made = DrawnNetwork(model.network(), model.draws(2048, 0), standard_draws(2048, 1, 1))
-    rewards = improvable_rewards(made, torch.tensor([[0.4]], dtype=torch.float64), paired=True)
-    assert rewards.shape == (1, 2048)
-    assert rewards.std().item() == pytest.approx(0.5, rel=0.03)
-    torch.testing.assert_close(rewards[0], 0.4 + 0.4 * made.noise[:, 0] + 0.3 * made.epistemic[:, 0])
-
-
-@pytest.mark.parametrize("given", [{"scale": 0.0}, {"scale": math.nan}, {"paired": True}])
-def test_a_scale_of_zero_and_unequal_pairs_are_refused(given):
+@pytest.mark.parametrize("scale", [0.0, math.nan])
+def test_a_scale_of_zero_is_refused(scale):
     model = one_node()
     made = DrawnNetwork(model.network(), model.draws(4, 0), standard_draws(8, 1, 1))
-    with pytest.raises(ValueError, match=r"expected scale > 0, and if paired .* 4 noise draws and 8 "):
-        NetworkLogExpectedImprovement(made, 0.4, **given)
+    with pytest.raises(ValueError, match="expected scale > 0"):
+        NetworkLogExpectedImprovement(made, 0.4, scale)
 
 
 def test_there_is_a_slope_where_improvement_is_unlikely():
@@ -75,23 +67,13 @@ def test_there_is_a_slope_where_improvement_is_unlikely():
     assert slope.item() > 1e-3
 
 
-def test_luck_is_averaged_out_unless_asked_for():
-    noisy = one_node(std=0.1, scale=1.0)
-    at = torch.tensor([[0.4]], dtype=torch.float64)
-    sure, lucky = (
-        Improvement(noisy, one_case(noisy.task), epistemic_draws=256, noise_draws=noise_draws)
-        for noise_draws in (64, 1)
-    )
-    assert sure(at).exp().item() * sure.scale.item() < 0.1
-    assert lucky(at).exp().item() * lucky.scale.item() > 0.3
-
-
-def test_the_graph_carries_the_ignorance_of_the_nodes_before():
+def test_the_graph_carries_the_ignorance_of_the_nodes_before(monkeypatch):
+    monkeypatch.setattr(improvement, "NOISE_DRAWS", 16)
     model = linear_chain()
-    objective = Improvement(model, one_case(model.task), epistemic_draws=1024, noise_draws=16)
+    objective = Improvement(model, one_case(model.task), epistemic_draws=1024)
     at = torch.tensor([[0.5, 0.5]], dtype=torch.float64)
     std = math.hypot(1.5 * 0.3 * 1.5, 0.2 * 1.5)
-    mean = improvable_rewards(objective.acquisition.drawn, at, paired=False).mean().item()
+    mean = improvable_rewards(objective.acquisition.drawn, at).mean().item()
     assert mean == pytest.approx(1.0, abs=0.02)
     assert objective(at).exp().item() * objective.scale.item() == pytest.approx(
         closed_form(mean, std, objective.best.item()), rel=0.05
@@ -102,8 +84,6 @@ def test_nothing_visited_is_refused():
     model = linear_chain(visited=())
     with pytest.raises(ValueError, match="at least one visited action"):
         Improvement(model, one_case(model.task))
-    with pytest.raises(ValueError, match=r"expected noise_draws >= 1 .* got noise_draws=0 and 2 actions"):
-        Improvement(linear_chain(), one_case(model.task), noise_draws=0)
 
 
 def test_an_odd_number_of_draws_is_refused():
@@ -147,10 +127,7 @@ def test_screening_keeps_a_quarter_of_the_epistemic_draws_in_pairs():
         assert (len(every.epistemic), len(every.noise)) == (count, 4)
         assert torch.equal(some.epistemic, every.epistemic[:few])
         assert torch.equal(some.noise, every.noise)
-    paired = Improvement(model, one_case(model.task), epistemic_draws=16, noise_draws=1)
-    assert len(paired.acquisition.drawn.noise) == 16
-    assert torch.equal(paired.screening.drawn.noise, paired.acquisition.drawn.noise[:4])
-    assert paired.frame == RewardFrame()
+        assert objective.frame == RewardFrame()
 
 
 def test_the_draws_of_a_round_follow_from_its_seed():

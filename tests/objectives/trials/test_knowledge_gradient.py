@@ -19,7 +19,7 @@ from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair, pair_table
 
 POINTS = torch.tensor([[0.2, 0.1], [1.0, -0.3], [1.9, 0.9]], dtype=DOUBLE)
 PENDING = torch.tensor([[0.7, 0.2], [1.5, -0.6]], dtype=DOUBLE)
-QUICK = {"fantasies": 4, "alternatives": 4, "members": 4, "member_draws": 4, "screening_fantasies": 2}
+QUICK = {"fantasies": 4, "alternatives": 4, "members": 4, "member_draws": 4}
 SEARCH = {"screened": 32, "starts": 6, "incumbents": 2, "screening_steps": 3, "kept": 2, "steps": 20}
 
 
@@ -118,7 +118,7 @@ def test_fantasy_points_need_no_coordinates_of_their_own(monkeypatch):
     torch.testing.assert_close(several[1, 0], values)
 
 
-@pytest.mark.parametrize("given", [{"fantasies": 0}, {"alternatives": 0}, {"screening_fantasies": 0}])
+@pytest.mark.parametrize("given", [{"fantasies": 0}, {"alternatives": 0}])
 def test_bad_settings_are_refused(given):
     with pytest.raises(ValueError, match="expected positive numbers and at least one visited action"):
         KnowledgeGradient(fitted_pair(), one_case(PAIR), **given)
@@ -140,13 +140,15 @@ def test_the_defaults_are_those_of_the_configuration_and_seed_0():
 def test_the_draws_and_the_alternatives_of_a_round_follow_from_its_seed():
     # Published results hang on these derivations.
     model = fitted_pair()
-    objective = KnowledgeGradient(model, one_case(PAIR), **QUICK | {"alternatives": 5}, seed=3)
+    objective = KnowledgeGradient(
+        model, one_case(PAIR), **QUICK | {"alternatives": 5, "fantasies": 8}, seed=3
+    )
     function, screening = objective.acquisition, objective.screening
     same = NetworkModel(model, members=4, draws=4, fantasy_members=4, seed=objective.seed + 2, as_fitted=True)
     assert torch.equal(function.model.epistemic, same.epistemic)
     assert torch.equal(function.model.noise, same.noise)
     assert function.model.fantasy_members == 4
-    assert [each.sampler.sample_shape for each in (function, screening)] == [(4,), (2,)]
+    assert [each.sampler.sample_shape for each in (function, screening)] == [(8,), (4,)]
     assert {each.sampler.seed for each in (function, screening)} == {round_seed(objective.seed, "fantasies")}
     # Two of five are visited ones, the others the best of 256 that are spread.
     some = objective.noise[:16]
@@ -159,7 +161,7 @@ def test_the_draws_and_the_alternatives_of_a_round_follow_from_its_seed():
 
 
 def test_one_of_each_is_enough():
-    one = {"fantasies": 1, "alternatives": 1, "screening_fantasies": 9}
+    one = {"fantasies": 1, "alternatives": 1}
     objective = KnowledgeGradient(fitted_pair(), one_case(PAIR), **QUICK | one)
     assert objective.acquisition.alternatives.shape == (1, 2)
     assert objective.screening.sampler.sample_shape == (1,)

@@ -33,13 +33,11 @@ def test_what_follows_from_the_price_is_not(follows, effect):
 
 
 def test_the_change_comes_at_its_round():
-    at_once, slowly, never = (
+    at_once, never = (
         TwoStores(size=SampleSize(rows=10, contexts=9), change=3),
-        TwoStores(size=SampleSize(rows=10, contexts=9), change=3, fading=4),
         TwoStores(size=SampleSize(rows=10, contexts=9), change=None),
     )
     assert [at_once.follows(index) for index in range(9)] == [1.0] * 3 + [0.0] * 6
-    assert [slowly.follows(index) for index in range(9)] == [1.0, 1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0, 0.0]
     assert [never.follows(index) for index in range(9)] == [1.0] * 9
     raised = Decision(Alteration(("price",), torch.tensor([2.0], dtype=torch.float64)), 0.0)
     for index in (0, 8):
@@ -69,7 +67,7 @@ def test_a_changing_world_is_a_problem_like_any_other():
         world.case(4)
     with pytest.raises(TypeError, match="RehearsalCase"):
         world.optimum(EpisodeCase(None))
-    for wrong in ({"size": 100}, {"change": -1}, {"fading": -1}):
+    for wrong in ({"size": 100}, {"change": -1}):
         with pytest.raises(ValueError, match="expected"):
             TwoStores(**wrong)
 

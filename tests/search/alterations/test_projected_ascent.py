@@ -6,6 +6,7 @@ import torch
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
+from rehearsal_torch.search.alterations import projected_ascent
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from tests.defaults import off_defaults
 
@@ -97,20 +98,22 @@ def test_with_starts_enough_the_highest_hill_is_found():
     assert torch.allclose(found[:, 0], torch.tensor([1.2, 1.5, 0.7], dtype=torch.float64), atol=0.01)
 
 
-def test_giving_up_starts_keeps_the_best_of_each_situation():
+def test_giving_up_starts_keeps_the_best_of_each_situation(monkeypatch):
     some_cases = cases(-0.3, 0.0, 0.3)
     (objective,) = candidate_sets(some_cases, a=hills).sets
-    every, _ = ProjectedAscent(starts=15, steps=40, min_starts=15, single=False).ascend(objective)
-    few, _ = ProjectedAscent(starts=15, steps=40, min_starts=2, single=False).ascend(objective)
+    few, _ = ProjectedAscent(starts=15, steps=40, single=False).ascend(objective)
+    monkeypatch.setattr(projected_ascent, "MIN_STARTS", 15)
+    every, _ = ProjectedAscent(starts=15, steps=40, single=False).ascend(objective)
     assert len(every) == 15
-    assert 2 <= len(few) <= 7
+    assert 5 <= len(few) <= 7
     torch.testing.assert_close(objective(few).amax(0), objective(every).amax(0), atol=1e-6, rtol=0)
 
 
-def test_no_start_ends_lower_than_it_began():
+def test_no_start_ends_lower_than_it_began(monkeypatch):
+    monkeypatch.setattr(projected_ascent, "MIN_STARTS", 7)
     some_cases = cases(0.0, 0.3)
     (objective,) = candidate_sets(some_cases, a=hills).sets
-    ends, steps = ProjectedAscent(starts=7, steps=30, min_starts=7, single=False).ascend(objective)
+    ends, steps = ProjectedAscent(starts=7, steps=30, single=False).ascend(objective)
     assert (objective(ends) >= objective(objective.starts(7))).all()
     assert 0 < steps <= 30
 
@@ -203,18 +206,16 @@ def test_the_defaults_are_those_of_the_configuration():
 
 
 def test_the_smallest_settings_are_allowed():
-    found = ProjectedAscent(starts=1, steps=1, min_starts=1, batch_size=1)(candidate_sets(cases(0.0), a=bowl))
+    found = ProjectedAscent(starts=1, steps=1, batch_size=1)(candidate_sets(cases(0.0), a=bowl))
     assert found.trace["starts"] == found.trace["steps"] == 1
     assert ProjectedAscent(rate=1e-9).rate == 1e-9
 
 
 def test_starts_are_halved_every_ten_steps_down_to_the_fewest():
     (objective,) = candidate_sets(cases(0.0, 0.3), a=hills).sets
-    for steps, left in ((9, 15), (10, 7), (19, 7), (20, 3), (30, 3)):
-        ends, _ = ProjectedAscent(starts=15, steps=steps, min_starts=3, single=False).ascend(objective)
+    for steps, left in ((9, 15), (10, 7), (19, 7), (20, 5), (30, 5)):
+        ends, _ = ProjectedAscent(starts=15, steps=steps, single=False).ascend(objective)
         assert len(ends) == left
-    few, _ = ProjectedAscent(starts=15, steps=10, min_starts=15, single=False).ascend(objective)
-    assert len(few) == 15
 
 
 def test_an_ascent_ends_where_no_step_is_left():

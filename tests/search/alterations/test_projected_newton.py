@@ -192,11 +192,6 @@ def test_a_linear_world_is_solved_to_within_half_a_percent(world):
     assert max(reached) < 1e-3
 
 
-def test_wrong_numbers_are_refused():
-    with pytest.raises(ValueError, match="step_reduction in"):
-        ProjectionNewton(step_reduction=1.5)
-
-
 def test_without_a_positive_curvature_the_step_is_the_gradient():
     gradient = torch.tensor([[1.0, -2.0], [1.0, -2.0]], dtype=torch.float64)
     curvature = torch.tensor([[[2.0, 0.0], [0.0, 4.0]], [[1.0, 3.0], [3.0, 1.0]]], dtype=torch.float64)

@@ -59,8 +59,6 @@ def test_of_botorchs_functions_too(function, limits):
         function,
         members=8,
         member_draws=4,
-        screening_members=4,
-        screening_draws=2,
     )
     _, value = grid(objective, model.task.limits)
     decision = AcquisitionSearch()(objective)
@@ -159,7 +157,7 @@ def test_bad_settings_are_refused(given):
 
 
 LEVELS = {"a": {"values": [-1, 0.3, 1.5, 2.2, 3]}, "b": [0, 10]}
-BOTORCH = {"members": 8, "member_draws": 4, "screening_members": 4, "screening_draws": 2}
+BOTORCH = {"members": 8, "member_draws": 4}
 OBJECTIVES = {
     "posterior mean": PosteriorMean,
     "bound": ConfidenceBound,

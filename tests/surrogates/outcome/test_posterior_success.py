@@ -24,15 +24,14 @@ def drawn(*shape, seed=0):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("products", [True, False])
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_many_actions_and_one_have_the_same_shares(products, place):
+def test_many_actions_and_one_have_the_same_shares(place):
     task, table = (
         (confounded(candidates=[["a"], ["a", "c"]]), confounded_table(120))
         if place < 2
         else (sequential(), sequential_table(120))
     )
-    model = fit(OutcomeRegression(task, products=products, **TINY), table)
+    model = fit(OutcomeRegression(task, **TINY), table)
     which = place % 2
     success = model.success(which, draws=5, points=7, purpose=0)
     assert success.draws == 6, "a multiple of the number of fits"
@@ -46,10 +45,9 @@ def test_many_actions_and_one_have_the_same_shares(products, place):
     assert torch.equal(many.mean(actions), single.mean(-1))
 
 
-@pytest.mark.parametrize("products", [True, False])
 @pytest.mark.parametrize("shape", [(3,), (4, 3)])
-def test_values_are_those_of_every_point_by_itself(products, shape):
-    model = fit(OutcomeRegression(confounded(), products=products, **TINY), confounded_table(120))
+def test_values_are_those_of_every_point_by_itself(shape):
+    model = fit(OutcomeRegression(confounded(), **TINY), confounded_table(120))
     success = model.success(0, draws=6, points=7, purpose=0)
     contexts, actions = drawn(3, 1), drawn(*shape, 1, seed=1)
     points = with_actions(success.known(contexts), actions)

@@ -13,6 +13,7 @@ from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
+from rehearsal_torch.surrogates.outcome import stacked
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression, StackWeight
 from rehearsal_torch.training.fit import fit
@@ -27,10 +28,13 @@ small = partial(
 little = partial(OutcomeRegression, members=2, frequencies=20, evidence_rows=60, iterations=4)
 
 
-def solved(first, second, desired, **settings):
-    made = StackWeight(**settings)
+def solved(first, second, desired, **constants):
+    made = StackWeight()
     predictions = torch.stack((torch.as_tensor(first), torch.as_tensor(second)), -1).double().unsqueeze(1)
-    made.solve(predictions, torch.as_tensor(desired).double())
+    with pytest.MonkeyPatch.context() as patch:
+        for name, rows in constants.items():
+            patch.setattr(stacked, name, rows)
+        made.solve(predictions, torch.as_tensor(desired).double())
     return made
 
 
@@ -48,7 +52,7 @@ def test_the_better_one_gets_the_larger_weight_and_more_of_it_with_more_rows():
         weights.append(float(made.weight))
         assert float(made.scores[0]) < float(made.scores[2]) < float(made.scores[1])
         assert float(turned.weight) < float(made.weight)
-        equal = solved(good, bad, desired, equal_rows=0), solved(bad, good, desired, equal_rows=0)
+        equal = solved(good, bad, desired, EQUAL_ROWS=0), solved(bad, good, desired, EQUAL_ROWS=0)
         assert float(sum(each.weight for each in equal)) == pytest.approx(1)
     assert 0.2 < weights[0] < weights[1] < weights[2] < 1
 
@@ -59,7 +63,7 @@ def test_two_of_the_same_get_half_each_where_many_rows_are_desired():
     assert float(solved(same, same, desired).weight) != 1
     turned = same + 0.1 * torch.tensor([1.0, -1.0]).double().repeat(250)
     desired = torch.tensor([0.0, 0.0, 1.0, 1.0]).double().repeat(125)
-    half = solved(turned, 2 * same - turned, desired, equal_rows=0)
+    half = solved(turned, 2 * same - turned, desired, EQUAL_ROWS=0)
     assert float(half.weight) == pytest.approx(0.5)
 
 
@@ -71,7 +75,7 @@ def test_the_weight_grows_with_the_number_of_desired_rows_without_a_jump():
         desired[:rows] = 1
         flat = torch.full_like(desired, 0.3)
         turned = flat + 0.1 * torch.tensor([1.0, -1.0]).double().repeat(500)
-        weights.append(float(solved(turned, 2 * flat - turned, desired, prior_rows=1e12).weight))
+        weights.append(float(solved(turned, 2 * flat - turned, desired, PRIOR_ROWS=1e12).weight))
     steps = [later - one for one, later in itertools.pairwise(weights)]
     assert weights[0] == pytest.approx(0.5 * 30 / 330, abs=1e-6)
     assert all(0 < step < 0.002 for step in steps)
@@ -83,7 +87,7 @@ def test_where_too_few_rows_are_desired_or_not_the_outcomes_decide_alone(share):
     made = solved(desired, torch.full_like(desired, 0.5), desired)
     assert min(float(desired.sum()), float((1 - desired).sum())) < 30
     assert float(made.weight) == 0
-    assert float(solved(desired, 1 - desired, desired, fewest_rows=1).weight) > 0.1
+    assert float(solved(desired, 1 - desired, desired, FEWEST_ROWS=1).weight) > 0.1
     assert made.counts.tolist() == [float(desired.sum()), 1000]
 
 
@@ -95,8 +99,8 @@ PROBABILITIES = st.lists(
 @given(PROBABILITIES)
 def test_a_weight_lies_between_the_best_one_and_the_one_expected_beforehand(rows):
     first, second, desired = (torch.tensor(each, dtype=torch.float64) for each in zip(*rows, strict=True))
-    made = solved(first, second, desired, fewest_rows=0)
-    alone = solved(first, second, desired, fewest_rows=0, prior_rows=0)
+    made = solved(first, second, desired, FEWEST_ROWS=0)
+    alone = solved(first, second, desired, FEWEST_ROWS=0, PRIOR_ROWS=0)
     few = min(float(desired.sum()), float((1 - desired).sum()))
     ends = sorted((0.5 * few / (few + 300), float(alone.weight)))
     # Without a desired row (or an undesired one) there is nothing to score.
@@ -108,12 +112,6 @@ def test_predictions_outside_the_unit_interval_count_as_its_ends():
     desired = drawn(100, 0.5)
     assert float(solved(desired, 1 - desired, desired).scores[0]) == 0
     assert float(solved(3 * desired - 1, 1 - desired, desired).scores[0]) == 0
-
-
-@pytest.mark.parametrize("settings", [{"prior_rows": -1}, {"fewest_rows": -1}, {"equal_rows": -1}])
-def test_negative_numbers_are_refused(settings):
-    with pytest.raises(ValueError, match="expected prior_rows, fewest_rows and equal_rows of at least 0"):
-        StackWeight(**settings)
 
 
 def test_a_weight_that_is_none_is_noticed():

@@ -20,13 +20,12 @@ def success_of(task=None, table=None, which=0, **settings):
     return fit(OutcomeRegression(task, **{**TINY, **settings}), table).success(which, 6, 40, 0)
 
 
-@pytest.mark.parametrize("products", [True, False])
 @pytest.mark.parametrize("adjusted", [True, False])
 @pytest.mark.parametrize("chunk", [None, 1])
-def test_a_table_counts_what_the_drawn_outcomes_count(products, adjusted, chunk, monkeypatch):
+def test_a_table_counts_what_the_drawn_outcomes_count(adjusted, chunk, monkeypatch):
     if chunk is not None:
         monkeypatch.setattr(tabulated_success, "CHUNK", chunk)
-    success = success_of(confounded(adjusted), products=products)
+    success = success_of(confounded(adjusted))
     stream = torch.Generator().manual_seed(0)
     contexts = torch.randn(3, 1, generator=stream, dtype=torch.float64)
     actions = LOWER + torch.rand(30, 3, 1, generator=stream, dtype=torch.float64) * (UPPER - LOWER)
