@@ -16,7 +16,7 @@ are written first and the card, with their SHA-256, last, so that a partly writt
 
 The labels say what a weights file is where it is found alone. They are compared with what the configuration
 builds: another class, another question, or a format of a later version is refused. Weights without labels
-have none, and are read as before.
+are read without that comparison.
 
 Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.derived_state`):
 factors of kernel matrices, above all. Those that a file has are taken from it.
@@ -44,8 +44,6 @@ from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.files.renamed_fields import RENAMED_CARD, current_fields, current_state
-from rehearsal_torch.files.renamed_keys import current_arguments
 from rehearsal_torch.files.tensor_labels import labelled, labels_in, labels_of
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.derived_state import (
@@ -104,7 +102,6 @@ def save(
         )
     written = without_derived(built, state, LARGEST)
     sources = set(source_names(built))
-    # Sources are unknown to earlier readers: one that is empty is not written, and none of them misses it.
     short = bool(sources & written.keys()) or written.keys() | sources != state.keys() | sources
     weights = labelled(write_tensors(written), weight_labels(built, card or {}, short))
     plain = dict(card or {}) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
@@ -189,8 +186,8 @@ def load(
 
 
 def card(folder: str | Path) -> dict[str, Any]:
-    """The model card of a checkpoint, or of the checkpoint of a run folder, with its fields' current names;
-    empty if the checkpoint has none.
+    """The model card of a checkpoint, or of the checkpoint of a run folder; empty if the checkpoint has
+    none.
 
     Raises:
         CheckpointError: if there is no checkpoint, or its card is not plain YAML.
@@ -214,7 +211,7 @@ def described(path: str | Path) -> dict[str, str]:
         path: A ``weights.safetensors`` file.
 
     Returns:
-        Label to text (`surrogates.weight_labels`); empty for a file from before there were labels.
+        Label to text (`surrogates.weight_labels`); empty for a file without labels.
 
     Raises:
         PlainFileError: if it is not a safetensors file.
@@ -263,7 +260,7 @@ def _card(folder: Path) -> dict[str, Any]:
     content = _plain(path) if path.is_file() else {}
     if content is not None and not isinstance(content, Mapping):
         raise CheckpointError(f"{path} is not plain YAML of names and values; got a {type(content).__name__}")
-    return current_fields(content or {}, RENAMED_CARD)
+    return dict(content or {})
 
 
 def _plain(path: Path) -> Any:
@@ -333,7 +330,7 @@ def _usable(found: list[str], where: str, remedy: str) -> None:
 
 def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
     try:
-        surrogate.load_state_dict(with_absent(surrogate, current_state(surrogate, state)))
+        surrogate.load_state_dict(with_absent(surrogate, state))
     except RuntimeError as error:
         raise CheckpointError(
             f"{where} does not fit the configuration: {' '.join(str(error).split())}"
@@ -370,7 +367,7 @@ def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
         raise CheckpointError(
             f"{where}: unknown instruction {unknown}; a checkpoint has only _target_ and _partial_"
         )
-    made, node = _known(node["_target_"], where, trusted), current_arguments(node)
+    made = _known(node["_target_"], where, trusted)
     arguments = {
         key: _build(value, f"{where}.{key}", trusted)
         for key, value in node.items()

@@ -116,34 +116,6 @@ def test_a_card_of_nothing_is_one_paragraph_and_not_empty(tmp_path, make, got):
     )
 
 
-def test_a_card_of_an_earlier_version_is_read_with_the_names_of_today(folder):
-    before = card(folder)
-    old = {
-        "least_losses": {"part/train_loss": -1.0},
-        "data": {
-            "laws": {"x": "Normal"},
-            "noise": {"least": {"means": [0.0], "deviations": [1.0]}},
-            "horizons": {"least": 10, "median": 17, "largest": 20},
-            "features": {"least": {"least": 0.0, "largest": 2.0, "unit": "m"}},
-            "ranges": {"least": [0.0, 1.0], "deviations": [0.0, 1.0]},
-        },
-    }
-    new = {
-        "min_losses": {"part/train_loss": -1.0},
-        "data": {
-            "distributions": {"x": "Normal"},
-            "noise": {"least": {"means": [0.0], "stds": [1.0]}},
-            "horizons": {"min": 10, "median": 17, "max": 20},
-            "features": {"least": {"min": 0.0, "max": 2.0, "unit": "m"}},
-            "ranges": {"least": [0.0, 1.0], "deviations": [0.0, 1.0]},
-        },
-    }
-    (folder / "card.yaml").write_text(yaml.safe_dump(old | before))
-    assert card(folder) == new | before
-    annotate(folder, {"held_out": {}})
-    assert "min_losses" in yaml.safe_load((folder / "card.yaml").read_text())
-
-
 def test_notes_are_added_to_a_card_and_the_weights_stay_named(folder: Path, tmp_path: Path) -> None:
     before = card(folder)
     annotate(folder, {"held_out": {"cme": {"probability": 0.5}}, "seed": 3})
@@ -186,15 +158,12 @@ def test_a_weights_file_alone_says_what_it_is(model: TransitionModel, tmp_path: 
     }
 
 
-def test_weights_of_the_first_release_have_no_labels_and_load(
-    model: TransitionModel, folder: Path, episode: Episode
-) -> None:
+def test_weights_without_labels_load(model: TransitionModel, folder: Path, episode: Episode) -> None:
     relabelled(folder, None)
     assert described(folder / "weights.safetensors") == {}
     again = load(folder)
     assert isinstance(again, TransitionModel)
     assert torch.equal(again.trajectory(episode).noise, model.trajectory(episode).noise)
-    assert described(ROOT / "checkpoints/loan/weights.safetensors") == {}, "as it was published"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 An incomplete last line, left by a killed writer, is ignored. Any other deviation from the format is refused
 with the file, the line, what was expected and what to do: such files are records, and records are never
-guessed. Texts that earlier versions wrote are translated (`files.renamed_fields`), and
-those of which a spreadsheet would make formulas are as they were (`files.spreadsheet`).
+guessed. Texts of which a spreadsheet would make formulas are as they were (`files.spreadsheet`).
 
 Source: ours.
 """
@@ -13,7 +12,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from rehearsal_torch.files.plain import PlainFileError, text_of
-from rehearsal_torch.files.renamed_fields import current_cell
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.files.spreadsheet import as_written
 
@@ -67,8 +65,7 @@ def read_rows(
                 raise PlainFileError(
                     f"{file}, line {reader.line_num}: {expected}; got {len(cells)}: {_REMEDY}"
                 )
-            texts = map(as_written, cells)
-            row = {name: current_cell(name, text) for name, text in zip(header, texts, strict=True)}
+            row = dict(zip(header, map(as_written, cells), strict=True))
             for name, cell in row.items():
                 kind = "a whole number" if name in whole else "a number" if name in numbers else ""
                 if kind and not _is(cell, name in whole):

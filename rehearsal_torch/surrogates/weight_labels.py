@@ -19,7 +19,6 @@ from importlib.metadata import version
 from typing import Any
 
 from rehearsal_torch.data.question import fingerprint
-from rehearsal_torch.files.moved import current
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 LIBRARY = "rehearsal_torch"
@@ -52,7 +51,7 @@ def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
 
     Args:
         surrogate: The surrogate that the configuration builds.
-        labels: The labels of the weights; none for those written before there were labels.
+        labels: The labels of the weights; those of a file without labels are none.
     """
     if "checkpoint_format" not in labels:
         return ""
@@ -62,11 +61,10 @@ def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
             f"{labels['checkpoint_format']!r}, of version {labels.get('version')} of {LIBRARY}: install a "
             "later version"
         )
-    told = {**labels, "class": current(labels.get("class", ""))}
     for name, own in _identity(surrogate).items():
-        if told.get(name) != own:
+        if labels.get(name) != own:
             return (
-                f"expected the {name} that config.yaml builds, {own}; its label says {told.get(name)}: the "
+                f"expected the {name} that config.yaml builds, {own}; its label says {labels.get(name)}: the "
                 "two files belong to different checkpoints, or config.yaml was changed: fetch the whole "
                 "folder again"
             )

@@ -46,17 +46,9 @@ def test_a_graph_that_is_chosen_stays():
     assert [each.graph for each in surrogate_of(config, problem).hypotheses] == [problem.task.graph]
 
 
-def test_a_file_with_a_key_of_an_earlier_version_is_told_the_new_one():
-    node = {"_target_": "rehearsal_torch.search.sequences.astar.AStar", "time_limit_s": 5.0}
-    with pytest.raises(UserError, match=r"search\.time_limit_s is called search\.budget_s now"):
-        build(OmegaConf.create({"search": node}), "search")
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"sigma": 0.1}, r"dataset\.sigma is called dataset\.noise\.sigma now"),
-        ({"rounds": 5}, r"dataset\.rounds is called dataset\.size\.rounds now"),
         (
             {"noise": 0.1},
             r"dataset: noise: expected a ModalNoise, in a configuration noise\.sigma, .*; got 0.1",

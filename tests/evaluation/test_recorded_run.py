@@ -42,31 +42,6 @@ def test_what_is_no_kind_is_refused(tmp_path, run, kinds, words):
         recorded(tmp_path, run, *kinds)
 
 
-def test_a_run_of_an_earlier_version_is_read_with_the_names_of_today(tmp_path):
-    folder, texts = RunFolder(tmp_path), ["deviation", "observed course", "mean"]
-    line = {"index": 0, "status": "no_action", "value": 0.0, "given": {}, "kind": "rehearse"}
-    line |= {"trace": {"search": "acquisition", "believed": 1.5, "pushes": [1.0]}}
-    line |= {"score": {"desired_untouched": 1.0, "foretold_untouched": 0.5, "brier_untouched": 0.25}}
-    folder.write("decisions.jsonl", json.dumps(line) + "\n")
-    rows = [f"recommended,{text},SOFA,{text},1.0" for text in texts]
-    folder.write("truth.csv", "\n".join(["sequence,quantity,feature,estimator,value", *rows, ""]))
-    run = read(tmp_path)
-    assert run.decisions[0]["trace"] == {
-        "search": "acquisition",
-        "predicted_reward": 1.5,
-        "perturbations": [1.0],
-    }
-    assert run.decisions[0]["score"] == {
-        "desired_no_action": 1.0,
-        "predicted_no_action": 0.5,
-        "brier_no_action": 0.25,
-    }
-    assert [row["quantity"] for row in run.truth] == ["std", "observed course", "mean"]
-    assert [row["estimator"] for row in run.truth] == ["deviation", "observed trajectory", "mean"]
-    text, parsed = folder.decided()[0]
-    assert (json.loads(text), parsed["trace"]["perturbations"]) == (line, [1.0]), "the file stays as it is"
-
-
 def test_a_run_is_read_with_its_seconds(sepsis_run):
     run = read(sepsis_run)
     assert [one["index"] for one in run.decisions] == list(range(5))

@@ -2,7 +2,6 @@
 
 import json
 
-import pandas as pd
 import pytest
 
 from rehearsal_torch.cli.choice.choosing import record
@@ -57,19 +56,6 @@ def test_the_page_has_a_section_of_it(path):
     assert "Which method, and why" in page
     assert "0.010 ± 0.020" in page
     assert section(read(path)) in page
-
-
-def test_the_table_of_an_earlier_release_has_no_interval(path):
-    table = path / "method_choice.csv"
-    kept = pd.read_csv(table).drop(columns=["gain_lower", "gain_upper"])
-    kept.to_csv(table, index=False)
-    (line,) = (each for each in report(path, tables=True).splitlines() if "care " in each and "taken" in each)
-    assert [cell.strip() for cell in line.strip("│").split("│")][:4] == [
-        "care",
-        "0.610",
-        "-",
-        "0.010 ± 0.020",
-    ]
 
 
 def test_other_runs_say_nothing_of_it(tmp_path):

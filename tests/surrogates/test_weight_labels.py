@@ -6,7 +6,6 @@ import pytest
 from hydra.utils import instantiate
 
 from rehearsal_torch.data.question import fingerprint
-from rehearsal_torch.files.moved import MOVED
 from rehearsal_torch.surrogates.weight_labels import FORMAT, odd_label, weight_labels
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import plain
@@ -39,13 +38,6 @@ def test_ones_own_labels_and_none_are_in_order(surrogate):
     assert odd_label(surrogate, labels) == ""
     assert odd_label(surrogate, {}) == odd_label(surrogate, {"format": "pt"}) == ""
     assert odd_label(surrogate, labels | {"seed": "7", "version": "9.9", "more": "x"}) == ""
-
-
-def test_a_class_that_has_moved_since_is_the_same_class(surrogate, monkeypatch):
-    labels = weight_labels(surrogate, {}) | {"class": "rehearsal_torch.once_here.LinearStructural"}
-    assert "its label says rehearsal_torch.once_here" in odd_label(surrogate, labels)
-    monkeypatch.setitem(MOVED, "once_here", "surrogates.structural.linear_scm")
-    assert odd_label(surrogate, labels) == ""
 
 
 @pytest.mark.parametrize(
