@@ -2,7 +2,7 @@
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
     weights.safetensors   the tensors of its state, and labels: format, version, class, fingerprints of
-                          question and data, seed, commit (`described`)
+                          question and data, seed, commit (`surrogates.weight_labels`)
     card.yaml             for readers: data, command, seed, commit, versions, held-out metrics; the SHA-256 of
                           the weights
 
@@ -44,7 +44,6 @@ from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.files.tensor_labels import labelled, labels_in, labels_of
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.derived_state import (
     DerivationError,
@@ -54,7 +53,7 @@ from rehearsal_torch.surrogates.derived_state import (
     without_derived,
 )
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.surrogates.weight_labels import odd_label, weight_labels
+from rehearsal_torch.surrogates.weight_labels import labelled, labels_in, odd_label, weight_labels
 
 PACKAGE = "rehearsal_torch"
 # Bytes of weights.safetensors, together with the tensors that it leaves out.
@@ -202,21 +201,6 @@ def card(folder: str | Path) -> dict[str, Any]:
             "rehearsal train or rehearsal decide wrote"
         )
     return _card(folder if (folder / "card.yaml").exists() else folder / "checkpoint")
-
-
-def described(path: str | Path) -> dict[str, str]:
-    """What a weights file says of itself (`rehearsal_torch.files.tensor_labels`), read without its numbers.
-
-    Args:
-        path: A ``weights.safetensors`` file.
-
-    Returns:
-        Label to text (`surrogates.weight_labels`); empty for a file without labels.
-
-    Raises:
-        PlainFileError: if it is not a safetensors file.
-    """
-    return labels_of(path)
 
 
 def configuration(folder: str | Path) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from rehearsal_torch.checkpoint import (
     annotate,
     card,
     configuration,
-    described,
     load,
     savable,
     save,
@@ -30,6 +29,7 @@ from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.surrogates.weight_labels import labels_in
 from tests.places import PUBLISHED_SEPSIS, ROOT
 
 COLUMNS = ("x", "y", "age", "vent", "drug")
@@ -145,7 +145,7 @@ def test_a_weights_file_alone_says_what_it_is(model: TransitionModel, tmp_path: 
     alone = (tmp_path / "model/weights.safetensors").rename(tmp_path / "alone.safetensors")
     question = model.question()
     assert question is not None
-    assert described(alone) == {
+    assert labels_in(alone.read_bytes()) == {
         "checkpoint_format": "1",
         "class": "rehearsal_torch.surrogates.transition.TransitionModel",
         "commit": "0a1b",
@@ -160,7 +160,7 @@ def test_a_weights_file_alone_says_what_it_is(model: TransitionModel, tmp_path: 
 
 def test_weights_without_labels_load(model: TransitionModel, folder: Path, episode: Episode) -> None:
     relabelled(folder, None)
-    assert described(folder / "weights.safetensors") == {}
+    assert labels_in((folder / "weights.safetensors").read_bytes()) == {}
     again = load(folder)
     assert isinstance(again, TransitionModel)
     assert torch.equal(again.trajectory(episode).noise, model.trajectory(episode).noise)
@@ -175,7 +175,7 @@ def test_weights_without_labels_load(model: TransitionModel, folder: Path, episo
     ],
 )
 def test_weights_that_say_they_are_something_else_are_refused(folder: Path, changed, said) -> None:
-    relabelled(folder, described(folder / "weights.safetensors") | changed)
+    relabelled(folder, labels_in((folder / "weights.safetensors").read_bytes()) | changed)
     with pytest.raises(CheckpointError, match=said):
         load(folder)
 

@@ -197,21 +197,6 @@ class Rescale(Solved):
         values = (boxed + 0.5) * self.width.to(boxed) + self.lower.to(boxed)
         return torch.where(self.logged.to(values.device), torch.expm1(values), values)
 
-    def units_per_step(self, names: Sequence[str]) -> Tensor:
-        """The number of units per unit of the scaled value, (len(names),).
-
-        Raises:
-            ValueError: for a column with a logarithm, for which it is not constant.
-        """
-        place = positions(self.names, names)
-        if self.logged[place].any():
-            bad = [name for name, index in zip(names, place, strict=True) if self.logged[index]]
-            raise ValueError(
-                f"columns {bad} are scaled by a logarithm and have no constant number of units per step; "
-                "leave them out of `logarithms`"
-            )
-        return self.width[place]
-
     def _logarithm(self, values: Tensor) -> Tensor:
         logged = self.logged.to(values.device)
         return torch.where(logged, torch.log1p(values.clamp_min(-1 + 1e-12)), values)

@@ -8,10 +8,9 @@ the learnt counterfactual states are compared with the true ones, feature by fea
 and for SOFA also over all steps, because the score of the changed step itself counts the dose that is given
 in it. A model that does not have SOFA among its states is scored by the rules of SOFA on its predicted vitals
 and the doses of the sequence. Beside the prediction stand two references: the observed trajectory (as if
-nothing had changed) and a prediction with fresh noise (the model without abduction). The same differences
-step by step show how errors grow after the first change. For a recommended sequence there are its claimed
-improvement, its true one with the part that is due to organs, and its regret: the difference between the best
-sequence under the true mechanism and the recommended one.
+nothing had changed) and a prediction with fresh noise (the model without abduction). For a recommended
+sequence there are its claimed improvement, its true one with the part that is due to organs, and its regret:
+the difference between the best sequence under the true mechanism and the recommended one.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
 """
@@ -63,27 +62,6 @@ class TruthRow:
     feature: str
     estimator: str
     value: float
-
-
-@dataclass(frozen=True)
-class StepError:
-    """Prediction error of one feature at one step.
-
-    Attributes:
-        episode: The patient.
-        sequence: The treatment sequence, as named by the caller.
-        offset: Steps after the first change, at least 1.
-        feature: The state variable.
-        estimator: "learnt", "observed trajectory" or "fresh noise".
-        error: Prediction minus truth, in the feature's unit.
-    """
-
-    episode: str
-    sequence: str
-    offset: int
-    feature: str
-    estimator: str
-    error: float
 
 
 def truth_rows(
@@ -140,24 +118,6 @@ def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) 
         return Decision(None, math.nan, status="no_action")
     doses = {action_name(step): tuple(surrogate.doses(chosen[step]).tolist())}
     return Decision(Alteration((action_name(step),), chosen[[step]]), math.nan, doses=doses)
-
-
-def step_errors(
-    surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
-) -> Iterator[StepError]:
-    """Prediction errors by the number of steps since the first change.
-
-    Args:
-        surrogate: The fitted model.
-        problem: The simulated cohort, which knows the truth.
-        episode: An episode of the problem.
-        decision: The changed actions; without changes, nothing is yielded.
-        sequence: Name of the treatment sequence in the rows.
-    """
-    for estimator, found in _differences(surrogate.on_cpu(), problem, episode, decision).items():
-        for offset, row in enumerate(found.after.tolist(), 1):
-            for feature, error in zip(found.features, row, strict=True):
-                yield StepError(episode.identity, sequence, offset, feature, estimator, error)
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,13 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files.writing import write_bytes
 
-BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW, BLACK = (
+BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, BLACK = (
     "#0072B2",
     "#E69F00",
     "#009E73",
     "#CC79A7",
     "#D55E00",
     "#56B4E9",
-    "#F0E442",
     "#000000",
 )
 # The shade of places without a number.

@@ -14,7 +14,7 @@ from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 
 import rehearsal_torch.surrogates
-from rehearsal_torch.checkpoint import CheckpointError, described, load, save
+from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.part import NotFittedError, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -25,6 +25,7 @@ from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.derived_state import derived_names, source_names
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
+from rehearsal_torch.surrogates.weight_labels import labels_in
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
@@ -107,7 +108,7 @@ def test_what_a_file_leaves_out_is_computed_to_the_last_bit_and_older_files_have
     weights = folder / "weights.safetensors"
     written = tensors_of(weights.read_bytes())
     assert not derived & set(written)
-    assert described(weights)["checkpoint_format"] == ("2" if derived else "1")
+    assert labels_in(weights.read_bytes())["checkpoint_format"] == ("2" if derived else "1")
     old = {key: value.contiguous().clone() for key, value in whole.state_dict().items() if key not in sources}
     weights.write_bytes(bytes_of(old))
     (folder / "card.yaml").write_text(

@@ -35,13 +35,6 @@ def test_a_constant_column_stays_finite():
     assert scaler.scale(torch.tensor([[7.0], [8.0]], dtype=torch.float64)).flatten().tolist() == [-0.5, 0.5]
 
 
-def test_slopes_are_ranges_and_missing_behind_a_logarithm():
-    scaler = solved(torch.tensor([[0.0, 0.0, 1.0], [10.0, 5.0, 2.0]]), ("b",))
-    assert scaler.units_per_step(("c", "a")).tolist() == [1, 10]
-    with pytest.raises(ValueError, match=r"columns \['b'\] are scaled by a logarithm"):
-        scaler.units_per_step(("a", "b"))
-
-
 def test_a_scaler_survives_saving_and_keeps_the_precision_of_what_it_scales():
     scaler = solved(torch.rand(5, 2, dtype=torch.float64))
     other = Rescale(("a", "b"))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
-from rehearsal_torch.evaluation.truth_panel import FEATURES, TruthRow, random_change, step_errors, truth_rows
+from rehearsal_torch.evaluation.truth_panel import TruthRow, random_change, truth_rows
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
@@ -85,25 +85,6 @@ def test_claims_and_truths_stand_side_by_side(rows: list[TruthRow]) -> None:
     )
     assert claimed == true
     assert len(claimed) == 6
-
-
-def test_errors_by_step_average_to_the_panels(
-    problem: SepsisSimulated, model: TransitionModel, rows: list[TruthRow]
-) -> None:
-    episode = problem.case(2).episode
-    decision = random_change(model, problem, episode)
-    (first,) = decision.actions()
-    errors = list(step_errors(model, problem, episode, decision, "random change"))
-    assert {row.offset for row in errors} == set(range(1, episode.horizon - first))
-    assert len(errors) == 3 * len(FEATURES) * (episode.horizon - 1 - first)
-    for estimator in ("learnt", "observed trajectory", "fresh noise"):
-        squares = [row.error**2 for row in errors if (row.feature, row.estimator) == ("MeanBP", estimator)]
-        panel = mean(
-            rows, episode=episode.identity, sequence="random change", feature="MeanBP", estimator=estimator
-        )
-        assert (sum(squares) / len(squares)) ** 0.5 == pytest.approx(panel)
-    nothing = Decision(None, 0.0, status="no_action")
-    assert not list(step_errors(model, problem, episode, nothing, "nothing"))
 
 
 def changed(model: TransitionModel, observed: torch.Tensor, chosen: torch.Tensor) -> Decision:

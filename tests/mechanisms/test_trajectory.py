@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.trajectory import CurvedEquationTrajectory, CurvedTrajectory, spectral_bound
+from rehearsal_torch.mechanisms.trajectory import CurvedTrajectory, spectral_bound
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.episodes import transition_episode
 
@@ -129,11 +129,3 @@ def test_spectral_bound_is_above_and_close(seed, rows, columns, size):
     assert (bound >= exact * (1 - 1e-12)).all()
     assert (bound <= exact * min(rows, columns) ** (1 / 32) * (1 + 1e-12)).all()
     assert spectral_bound(torch.zeros(2, rows, columns)).eq(0).all()
-
-
-def test_constants_of_another_shape_are_refused():
-    trajectory = curved_episode(0, 4, 1, 2, 3).trajectory
-    with pytest.raises(ValueError, match="constants of shape"):
-        CurvedEquationTrajectory(
-            trajectory.states, trajectory.observed, 3, trajectory.equation, torch.ones(3)
-        )

@@ -1,16 +1,17 @@
 """Episodes of a known, curved truth: maps F_t(x, a) = M x + sin(N_a x) / 4 + b_a + u_t with known bounds of
 all derivatives."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
+from torch.func import jacrev, vmap
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.mechanisms.trajectory import CurvedEquationTrajectory
+from rehearsal_torch.mechanisms.trajectory import Curvature, CurvedTrajectory, spectral_bound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
@@ -49,7 +50,7 @@ class CurvedEquations(EpisodeSurrogate):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         return iter(())
 
-    def trajectory(self, episode: Episode) -> CurvedEquationTrajectory:
+    def trajectory(self, episode: Episode) -> "CurvedEquationTrajectory":
         states, observed = episode.columns(self.names), episode.columns(["action"])[:, 0].long()
 
         def map_(states: Tensor, actions: Tensor) -> Tensor:
@@ -78,3 +79,62 @@ class CurvedEquations(EpisodeSurrogate):
 
     def doses(self, actions: Tensor) -> Tensor:
         return actions.unsqueeze(-1).to(torch.float64)
+
+
+class CurvedEquationTrajectory(CurvedTrajectory):
+    """Transitions given by a twice differentiable function and its constants.
+
+    Args:
+        states: The observed trajectory, (T, D).
+        observed: The actions taken, (T,) long.
+        actions: A, the number of actions.
+        equation: F, called with states (n, D), the time t and actions (n,) long; returns (n, D), row by row.
+        constants: K, M and N at each step, (T - 1, 3).
+    """
+
+    def __init__(
+        self,
+        states: Tensor,
+        observed: Tensor,
+        actions: int,
+        equation: Callable[[Tensor, int, Tensor], Tensor],
+        constants: Tensor,
+    ) -> None:
+        super().__init__(states, observed, actions)
+        self.equation, self.constants = equation, constants.to(torch.float64)
+
+    def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
+        """(n, D), t, (n,) or () long -> (n, D)."""
+        return self.equation(states, time, actions.expand(len(states)))
+
+    def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
+        """(n, D), t, (A',) long -> (n, A', D)."""
+        chosen = torch.arange(self.actions, device=states.device) if actions is None else actions
+        rows = states.repeat_interleave(len(chosen), 0)
+        return self.equation(rows, time, chosen.repeat(len(states))).unflatten(0, (len(states), len(chosen)))
+
+    def lipschitz(self) -> Tensor:
+        """K, (T - 1,)."""
+        return self.constants[:, 0]
+
+    def jacobians(self, states: Tensor, time: int) -> Tensor:
+        """(n, D), t -> (n, A, D, D)."""
+        return vmap(jacrev(self._all(time)))(states)
+
+    def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
+        """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls."""
+        values = self._all(time)
+        hessian = vmap(jacrev(jacrev(lambda state, covector: values(state) @ covector)))(states, covectors)
+        jacobian = self.jacobians(states, time)
+        first, second, third = self.constants[time]
+        shape = jacobian.shape[:2]
+        jacobian_norm = (spectral_bound(jacobian) + second * radii.unsqueeze(1)).clamp_max(first)
+        hessian_lipschitz = torch.linalg.vector_norm(covectors, dim=-1, keepdim=True) * third
+        return Curvature(
+            jacobian, hessian, jacobian_norm, second.expand(shape), hessian_lipschitz.expand(shape)
+        )
+
+    def _all(self, time: int) -> Callable[[Tensor], Tensor]:
+        """x -> F_t(x, a) for all a, (D,) -> (A, D)."""
+        every = torch.arange(self.actions, device=self.states.device)
+        return lambda state: self.equation(state.expand(self.actions, -1), time, every)

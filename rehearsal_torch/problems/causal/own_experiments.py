@@ -61,15 +61,6 @@ def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> Cau
     return CausalTask.of(content, source)
 
 
-def experiments_in(source: "str | Path | IntoDataFrame | ReadTable | None", task: CausalTask) -> Table:
-    """The completed experiments of a file or a data frame, as `experiments_of` gives them.
-
-    Raises:
-        TableError: if it cannot be read, or `experiments_of` refuses it.
-    """
-    return experiments_and_waiting(source, task)[0]
-
-
 def experiments_and_waiting(
     source: "str | Path | IntoDataFrame | ReadTable | None", task: CausalTask
 ) -> tuple[Table, Tensor]:

@@ -1,4 +1,4 @@
-"""Error rates of pooled household testing: in closed form, and by simulation as a check.
+"""Error rates of pooled household testing, in closed form.
 
 Households of s = 1 ... 7 people (share h_s) are arranged in a matrix of G x G; each row and each column is
 one pool. A person counts as positive if both of the household's pools are positive. With a primary infection
@@ -19,10 +19,6 @@ and given k rows and columns are independent:
     false negatives = E[1 - p(K)^2 | infected person],   false positives = E[p(K)^2 | healthy person],
     tests = 2 / (G sum_s s h_s) per person.
 
-The simulation draws households, with primary cases and those whom they infect at home; swabs are valid or
-not; households fill matrices of G x G in the order in which they were drawn, whose rows and columns are
-pools.
-
 Source: own derivation, for the simulation in the released code of Astudillo and Frazier (2021), whose model
 is reimplemented here; Ren et al. (2025), Sec. 11.7.
 """
@@ -30,7 +26,6 @@ is reimplemented here; Ren et al. (2025), Sec. 11.7.
 from dataclasses import dataclass
 from math import comb
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -143,30 +138,3 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
     shares = [weight / weight.sum(-1, keepdim=True) for weight in (infected, healthy)]
     tests = (2 / (groups * AVERAGE)).expand(positive.shape[:-1])
     return Errors(1 - (shares[0] * positive**2).sum(-1), (shares[1] * positive**2).sum(-1), tests)
-
-
-def simulated_errors(
-    rate: float, groups: int, matrices: int, stream: np.random.Generator
-) -> tuple[float, float]:
-    """Simulated shares of false negatives and of false positives.
-
-    Args:
-        rate: r, the primary infection rate.
-        groups: G.
-        matrices: Number of matrices of G x G households.
-        stream: Random number generator.
-    """
-    shape = (matrices, groups, groups)
-    size = stream.choice(LARGEST, p=np.asarray(SIZES) / sum(SIZES), size=shape) + 1
-    there = np.arange(LARGEST) < size[..., None]
-    first = (stream.random((*shape, LARGEST)) < rate) & there
-    second = (stream.random((*shape, LARGEST)) < SECONDARY) & there & first.any(-1, keepdims=True)
-    infected = first | second
-    good = (infected & (stream.random((*shape, LARGEST)) < WORKS)).sum(-1)
-    pools = []
-    for axis in (2, 1):
-        swabs = good.sum(axis)
-        chance = np.where(swabs > 0, 1 - MISSED ** (swabs / groups**DILUTED), EMPTY)
-        pools.append(stream.random(chance.shape) < chance)
-    positive = (pools[0][:, :, None] & pools[1][:, None, :])[..., None] & there
-    return float(1 - positive[infected].mean()), float(positive[there & ~infected].mean())

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.problems.causal.pooled_protocol import (
     AVERAGE,
+    DILUTED,
     EMPTY,
+    LARGEST,
     MISSED,
     SECONDARY,
     SIZES,
@@ -20,7 +22,6 @@ from rehearsal_torch.problems.causal.pooled_protocol import (
     pooled_errors,
     primary_rate,
     side,
-    simulated_errors,
 )
 
 # Prevalence, people in a pool, false negatives, false positives, tests a person.
@@ -34,6 +35,28 @@ TABLE = [
 
 def number(value):
     return torch.tensor(float(value), dtype=torch.float64)
+
+
+def simulated_errors(
+    rate: float, groups: int, matrices: int, stream: np.random.Generator
+) -> tuple[float, float]:
+    """Shares of false negatives and of false positives among simulated households: primary cases infect
+    others at home, swabs are valid or not, and households fill matrices, whose rows and columns are pools.
+    """
+    shape = (matrices, groups, groups)
+    size = stream.choice(LARGEST, p=np.asarray(SIZES) / sum(SIZES), size=shape) + 1
+    there = np.arange(LARGEST) < size[..., None]
+    first = (stream.random((*shape, LARGEST)) < rate) & there
+    second = (stream.random((*shape, LARGEST)) < SECONDARY) & there & first.any(-1, keepdims=True)
+    infected = first | second
+    good = (infected & (stream.random((*shape, LARGEST)) < WORKS)).sum(-1)
+    pools = []
+    for axis in (2, 1):
+        swabs = good.sum(axis)
+        chance = np.where(swabs > 0, 1 - MISSED ** (swabs / groups**DILUTED), EMPTY)
+        pools.append(stream.random(chance.shape) < chance)
+    positive = (pools[0][:, :, None] & pools[1][:, None, :])[..., None] & there
+    return float(1 - positive[infected].mean()), float(positive[there & ~infected].mean())
 
 
 @pytest.mark.parametrize(("prevalence", "pool", "negative", "positive", "tests"), TABLE)

@@ -19,7 +19,6 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.surrogates.network.model import NetworkEnsemble
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.fit import fit
 from tests.toys.causal_toys import linear_chain, one_case, plain
@@ -119,18 +118,13 @@ def test_a_candidate_that_was_tried_is_no_improvement_over_itself():
         assert float(function(best.expand(5, 1, 2)).max()) < -13
 
 
-def test_the_mean_is_that_of_the_ensemble_and_of_the_posterior_mean():
+def test_the_mean_is_that_of_the_posterior_mean():
     surrogate = linear_chain()
     mean = NetworkModel(surrogate, members=512, draws=64).posterior(POINTS.abs()).mean.squeeze(-1)
-    ensemble = NetworkEnsemble(surrogate, members=512, draws=64).posterior(POINTS.abs()).mean.squeeze(-1)
     objective = PosteriorMean(surrogate, one_case(surrogate.task), draws=64)
-    torch.testing.assert_close(mean, ensemble, rtol=0, atol=0.01)
     torch.testing.assert_close(mean, objective(POINTS.abs()), rtol=0, atol=0.01)
     fitted = fitted_pair()
     posterior = NetworkModel(fitted, members=512, draws=64).posterior(POINTS)
-    ensemble = NetworkEnsemble(fitted, members=512, draws=64).posterior(POINTS)
-    torch.testing.assert_close(posterior.mean, ensemble.mean, rtol=0, atol=0.003)
-    torch.testing.assert_close(posterior.variance, ensemble.variance, rtol=0.05, atol=0)
     # The posterior mean as an objective is that at e = 0: the functions' curvature is between the two.
     apart = posterior.mean.squeeze(-1) - PosteriorMean(fitted, one_case(PAIR), draws=64)(POINTS)
     assert float((apart / posterior.variance.squeeze(-1).sqrt()).abs().max()) < 0.25

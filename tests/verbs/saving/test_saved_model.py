@@ -7,9 +7,10 @@ import pytest
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.checkpoint import CheckpointError, described
+from rehearsal_torch.checkpoint import CheckpointError
 from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.weight_labels import labels_in
 from rehearsal_torch.verbs.saving.saved_folder import FILES
 from tests.places import ROOT
 from tests.verbs.test_rehearse import CASES, SMALL, TASK, plain
@@ -61,7 +62,7 @@ def test_the_folder_holds_five_files_and_the_card_can_be_read(model, folder):
 
 
 def test_the_weights_say_what_they_are(model, folder):
-    labels = described(folder / "weights.safetensors")
+    labels = labels_in((folder / "weights.safetensors").read_bytes())
     assert labels["class"].endswith(".LinearStructural")
     assert labels["question_fingerprint"] == fingerprint(model.task)
     assert (labels["seed"], labels["data_fingerprint"]) == ("3", model.card["data_fingerprint"])
