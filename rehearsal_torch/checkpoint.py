@@ -48,7 +48,6 @@ from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.derived_state import (
     DerivationError,
     compute_derived,
-    source_names,
     with_absent,
     without_derived,
 )
@@ -100,9 +99,7 @@ def save(
             f"expected weights of at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: {remedy}"
         )
     written = without_derived(built, state, LARGEST)
-    sources = set(source_names(built))
-    short = bool(sources & written.keys()) or written.keys() | sources != state.keys() | sources
-    weights = labelled(write_tensors(written), weight_labels(built, card or {}, short))
+    weights = labelled(write_tensors(written), weight_labels(built, card or {}))
     plain = dict(card or {}) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
     # The card last: until it is there, the old card's SHA-256 refuses the new weights.
     write_bytes(folder / "weights.safetensors", weights)

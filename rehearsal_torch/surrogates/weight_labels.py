@@ -29,8 +29,8 @@ from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 LIBRARY = "rehearsal_torch"
-# An arrangement that earlier readers cannot read gets another number: it needs every tensor of the state.
-FORMAT, SHORT_FORMAT = "1", "2"
+# An arrangement that these readers cannot read gets another number.
+FORMAT = "1"
 HEADER = "__metadata__"
 # Characters of a label, and number of labels.
 LONGEST, MOST = 500, 50
@@ -62,17 +62,15 @@ def labels_in(content: bytes) -> dict[str, str]:
     return {str(name): str(text) for name, text in found.items()}
 
 
-def weight_labels(surrogate: Surrogate, card: Mapping[str, Any], short: bool = False) -> dict[str, str]:
+def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, str]:
     """The labels of a surrogate's weights.
 
     Args:
         surrogate: The fitted surrogate.
         card: The model card, of which commit, data fingerprint and seed are taken.
-        short: Whether the file has other tensors than the state that earlier readers expect: derived ones are
-            left out.
     """
     found = {
-        "checkpoint_format": SHORT_FORMAT if short else FORMAT,
+        "checkpoint_format": FORMAT,
         "format": "pt",
         "library": LIBRARY,
         "version": version("rehearsal-torch"),
@@ -91,9 +89,9 @@ def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
     """
     if "checkpoint_format" not in labels:
         return ""
-    if labels["checkpoint_format"] not in (FORMAT, SHORT_FORMAT):
+    if labels["checkpoint_format"] != FORMAT:
         return (
-            f"expected weights in format {FORMAT} or {SHORT_FORMAT}; got format "
+            f"expected weights in format {FORMAT}; got format "
             f"{labels['checkpoint_format']!r}, of version {labels.get('version')} of {LIBRARY}: install a "
             "later version"
         )

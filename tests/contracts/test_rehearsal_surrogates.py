@@ -25,7 +25,6 @@ from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.derived_state import derived_names, source_names
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
-from rehearsal_torch.surrogates.weight_labels import labels_in
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
@@ -101,14 +100,13 @@ def test_what_was_saved_decides_the_same(name, models, tmp_path):
 
 @pytest.mark.slow
 @every
-def test_what_a_file_leaves_out_is_computed_to_the_last_bit_and_older_files_have_it(name, models, tmp_path):
+def test_what_a_file_leaves_out_is_computed_to_the_last_bit_and_may_be_there(name, models, tmp_path):
     whole, config = models(name), plain(name, WORLD.task)
     folder = save(whole, config, tmp_path)
     derived, sources = set(derived_names(whole)), set(source_names(whole))
     weights = folder / "weights.safetensors"
     written = tensors_of(weights.read_bytes())
     assert not derived & set(written)
-    assert labels_in(weights.read_bytes())["checkpoint_format"] == ("2" if derived else "1")
     old = {key: value.contiguous().clone() for key, value in whole.state_dict().items() if key not in sources}
     weights.write_bytes(bytes_of(old))
     (folder / "card.yaml").write_text(

@@ -23,23 +23,11 @@ def test_run_json_says_what_was_asked(tmp_path):
     assert recorded(tmp_path, {"kind": "optimise"}).kind == "optimise"
 
 
-def test_where_an_earlier_version_wrote_run_json_its_decisions_say_it(tmp_path):
-    assert recorded(tmp_path, {"seed": 0}, "rehearse", "rehearse").kind == "rehearse"
-    assert recorded(tmp_path, {"kind": None}, "look_back").kind == "look_back"
-    assert recorded(tmp_path, {}, None).kind is None
-
-
-@pytest.mark.parametrize(
-    ("run", "kinds", "words"),
-    [
-        ({"kind": "ponder"}, [], r"run\.json: kind: expected rehearse, optimise or look_back; got ponder"),
-        ({}, ["ponder"], r"decisions\.jsonl: kind: expected .*; got ponder: restore"),
-        ({}, ["optimise", "rehearse"], "expected decisions of one kind; got optimise and rehearse"),
-    ],
-)
-def test_what_is_no_kind_is_refused(tmp_path, run, kinds, words):
+def test_what_is_no_kind_is_refused(tmp_path):
+    assert recorded(tmp_path / "none", {}, "rehearse").kind is None
+    words = r"run\.json: kind: expected rehearse, optimise or look_back; got ponder"
     with pytest.raises(PlainFileError, match=words):
-        recorded(tmp_path, run, *kinds)
+        recorded(tmp_path / "other", {"kind": "ponder"})
 
 
 def test_a_run_is_read_with_its_seconds(sepsis_run):

@@ -58,7 +58,7 @@ def test_ones_own_labels_and_none_are_in_order(surrogate):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"checkpoint_format": "3", "version": "0.9"}, "got format '3', of version 0.9 of rehearsal_torch"),
+        ({"checkpoint_format": "2", "version": "0.9"}, "got format '2', of version 0.9 of rehearsal_torch"),
         ({"class": CLASS + "Other"}, f"expected the class that config.yaml builds, {CLASS}; its label says"),
         ({"question_fingerprint": "00"}, "expected the question_fingerprint that config.yaml builds"),
     ],
