@@ -2,7 +2,7 @@
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
     weights.safetensors   the tensors of its state, and labels: format, version, class, fingerprints of
-                          question and data, seed, commit (`described`)
+                          question and data, seed, commit (`surrogates.weight_labels`)
     card.yaml             for readers: data, command, seed, commit, versions, held-out metrics; the SHA-256 of
                           the weights
 
@@ -16,7 +16,7 @@ are written first and the card, with their SHA-256, last, so that a partly writt
 
 The labels say what a weights file is where it is found alone. They are compared with what the configuration
 builds: another class, another question, or a format of a later version is refused. Weights without labels
-have none, and are read as before.
+are read without that comparison.
 
 Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.derived_state`):
 factors of kernel matrices, above all. Those that a file has are taken from it.
@@ -44,19 +44,15 @@ from rehearsal_torch.data.sizes import allowance
 from rehearsal_torch.files.addresses import InputError
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.files.renamed_fields import RENAMED_CARD, current_fields, current_state
-from rehearsal_torch.files.renamed_keys import current_arguments
-from rehearsal_torch.files.tensor_labels import labelled, labels_in, labels_of
 from rehearsal_torch.files.writing import write_bytes, write_text
 from rehearsal_torch.surrogates.derived_state import (
     DerivationError,
     compute_derived,
-    source_names,
     with_absent,
     without_derived,
 )
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.surrogates.weight_labels import odd_label, weight_labels
+from rehearsal_torch.surrogates.weight_labels import labelled, labels_in, odd_label, weight_labels
 
 PACKAGE = "rehearsal_torch"
 # Bytes of weights.safetensors, together with the tensors that it leaves out.
@@ -103,10 +99,7 @@ def save(
             f"expected weights of at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: {remedy}"
         )
     written = without_derived(built, state, LARGEST)
-    sources = set(source_names(built))
-    # Sources are unknown to earlier readers: one that is empty is not written, and none of them misses it.
-    short = bool(sources & written.keys()) or written.keys() | sources != state.keys() | sources
-    weights = labelled(write_tensors(written), weight_labels(built, card or {}, short))
+    weights = labelled(write_tensors(written), weight_labels(built, card or {}))
     plain = dict(card or {}) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
     # The card last: until it is there, the old card's SHA-256 refuses the new weights.
     write_bytes(folder / "weights.safetensors", weights)
@@ -189,8 +182,8 @@ def load(
 
 
 def card(folder: str | Path) -> dict[str, Any]:
-    """The model card of a checkpoint, or of the checkpoint of a run folder, with its fields' current names;
-    empty if the checkpoint has none.
+    """The model card of a checkpoint, or of the checkpoint of a run folder; empty if the checkpoint has
+    none.
 
     Raises:
         CheckpointError: if there is no checkpoint, or its card is not plain YAML.
@@ -205,21 +198,6 @@ def card(folder: str | Path) -> dict[str, Any]:
             "rehearsal train or rehearsal decide wrote"
         )
     return _card(folder if (folder / "card.yaml").exists() else folder / "checkpoint")
-
-
-def described(path: str | Path) -> dict[str, str]:
-    """What a weights file says of itself (`rehearsal_torch.files.tensor_labels`), read without its numbers.
-
-    Args:
-        path: A ``weights.safetensors`` file.
-
-    Returns:
-        Label to text (`surrogates.weight_labels`); empty for a file from before there were labels.
-
-    Raises:
-        PlainFileError: if it is not a safetensors file.
-    """
-    return labels_of(path)
 
 
 def configuration(folder: str | Path) -> dict[str, Any]:
@@ -263,7 +241,7 @@ def _card(folder: Path) -> dict[str, Any]:
     content = _plain(path) if path.is_file() else {}
     if content is not None and not isinstance(content, Mapping):
         raise CheckpointError(f"{path} is not plain YAML of names and values; got a {type(content).__name__}")
-    return current_fields(content or {}, RENAMED_CARD)
+    return dict(content or {})
 
 
 def _plain(path: Path) -> Any:
@@ -333,7 +311,7 @@ def _usable(found: list[str], where: str, remedy: str) -> None:
 
 def _fill(surrogate: Surrogate, state: Mapping[str, Any], where: str) -> None:
     try:
-        surrogate.load_state_dict(with_absent(surrogate, current_state(surrogate, state)))
+        surrogate.load_state_dict(with_absent(surrogate, state))
     except RuntimeError as error:
         raise CheckpointError(
             f"{where} does not fit the configuration: {' '.join(str(error).split())}"
@@ -370,7 +348,7 @@ def _build(node: Any, where: str, trusted: Sequence[str]) -> Any:
         raise CheckpointError(
             f"{where}: unknown instruction {unknown}; a checkpoint has only _target_ and _partial_"
         )
-    made, node = _known(node["_target_"], where, trusted), current_arguments(node)
+    made = _known(node["_target_"], where, trusted)
     arguments = {
         key: _build(value, f"{where}.{key}", trusted)
         for key, value in node.items()

@@ -39,7 +39,6 @@ import yaml
 from rehearsal_torch.files.forms import NUMBER, TEXTS, WHOLE, checked, is_a, shown
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.plain import PlainFileError, json_of, read_json, read_yaml
-from rehearsal_torch.files.renamed_fields import RENAMED_FIELDS, current_fields
 from rehearsal_torch.files.writing import appending, make_folder, remove_unfinished, write_text
 from rehearsal_torch.round_line import Round, nulls_for_nan
 
@@ -246,8 +245,7 @@ class RunFolder:
                 yield each
 
     def decided(self) -> list[tuple[str, dict[str, Any]]]:
-        """Each complete line of decisions.jsonl: its text, and the parsed object, whose fields have their
-        current names.
+        """Each complete line of decisions.jsonl: its text, and the parsed object.
 
         Raises:
             RunFolderError: if a line cannot be read; the line is named.
@@ -261,7 +259,7 @@ class RunFolder:
                 _answer(line, where)
             except PlainFileError as error:
                 raise self._damaged(name, number, str(error).removeprefix(where).lstrip(": ")) from error
-            found.append((text, current_fields(line, RENAMED_FIELDS)))
+            found.append((text, line))
         return found
 
     def _complete(self, name: str) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Adapters to the interfaces of other libraries: BoTorch, Gymnasium, ONNX and scikit-learn."""
+"""Adapters to the interfaces of other libraries: BoTorch, Gymnasium and scikit-learn."""

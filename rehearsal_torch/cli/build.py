@@ -12,9 +12,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from rehearsal_torch.cli.allowed import ROOMS, check_allowed, trusted_names
 from rehearsal_torch.cli.errors import UserError, as_user_error
-from rehearsal_torch.cli.overrides import refuse_renamed
 from rehearsal_torch.files.dotted import found_at
-from rehearsal_torch.files.moved import current
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.question import Kind
@@ -103,13 +101,10 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
     """
     node = config[group]
     content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
-    content = _present(content)
     if not isinstance(content, dict):
         raise UserError(
             f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}"
         )
-    for key in map(str, content):
-        refuse_renamed(f"{group}.{key}", {group: content})
     trusted = config.get("trusted")
     if trusted is not None:
         check_allowed(
@@ -118,14 +113,6 @@ def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
             trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted),
         )
     return {str(key): value for key, value in content.items()}
-
-
-def _present(node: Any) -> Any:
-    """Plain data with class paths of earlier versions replaced by the current ones."""
-    if isinstance(node, Mapping):
-        targets = {"_target_": current(node["_target_"])} if isinstance(node.get("_target_"), str) else {}
-        return {key: _present(value) for key, value in node.items()} | targets
-    return [_present(value) for value in node] if isinstance(node, list) else node
 
 
 def problem_of(config: DictConfig) -> "Problem":

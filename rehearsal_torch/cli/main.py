@@ -112,8 +112,7 @@ def _run(
         typed, multirun = recorded(resume[0], rest, script)
     else:
         typed = with_asked(typed)
-    # What a run of an earlier version was started with goes on; nothing that is typed now is added to it.
-    config, jobs = composed(conf, [*typed, *trust], multirun, parsed.config_dir, added=not resume)
+    config, jobs = composed(conf, [*typed, *trust], multirun, parsed.config_dir)
     trusted = OmegaConf.select(config, "trusted")
     named = trusted_names(OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted)
     check(config, script, jobs, typed)

@@ -5,7 +5,7 @@ value must have the type of the value that it replaces, and no mandatory value m
 configuration's own values are the schema.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from itertools import accumulate, islice, product
 from math import prod
@@ -24,7 +24,6 @@ from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.options.added_keys import refuse_unknown
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key
 
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
 # How many configurations are kept.
@@ -41,7 +40,6 @@ def composed(
     extra: str | None = None,
     *,
     complete: bool = True,
-    added: bool = True,
 ) -> tuple[DictConfig, list[list[str]]]:
     """The configuration composed with the overrides, and the jobs of a sweep.
 
@@ -51,7 +49,6 @@ def composed(
         multirun: Whether values may be swept.
         extra: A further folder of configurations (``--config-dir``).
         complete: Whether a value that must be given (``???``) is refused where it is missing.
-        added: Whether a key that is added with a plus and that nothing takes is refused.
 
     Returns:
         The configuration of the first job, with Hydra's own node, and each job's overrides in Hydra's order.
@@ -85,7 +82,7 @@ def composed(
                         remedy=f"Leave {under} out, or sweep over it alone",
                     )
                 _value(override, plain)
-            if added and any(override.is_add() or override.is_force_add() for override in values):
+            if any(override.is_add() or override.is_force_add() for override in values):
                 typed = [read_override(text) for each in values for text in single_overrides(each)[:1]]
                 refuse_unknown(
                     typed, read.compose([*choice, *(str(each.input_line) for each in typed)]), plain
@@ -249,12 +246,9 @@ def _option(override: Override, read: _Reader) -> None:
     for text in single_overrides(override):
         option = str(read_override(text).value())
         if option not in options:
-            renamed = RENAMED_CHOICES.get(text)
             raise UserError(
                 f"there is no {group} called {option!r}",
-                remedy=f"Write {renamed}"
-                if renamed
-                else did_you_mean(option, options) or f"See the folder conf/{group}",
+                remedy=did_you_mean(option, options) or f"See the folder conf/{group}",
             )
 
 
@@ -307,7 +301,6 @@ def _value(override: Override, config: DictConfig) -> None:
     if not _known(config, key):
         if override.is_add() or override.is_force_add():
             return
-        refuse_renamed(key, config)
         leaf = key.rpartition(".")[2]
         keys = [name for name in _entries(config) if not name.rpartition(".")[2].startswith("_")]
         same = [name for name in keys if name.rpartition(".")[2] == leaf]
@@ -317,21 +310,6 @@ def _value(override: Override, config: DictConfig) -> None:
         return
     for text in single_overrides(override):
         _kind(key, read_override(text).value(), config)
-
-
-def refuse_renamed(key: str, config: Mapping[str, Any]) -> None:
-    """Refuses a key of an earlier version.
-
-    Args:
-        key: The key.
-        config: The configuration that it belongs to.
-
-    Raises:
-        UserError: with the current key, if the key is an old one.
-    """
-    new = current_key(key, config)
-    if new != key:
-        raise UserError(f"{key} is called {new} now", remedy=f"Write {new}=VALUE")
 
 
 def _known(config: DictConfig, key: str) -> bool:

@@ -22,11 +22,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.overrides import read_override, refuse_renamed, single_overrides
+from rehearsal_torch.cli.overrides import read_override, single_overrides
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.lock import LOCK
-from rehearsal_torch.files.renamed_keys import RENAMED_CHOICES, current_key, current_settings
 from rehearsal_torch.run_folder import RunFolder
 
 # Keys that do not affect the results.
@@ -83,13 +82,12 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
         raise UserError(what, f"resume={directory}", remedy)
     _screen(before["overrides"], f"{directory}/{SWEEP if sweep else 'run.json'}")
     config, choices = _written(folder), run.get("choices", {})
-    old = current_overrides(before["overrides"], folder)
+    old = before["overrides"]
     for text in typed:
         key, _, value = text.lstrip("+").partition("=")
-        refuse_renamed(key, config)
         if text in old or _free(key):
             continue
-        there = choices.get(key, _at(config, key))
+        there = choices.get(key, _flat(config).get(key))
         if sweep or str(there) != value:
             original = next(
                 (entry for entry in old if entry.lstrip("+").partition("=")[0] == key), f"{key}={there}"
@@ -103,28 +101,9 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
     return [*old, *free], bool(sweep)
 
 
-def current_overrides(texts: Sequence[str], folder: RunFolder) -> list[str]:
-    """Overrides with the current names of their keys, or of their files in `conf`.
-
-    Args:
-        texts: The overrides that a run or a sweep was started with.
-        folder: Its folder.
-    """
-    config = _written(folder)
-    return [_present(text, config) for text in texts]
-
-
 def _written(folder: RunFolder) -> dict[str, Any]:
     """The configuration in a folder; that of the first job in the folder of a sweep."""
     return folder.read_yaml("config.yaml") or RunFolder(folder.path / "0").read_yaml("config.yaml")
-
-
-def _present(text: str, config: Mapping[str, Any]) -> str:
-    """An override with the current name of its key, or of its file in `conf`."""
-    text = RENAMED_CHOICES.get(text, text)
-    sign = text[: len(text) - len(text.lstrip("+"))]
-    key, equals, value = text[len(sign) :].partition("=")
-    return f"{sign}{current_key(key, config)}{equals}{value}"
 
 
 def _screen(overrides: Sequence[str], where: str) -> None:
@@ -196,7 +175,7 @@ def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
             "Restore the file from a copy, or choose another out=",
         )
     written = folder.read_yaml("config.yaml")
-    before, now = (current_settings(_flat(each), each) for each in (written, config))
+    before, now = (_flat(each) for each in (written, config))
     odd = [key for key in sorted({*before, *now}) if not _free(key) and before.get(key) != now.get(key)]
     if odd:
         shown = ", ".join(
@@ -274,10 +253,6 @@ def _flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             found[f"{prefix}{key}"] = value
     return found
-
-
-def _at(config: Mapping[str, Any], key: str) -> Any:
-    return current_settings(_flat(config), config).get(key)
 
 
 def _cut(value: Any) -> str:

@@ -26,7 +26,7 @@ def described(
     """
     table, run = problem.observations(), folder.read_json("run.json")
     fingerprint, before = table.fingerprint(), run.get("data_fingerprint")
-    if before is not None and not table.has_fingerprint(before):
+    if before is not None and table.fingerprint() != before:
         what = (
             f"the run was started with other data ({before[:12]} there, {fingerprint[:12]} now), to which "
             "its results belong"

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import recordable, statuses
-from rehearsal_torch.cli.resume import SWEEP, current_overrides
+from rehearsal_torch.cli.resume import SWEEP
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.cli.sweep_table import crossed
 from rehearsal_torch.cli.verbs.collect import cohorts, conclude
@@ -31,7 +31,7 @@ def settled(out: Path, script: str, overrides: Sequence[str]) -> bool:
         raise UserError("expected a folder; this is a file", str(out), "Choose another out=")
     before = RunFolder(out).read_json(SWEEP, ("script", "overrides", "decisive"))
     if before:
-        decisive = current_overrides(before["decisive"], RunFolder(out))
+        decisive = before["decisive"]
         if before["script"] != script or decisive != _decisive(overrides):
             command = join([*typed_as(before["script"]), "-m", *before["decisive"]])
             raise UserError(f"the folder holds another sweep: {command}", str(out), "Choose another out=")

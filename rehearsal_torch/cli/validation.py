@@ -159,8 +159,8 @@ def _parallel(config: DictConfig) -> None:
 
 
 def _claims(config: DictConfig) -> None:
-    """Checks where claims come from; a folder of an earlier version names nothing."""
-    claims = config.get("claims", "in_sample")
+    """Checks where claims come from."""
+    claims = config.claims
     if claims not in ("in_sample", "cross_fitted"):
         raise UserError(
             f"expected in_sample or cross_fitted; got {claims}",

@@ -54,8 +54,8 @@ class Part(nn.Module):
             *names: The buffers.
             finite: Whether their numbers must be finite.
             derived: Whether they can be computed from others (`derive`), so that files may leave them out.
-            source: Whether a state may lack them, as earlier versions wrote it: derived buffers alone are
-                computed from them, and it has these instead, or nothing depends on them.
+            source: Whether a state may lack them: derived buffers alone are computed from them, and it has
+                these instead, or nothing depends on them.
         """
         self._derived = (*self._derived, *names) if derived else self._derived
         self._sources = (*self._sources, *names) if source else self._sources

@@ -131,13 +131,7 @@ class Table:
         # The smallest power of two above it: a division by it is exact.
         exponent = torch.frexp(known.amax(0)).exponent.clamp_min(-900) - BITS
         unit = torch.ldexp(values.new_ones(len(self.names)), exponent)
-        return self._hash((values / unit).round() * unit + 0.0)
-
-    def has_fingerprint(self, recorded: str) -> bool:
-        """Whether a recorded fingerprint is this table's, also one over all bits as older files have it."""
-        return recorded in (self.fingerprint(), self._hash(self.values.detach().cpu().to(torch.float64)))
-
-    def _hash(self, values: Tensor) -> str:
+        values = (values / unit).round() * unit + 0.0
         digest = hashlib.sha256("\0".join(self.names).encode())
         digest.update(values.contiguous().numpy().tobytes())
         digest.update(self.altered.cpu().contiguous().numpy().tobytes())

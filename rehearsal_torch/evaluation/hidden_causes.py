@@ -15,7 +15,7 @@ from rehearsal_torch.evaluation.recorded_run import Decided
 
 
 def hidden_cause_of(decided: Decided) -> HiddenCause | None:
-    """The recorded strengths of a decision; None if there are none, as in records of earlier versions."""
+    """The recorded strengths of a decision; None if there are none."""
     found = decided.get("hidden_cause")
     return HiddenCause.of(found) if isinstance(found, Mapping) else None
 

@@ -28,7 +28,7 @@ from rehearsal_torch.files.plain import PlainFileError
 
 
 def sensitivity_of(decided: Decided) -> Sensitivity | None:
-    """The recorded sensitivity of a decision; None if there is none, as in records of earlier versions.
+    """The recorded sensitivity of a decision; None if there is none.
 
     Raises:
         PlainFileError: if the record was edited, and says none.

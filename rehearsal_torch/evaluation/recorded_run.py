@@ -4,7 +4,7 @@ Any of the files may be missing. An incomplete last line, left when a run was ki
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,7 @@ def read(path: str | Path) -> Recorded:
     claims = read_rows(path / "claims.csv", CLAIMS, CLAIM_NUMBERS)
     run = folder.read_json("run.json")
     choices = {str(key): str(value) for key, value in run.get("choices", {}).items()}
-    kind = kind_of(run, decisions, path)
+    kind = _kind(run, path)
     card = folder.read_yaml("data.yaml")
     codings = recorded_codings(card.get("codings"))
     timed = [said(decided, codings) for decided in timed] if codings else timed
@@ -168,33 +168,18 @@ def read(path: str | Path) -> Recorded:
     )
 
 
-def kind_of(run: Mapping[str, Any], decisions: Sequence[Decided], path: Path) -> Kind | None:
-    """The kind of a run, as recorded in run.json; if an earlier version did not record it there, as recorded
-    with its decisions.
-
-    Args:
-        run: The content of run.json.
-        decisions: The lines of decisions.jsonl.
-        path: The folder, for messages.
-
-    Returns:
-        The kind; None if neither records it.
+def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:
+    """The kind of a run, as run.json records it; None if it does not.
 
     Raises:
-        PlainFileError: if what is recorded is not a kind, or the decisions are of several kinds.
+        PlainFileError: if what is recorded is no kind.
     """
-    named = str(run.get("kind") or "")
-    found = {named} if named else {str(one.get("kind") or "") for one in decisions}
-    remedy = "restore the file from a copy, or start again in another folder"
-    if len(found) > 1:
-        kinds = " and ".join(sorted(shown(each) for each in found))
-        raise PlainFileError(
-            f"{path / 'decisions.jsonl'}: expected decisions of one kind; got {kinds}: {remedy}"
-        )
-    text = found.pop() if found else ""
-    kind = next((each for each in KINDS if each == text), None)
-    if text and kind is None:
-        where = path / ("run.json" if named else "decisions.jsonl")
+    named = run.get("kind")
+    kind = next((each for each in KINDS if each == named), None)
+    if named and kind is None:
         expected = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
-        raise PlainFileError(f"{where}: kind: expected {expected}; got {shown(text)}: {remedy}")
+        raise PlainFileError(
+            f"{path / 'run.json'}: kind: expected {expected}; got {shown(str(named))}: restore the file from "
+            "a copy, or start again in another folder"
+        )
     return kind

@@ -22,7 +22,7 @@ from typing import Any
 
 from rehearsal_torch.evaluation.interval_levels import TRACE
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
-from rehearsal_torch.files.spreadsheet import cell
+from rehearsal_torch.files.rows import cell
 
 COLUMNS = (
     "dataset",

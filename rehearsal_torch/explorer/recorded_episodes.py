@@ -91,7 +91,7 @@ def _same(run: Run, of: Material, folder: Path) -> None:
         UserError: if the run recorded other transitions, or its data card another table.
     """
     known, table = of.record.get("data_fingerprint"), of.card.get("fingerprint")
-    changed = isinstance(known, str) and not run.problem.observations().has_fingerprint(known)
+    changed = isinstance(known, str) and run.problem.observations().fingerprint() != known
     if changed or (table is not None and table != run.problem.card().get("fingerprint")):
         raise _changed(folder)
 

@@ -1,16 +1,21 @@
-"""Which session answers for a folder, or a file of trials: by the kind of problem that it records."""
+"""Which session answers for a folder, or a file of trials: by the kind of problem that it records.
+
+A file of trials is named itself, or is the only one in a folder.
+"""
 
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.data.trials.file import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
 from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.run_material import existing, recorded
 from rehearsal_torch.explorer.server import Session
-from rehearsal_torch.explorer.trials.opened_trials import file_of, opened_trials
 from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
+from rehearsal_torch.explorer.trials.trial_session import TrialSession
+from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.verbs.saving.saved_folder import METHOD as SAVED
 from rehearsal_torch.verbs.trial_method import METHOD
 
@@ -53,3 +58,53 @@ def _opened(folder: Path) -> Session:
     session = RehearsalSession(opened(folder))
     session.first_answer()
     return session
+
+
+# Files that make a folder that of a run.
+RUN = ("run.json", "config.yaml", "sweep.json")
+
+
+def file_of(place: Path) -> Path | None:
+    """The file of trials that a path stands for; None if it stands for something else.
+
+    Args:
+        place: A file that ends in .json, or a folder with one file of trials.
+
+    Raises:
+        UserError: if a folder holds several.
+    """
+    if place.suffix == ".json" and not place.is_dir():
+        return place
+    if not place.is_dir() or any((place / name).exists() for name in RUN):
+        return None
+    found = [each for each in sorted(place.glob("*.json")) if _holds_trials(each)]
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found[:4])
+        raise UserError(f"holds {len(found)} files of trials ({names})", str(place), "Name one of them")
+    return found[0] if found else None
+
+
+def opened_trials(file: Path, method: str) -> TrialSession:
+    """The session of a file of trials.
+
+    Args:
+        file: The file.
+        method: The name of the method that proposes.
+
+    Raises:
+        ValueError: if it cannot be read, holds something else, or there is no such method for trials.
+    """
+    session = TrialSession(CausalOptimiser.load(file, method=method), file, method)
+    session.trials()
+    return session
+
+
+def _holds_trials(file: Path) -> bool:
+    """Whether a file begins as one of trials does."""
+    try:
+        if file.stat().st_size > BYTES:
+            return False
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return f'"{FAMILY}/' in stream.read(4096)
+    except OSError:
+        return False

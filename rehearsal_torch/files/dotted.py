@@ -2,7 +2,7 @@
 
 The object found decides, not the prefix of its path: ``rehearsal_torch.run_folder.Path``, for example, is a
 class of the standard library that one of our modules imports, and is refused. Private names (a leading
-underscore) are never found. A path of an earlier version is translated to the current one (`files.moved`).
+underscore) are never found.
 
 Source: ours.
 """
@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
-from rehearsal_torch.files.moved import current
-
 
 def found_at(target: Any) -> Any:
     """The class or function at a dotted path of module and name; None if there is none, or a name is
@@ -20,7 +18,7 @@ def found_at(target: Any) -> Any:
     """
     if not isinstance(target, str):
         return None
-    names = current(target).split(".")
+    names = target.split(".")
     if len(names) < 2 or not all(name.isidentifier() and not name.startswith("_") for name in names):
         return None
     try:
@@ -38,7 +36,7 @@ def defined_in(target: Any, rooms: Iterable[str]) -> Any:
         target: The dotted path.
         rooms: Packages or modules; nothing outside them is imported.
     """
-    home = current(target).rpartition(".")[0] if isinstance(target, str) else ""
+    home = target.rpartition(".")[0] if isinstance(target, str) else ""
     if not any(home == room or home.startswith(f"{room}.") for room in rooms):
         return None
     found = found_at(target)

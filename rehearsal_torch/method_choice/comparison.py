@@ -15,17 +15,41 @@ c_qj what method q, fitted to the rows that did not choose, says of P(desired) a
 one where the decision sets nothing. Where the task has costs and a worth, decisions are those with the
 largest net value, and c is less the cost in units of the worth; changes count from the usual values of the
 actions, since what rows did is no present value. The weights alpha are those of the held-out predictions
-(`method_choice.panel`): a method that predicts badly hardly judges, and no method is its own judge alone.
+(`panel_weights`): a method that predicts badly hardly judges, and no method is its own judge alone.
 
 So v measures what models of other rows think of the decisions of a method fitted to half the rows. It is no
 outcome of those decisions: no table has these. Where no row is near a decision, or all methods are wrong in
 the same way (a wrong graph, a hidden cause), it is wrong as well. Half the rows favour methods that need few.
 
 Where there are several candidate sets, each row is predicted for one of them, in turn. Its weight makes up
-for what drives its action (`method_choice.row_weights`).
+for what drives its action (`row_weights`).
 
-Source: Chernozhukov et al. (2018) for rows that did not choose; van der Laan, Polley and Hubbard (2007) for
-the weights; the panel as judge is ours.
+The weights of the panel are the mixture of predictions with the smallest held-out Brier score,
+
+    alpha = argmin sum_i w_i (y_i - sum_m alpha_m p_mi)^2,      alpha >= 0, sum_m alpha_m = 1,
+
+with p_mi the prediction of method m for row i by a model that has not seen the row. A method whose
+predictions are poor has hardly a voice when decisions are judged. With G = P W P' it is a quadratic programme
+on the simplex, solved as non-negative least squares with a heavy row for the sum.
+
+The weights of rows make observed rows show what setting an action brings. A row had action a, context x and
+covariates u. Where u drives both action and outcome, rows with an action are not what setting it would bring:
+their u is unusual. With the stabilised weights
+
+    w = f(a | x) / f(a | x, u),
+
+the covariates of rows with the same x and a are distributed as they are given x alone, so that a prediction
+of P(desired | x, setting a) may be compared with the outcomes of the rows. Actions that are set one after the
+other, with covariates in between, have one factor each. u is what the graph says to adjust for
+(`graphs.separation`); without covariates, all weights are 1.
+
+The densities are those of linear regressions with normal errors, whatever the true ones are: a crude choice
+for actions with few values. Weights are cut at `LARGEST` and divided by their mean.
+
+Source: Chernozhukov et al. (2018) for rows that did not choose; van der Laan, Polley and Hubbard (2007) and
+Breiman (1996) for the weights of the panel, with Lawson and Hanson (1974), Ch. 23 (non-negative least
+squares, and the row for the sum); Robins, Hernan and Brumback (2000), Sec. 6, for those of rows; the panel as
+judge is ours.
 """
 
 import time
@@ -37,10 +61,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.method_choice.candidate import Candidate, Limits
 from rehearsal_torch.method_choice.one_split import Comparison, Split, split
-from rehearsal_torch.method_choice.panel import panel_weights
-from rehearsal_torch.method_choice.row_weights import row_weights
 from rehearsal_torch.row_cases import part_of, weighed
 from rehearsal_torch.seeding import generator, round_seed
 from rehearsal_torch.shared_tasks import results, worth
@@ -238,3 +261,82 @@ def _drawn(count: int, units: Sequence[str] | None, most: int, seed: int) -> Ten
             break
         found += places[names[place]]
     return torch.tensor(sorted(found))
+
+
+# The weight of the row for the sum, relative to the largest entry of the others.
+HEAVY = 1e4
+
+
+def panel_weights(predicted: Tensor, desired: Tensor, weights: Tensor) -> Tensor:
+    """The weight of each method, (m,), at least 0 and with sum 1.
+
+    Args:
+        predicted: Predicted probabilities, (m, n).
+        desired: Whether each outcome is desired, (n,), 0 or 1.
+        weights: The weight of each row, (n,).
+    """
+    from scipy.optimize import nnls
+
+    root = weights.sqrt()
+    left, right = (predicted * root).mT, desired * root
+    # n rows become m + 1 at most, with the same sums of squares.
+    _, triangle = torch.linalg.qr(torch.cat([left, right[:, None]], 1))
+    heavy = HEAVY * float(triangle.abs().max())
+    matrix = torch.cat([triangle[:, :-1], torch.full((1, len(predicted)), heavy, dtype=torch.float64)])
+    target = torch.cat([triangle[:, -1], torch.tensor([heavy], dtype=torch.float64)])
+    found = torch.from_numpy(nnls(matrix.numpy(), target.numpy())[0])
+    return found / found.sum()
+
+
+LARGEST = 10.0
+# Relative to the variance of an action: keeps the density of one that its covariates determine defined.
+SMALLEST = 1e-6
+
+
+def row_weights(table: Table, task: RehearsalTask, names: tuple[str, ...]) -> Tensor:
+    """The weight of each row for an alteration, (n,), with mean 1.
+
+    Args:
+        table: n observed rows.
+        task: The roles of the variables.
+        names: The altered variables.
+    """
+    found = adjustment(task.graph, task.context, names, task.outcomes)
+    later = tuple(name for name in names if name not in found.first)
+    before = (*task.context, *found.before)
+    # Altered variables, what they are given in the numerator, and in the denominator.
+    blocks = (
+        [
+            (found.first, task.context, before),
+            (later, (*task.context, *found.first), (*before, *found.first, *found.between)),
+        ]
+        if found.first
+        else [(names, task.context, before)]
+    )
+    total = torch.zeros(len(table), dtype=torch.float64)
+    for actions, few, many in blocks:
+        if set(few) != set(many):
+            values = table.columns(actions)
+            total += _log_density(values, table.columns(few)) - _log_density(values, table.columns(many))
+    weights = total.exp().clamp_max(LARGEST)
+    return weights / weights.mean()
+
+
+def _log_density(values: Tensor, given: Tensor) -> Tensor:
+    """Log density of each row's action (n, k) in a linear regression on what is given (n, p), (n,)."""
+    count = len(values)
+    scale = values.std(0)
+    scaled = (values - values.mean(0)) / torch.where(scale > 0, scale, torch.ones_like(scale))
+    inputs = torch.cat([torch.ones(count, 1, dtype=torch.float64), _standardised(given)], 1)
+    gram = inputs.mT @ inputs + count * 1e-10 * torch.eye(inputs.shape[1], dtype=torch.float64)
+    residuals = scaled - inputs @ torch.linalg.solve(gram, inputs.mT @ scaled)
+    covariance = residuals.mT @ residuals / max(count - inputs.shape[1], 1)
+    root = torch.linalg.cholesky(covariance + SMALLEST * torch.eye(values.shape[1], dtype=torch.float64))
+    white = torch.linalg.solve_triangular(root, residuals.mT, upper=False)
+    return -0.5 * white.square().sum(0) - root.diagonal().log().sum()
+
+
+def _standardised(values: Tensor) -> Tensor:
+    centred = values - values.mean(0)
+    spread = centred.square().mean(0).sqrt()
+    return centred / torch.where(spread > 0, spread, torch.ones_like(spread))

@@ -12,7 +12,7 @@ from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, se
 from rehearsal_torch.evaluation.rehearsal_rows import row, scored_by_world, truth_bounds, with_truth
 from rehearsal_torch.evaluation.rehearsal_rows import written as rows_as_csv
 from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, online_summary, summed
-from rehearsal_torch.files.spreadsheet import as_csv
+from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.reporting import (
     claim_plot,
     decision_plot,

@@ -20,10 +20,8 @@ from rehearsal_torch.reporting.page.markup import table as table_of
 TABLE, RECORD = "method_choice.csv", "method_choice.json"
 NUMBERS = (
     *("value", "gain", "gain_error", "behind", "behind_error", "brier", "brier_context", "brier_constant"),
-    *("worse", "worse_error", "judges", "seconds"),
+    *("gain_lower", "gain_upper", "worse", "worse_error", "judges", "seconds"),
 )
-# Not in the tables of earlier releases.
-ENDS = ("gain_lower", "gain_upper")
 HEADS = (
     "method",
     "value",
@@ -77,12 +75,12 @@ def section(run: Recorded) -> Markup:
 
 def _rows(run: Recorded) -> Sequence[Sequence[str]]:
     """The methods that were compared, as cells."""
-    found = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), (*NUMBERS, *ENDS))
+    found = read_rows(run.path / TABLE, ("method", "compared", "chosen", *NUMBERS), NUMBERS)
     return [
         (
             each["method"],
             _cell(each["value"]),
-            _within(*(each.get(end, "") for end in ENDS)),
+            _within(each["gain_lower"], each["gain_upper"]),
             _pair(each["behind"], each["behind_error"]),
             _cell(each["brier"], 4),
             _cell(each["brier_context"], 4),

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rehearsal_torch.evaluation.claimed_truth import counterpart
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
-from rehearsal_torch.files.spreadsheet import as_csv
+from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting import alteration_report as alteration_report
 from rehearsal_torch.reporting import console, method_choice, observed_outcomes, trial_report

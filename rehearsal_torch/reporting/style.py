@@ -29,17 +29,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.reporting.narrow import png
-from rehearsal_torch.reporting.narrow.regions import regions
 
-BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, YELLOW, BLACK = (
+BLUE, ORANGE, GREEN, PURPLE, VERMILION, SKY, BLACK = (
     "#0072B2",
     "#E69F00",
     "#009E73",
     "#CC79A7",
     "#D55E00",
     "#56B4E9",
-    "#F0E442",
     "#000000",
 )
 # The shade of places without a number.
@@ -56,8 +53,8 @@ DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     (0, (1, 1)),
     (0, (3, 1, 1, 1)),
 )
-# Dots per inch of PNG files.
-DOTS = 150
+# What files say of themselves: nothing that differs between equal figures.
+METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 11,
@@ -76,7 +73,7 @@ _SETTINGS: dict[Any, Any] = {
     "lines.linewidth": 1.6,
     "svg.fonttype": "none",
     "svg.hashsalt": "rehearsal_torch",
-    "savefig.dpi": DOTS,
+    "savefig.dpi": 150,
 }
 
 
@@ -113,7 +110,7 @@ def logarithmic(axis: XAxis | YAxis) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes ``name.png``, which says where its panels lie, and ``name.svg``; to be called within `drawing`.
+    """Writes ``name.png`` and ``name.svg``; to be called within `drawing`.
 
     Args:
         figure: The figure.
@@ -123,15 +120,12 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     Returns:
         The two files.
     """
-    files = [folder / f"{name}.png", folder / f"{name}.svg"]
-    said = (
-        {"Software": None, **png.recorded(regions(figure, DOTS))},
-        {"Date": None, "Creator": None},
-    )
-    for file, metadata in zip(files, said, strict=True):
+    files = []
+    for kind, metadata in METADATA.items():
         content = BytesIO()
-        figure.savefig(content, format=file.suffix[1:], metadata=metadata)
-        write_bytes(file, content.getvalue())
+        figure.savefig(content, format=kind, metadata=metadata)
+        files.append(folder / f"{name}.{kind}")
+        write_bytes(files[-1], content.getvalue())
     return files
 
 

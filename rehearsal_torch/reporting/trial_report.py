@@ -11,7 +11,7 @@ from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, ef
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import trial_summary
 from rehearsal_torch.evaluation.trial_rows import Row, scored, trial_rows
-from rehearsal_torch.files.spreadsheet import as_csv
+from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.reporting.decision_table import figure, printed
 from rehearsal_torch.reporting.figures import trial_panels
 from rehearsal_torch.spaces.box import setting_text

@@ -12,13 +12,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import played
 from rehearsal_torch.cli.cross_fitting import cross_fitted_claims
 from rehearsal_torch.cli.job import commit
-from rehearsal_torch.cli.overrides import refuse_renamed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import learnt
 from rehearsal_torch.evaluation.interval_levels import IntervalLevels
@@ -58,20 +56,9 @@ def configured(conf: Path, overrides: Sequence[str]) -> DictConfig:
     Args:
         conf: The folder with ``config.yaml``.
         overrides: Overrides as typed on the command line.
-
-    Raises:
-        UserError: for a key of an earlier version; the message names the current one.
     """
     with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
-        try:
-            return compose("config", list(overrides))
-        except HydraException:
-            keys = [text.lstrip("+").partition("=")[0] for text in overrides]
-            choices = [text for text, key in zip(overrides, keys, strict=True) if "." not in key]
-            config = compose("config", choices)
-            for key in keys:
-                refuse_renamed(key, config)
-            raise
+        return compose("config", list(overrides))
 
 
 def attempted(

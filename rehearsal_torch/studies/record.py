@@ -19,8 +19,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from rehearsal_torch.evaluation.rehearsal_rows import written
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.files.rows import ends_incomplete, read_rows
-from rehearsal_torch.files.spreadsheet import cell
+from rehearsal_torch.files.rows import cell, ends_incomplete, read_rows
 from rehearsal_torch.files.writing import write_text
 
 Key = tuple[str, ...]

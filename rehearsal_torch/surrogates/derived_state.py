@@ -7,7 +7,7 @@ or features, its sources a few columns of them.
 
 Whether a buffer comes out equal to the last bit is tried before a file leaves it out (`checkpoint.save`): one
 that was fitted on another device, or edited, is written. The sizes are added up before anything is computed.
-Buffers that a file does have are taken as they are, as in those of earlier versions.
+Buffers that a file does have are taken as they are.
 
 Source: ours.
 """

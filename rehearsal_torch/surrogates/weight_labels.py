@@ -11,33 +11,66 @@
 What is not known is left out. Class and question are compared with those of the surrogate that the
 configuration builds when it is loaded; the others are for readers.
 
-Source: ours.
+A safetensors file begins with the length of its header (8 bytes, little-endian) and the header, which is
+JSON: ``{"__metadata__": {label: text}, tensor: {dtype, shape, data_offsets}, ...}``, padded by spaces to a
+multiple of 8 bytes; the numbers follow. Labels are short texts, and run nothing. The library writes them in
+an order that differs from process to process; here they are sorted, so that equal content is equal to the
+last byte.
+
+Source: of the file, the format's description (github.com/huggingface/safetensors).
 """
 
+import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
 from rehearsal_torch.data.question import fingerprint
-from rehearsal_torch.files.moved import current
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 LIBRARY = "rehearsal_torch"
-# An arrangement that earlier readers cannot read gets another number: it needs every tensor of the state.
-FORMAT, SHORT_FORMAT = "1", "2"
+# An arrangement that these readers cannot read gets another number.
+FORMAT = "1"
+HEADER = "__metadata__"
+# Characters of a label, and number of labels.
+LONGEST, MOST = 500, 50
 
 
-def weight_labels(surrogate: Surrogate, card: Mapping[str, Any], short: bool = False) -> dict[str, str]:
+def labelled(content: bytes, labels: Mapping[str, str]) -> bytes:
+    """A tensor file with labels, which replace those that it has.
+
+    Args:
+        content: The bytes of the file.
+        labels: Name to text; longer texts are cut at 500 characters.
+
+    Raises:
+        ValueError: if there are more than 50 labels.
+    """
+    if len(labels) > MOST:
+        raise ValueError(f"expected at most {MOST} labels of a tensor file; got {len(labels)}")
+    header, numbers = _parts(content)
+    tensors = {name: each for name, each in header.items() if name != HEADER}
+    told = {name: labels[name][:LONGEST] for name in sorted(labels)}
+    text = json.dumps({HEADER: told, **tensors}, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + numbers
+
+
+def labels_in(content: bytes) -> dict[str, str]:
+    """The labels of a tensor file that the library has read without a fault; empty if it has none."""
+    found = _parts(content)[0].get(HEADER) or {}
+    return {str(name): str(text) for name, text in found.items()}
+
+
+def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, str]:
     """The labels of a surrogate's weights.
 
     Args:
         surrogate: The fitted surrogate.
         card: The model card, of which commit, data fingerprint and seed are taken.
-        short: Whether the file has other tensors than the state that earlier readers expect: derived ones are
-            left out.
     """
     found = {
-        "checkpoint_format": SHORT_FORMAT if short else FORMAT,
+        "checkpoint_format": FORMAT,
         "format": "pt",
         "library": LIBRARY,
         "version": version("rehearsal-torch"),
@@ -52,21 +85,20 @@ def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
 
     Args:
         surrogate: The surrogate that the configuration builds.
-        labels: The labels of the weights; none for those written before there were labels.
+        labels: The labels of the weights; those of a file without labels are none.
     """
     if "checkpoint_format" not in labels:
         return ""
-    if labels["checkpoint_format"] not in (FORMAT, SHORT_FORMAT):
+    if labels["checkpoint_format"] != FORMAT:
         return (
-            f"expected weights in format {FORMAT} or {SHORT_FORMAT}; got format "
+            f"expected weights in format {FORMAT}; got format "
             f"{labels['checkpoint_format']!r}, of version {labels.get('version')} of {LIBRARY}: install a "
             "later version"
         )
-    told = {**labels, "class": current(labels.get("class", ""))}
     for name, own in _identity(surrogate).items():
-        if told.get(name) != own:
+        if labels.get(name) != own:
             return (
-                f"expected the {name} that config.yaml builds, {own}; its label says {told.get(name)}: the "
+                f"expected the {name} that config.yaml builds, {own}; its label says {labels.get(name)}: the "
                 "two files belong to different checkpoints, or config.yaml was changed: fetch the whole "
                 "folder again"
             )
@@ -80,3 +112,9 @@ def _identity(surrogate: Surrogate) -> dict[str, str | None]:
         "class": f"{kind.__module__}.{kind.__qualname__}",
         "question_fingerprint": None if question is None else fingerprint(question),
     }
+
+
+def _parts(content: bytes) -> tuple[dict[str, dict[str, object]], bytes]:
+    """The header and the numbers of a tensor file."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]

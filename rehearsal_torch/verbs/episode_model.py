@@ -220,7 +220,7 @@ class EpisodeModel:
 
     def save(self, folder: str | Path) -> Path:
         """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read: weights,
-        configuration, card, and a page of the Hugging Face Hub.
+        configuration and card.
 
         Args:
             folder: The folder; files of a checkpoint in it are replaced.

@@ -209,7 +209,7 @@ def _other_records(records: "Table", folder: str | Path) -> str:
     from rehearsal_torch.checkpoint import card
 
     known = card(folder).get("data_fingerprint")
-    if not isinstance(known, str) or records.has_fingerprint(known):
+    if not isinstance(known, str) or records.fingerprint() == known:
         return ""
     return (
         f"records: {folder} was fitted to other transitions than these {len(records)} ({known[:12]}, here "

@@ -10,7 +10,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.build import build, problem_of, surrogate_of, tasked, trainer_of
+from rehearsal_torch.cli.build import problem_of, surrogate_of, tasked, trainer_of
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
@@ -41,12 +41,6 @@ def test_a_graph_that_is_chosen_stays():
     )
     problem = problem_of(config)
     assert [each.graph for each in surrogate_of(config, problem).hypotheses] == [problem.task.graph]
-
-
-def test_a_file_with_a_key_of_an_earlier_version_is_told_the_new_one():
-    node = {"_target_": "rehearsal_torch.search.sequences.astar.AStar", "time_limit_s": 5.0}
-    with pytest.raises(UserError, match=r"search\.time_limit_s is called search\.budget_s now"):
-        build(OmegaConf.create({"search": node}), "search")
 
 
 def machines(*more):

@@ -4,9 +4,7 @@ import pytest
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import statuses
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.resume import SWEEP, agree, cleared, current_overrides, recorded
-from rehearsal_torch.cli.verbs import decide
+from rehearsal_torch.cli.resume import SWEEP, agree, cleared, recorded
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
 
@@ -137,89 +135,3 @@ def test_sweeps_go_on_as_sweeps(tmp_path):
         recorded(str(tmp_path), ["seed=3"], "decide")
     with pytest.raises(UserError, match=r"made by python scripts/decide\.py"):
         recorded(str(tmp_path), [], "train")
-
-
-OURS = {"_target_": "rehearsal_torch.search.sequences.astar.AStar"}
-
-
-@pytest.fixture
-def earlier(tmp_path):
-    folder = RunFolder(tmp_path / "earlier")
-    folder.write_metrics([])
-    folder.write_yaml("config.yaml", CONFIG | {"search": {**OURS, "time_limit_s": 5.0}})
-    folder.write_json("run.json", {"script": "decide", "overrides": ["seed=0", "search.time_limit_s=5.0"]})
-    return folder
-
-
-def test_a_run_with_keys_of_an_earlier_version_goes_on(earlier):
-    kept = ["seed=0", "search.budget_s=5.0"]
-    assert recorded(str(earlier.path), [], "decide") == (kept, False)
-    assert recorded(str(earlier.path), ["search.budget_s=5.0"], "decide") == (kept, False)
-    agree(earlier, CONFIG | {"search": {**OURS, "budget_s": 5.0}})
-
-
-def test_keys_of_an_earlier_version_are_not_typed_and_still_count(earlier):
-    with pytest.raises(UserError, match=r"search\.time_limit_s is called search\.budget_s now"):
-        recorded(str(earlier.path), ["search.time_limit_s=5.0"], "decide")
-    with pytest.raises(UserError, match=r"search\.budget_s=6\.0 contradicts search\.budget_s=5\.0"):
-        recorded(str(earlier.path), ["search.budget_s=6.0"], "decide")
-    with pytest.raises(UserError, match=r"search\.budget_s \(5\.0 there, None now\)"):
-        agree(earlier, CONFIG | {"search": {**OURS, "budget_s": None}})
-
-
-LOAN = {"_target_": "rehearsal_torch.problems.rehearsal.loan.Loan", "seed": 0}
-SAMPLE = {"_target_": "rehearsal_torch.problems.world_size.SampleSize"}
-FLAT = {**LOAN, "noise": "std", "rows": 30, "contexts": 20, "validation": 0.0}
-TODAY = {**LOAN, "reading": "std", "size": {**SAMPLE, "rows": 30, "contexts": 20}, "validation": 0.0}
-
-
-def flat(folder):
-    """A folder whose world has flat settings, as they were typed then."""
-    made = RunFolder(folder)
-    made.write_metrics([])
-    made.write_yaml("config.yaml", CONFIG | {"dataset": FLAT})
-    made.write_json("run.json", {"script": "decide", "overrides": ["dataset.rows=30", "+dataset.noise=std"]})
-    return made
-
-
-def test_a_run_of_a_world_with_flat_settings_goes_on(tmp_path):
-    folder = flat(tmp_path)
-    kept = ["dataset.size.rows=30", "+dataset.reading=std"]
-    assert recorded(str(tmp_path), [], "decide") == (kept, False)
-    assert recorded(str(tmp_path), ["dataset.size.contexts=20"], "decide") == (kept, False)
-    agree(folder, CONFIG | {"dataset": TODAY})
-    assert current_overrides(["dataset.contexts=5", "dataset.validation=0.1"], folder) == [
-        "dataset.size.contexts=5",
-        "dataset.validation=0.1",
-    ]
-
-
-@pytest.mark.slow
-def test_a_finished_run_with_flat_settings_is_reported_again(run, capsys):
-    folder = RunFolder(run)
-    config, record = folder.read_yaml("config.yaml"), folder.read_json("run.json")
-    size = config["dataset"].pop("size")
-    config["dataset"]["noise"] = config["dataset"].pop("reading")
-    config["dataset"] |= {name: value for name, value in size.items() if name != "_target_"}
-    folder.write_yaml("config.yaml", config)
-    overrides = [text.replace("dataset.size.", "dataset.") for text in record["overrides"]]
-    folder.write_json("run.json", record | {"overrides": overrides})
-    before = (run / "decisions.jsonl").read_bytes()
-    assert main(decide.decide, ["resume=run"]) == 0
-    assert (run / "decisions.jsonl").read_bytes() == before
-    assert folder.read_yaml("config.yaml")["dataset"]["size"] == size
-    assert "dataset.size.rows=30" in capsys.readouterr().out.rpartition("Next:")[2], "in the words of today"
-
-
-@pytest.mark.slow
-def test_a_run_of_an_earlier_version_with_a_key_that_nothing_reads_goes_on(run, capsys):
-    folder = RunFolder(run)
-    record = folder.read_json("run.json")
-    folder.write_yaml("config.yaml", {**folder.read_yaml("config.yaml"), "note": "harmless"})
-    folder.write_json("run.json", record | {"overrides": [*record["overrides"], "+note=harmless"]})
-    before = (run / "decisions.jsonl").read_bytes()
-    assert main(decide.decide, ["resume=run", "+note=harmless"]) == 0
-    assert (run / "decisions.jsonl").read_bytes() == before
-    for typed in ("+other=1", "+hydrafoo=1"):
-        assert main(decide.decide, ["resume=run", typed]) == 2
-        assert f"{typed} contradicts" in capsys.readouterr().err

@@ -14,8 +14,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from rehearsal_torch.adapters import onnx
-from rehearsal_torch.adapters.onnx import export_surface, export_transition
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.table import Table
@@ -219,38 +217,6 @@ def sepsis_model() -> Any:
     from rehearsal_torch.surrogates.transition import TransitionModel
 
     return TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=8))
-
-
-@pytest.mark.nightly
-def test_files_of_a_moved_model_are_those_of_the_cpu(place: Place, tmp_path):
-    pytest.importorskip("onnx", reason="ONNX is an option: pip install 'rehearsal-torch[onnx]'")
-    linear = learnt_here("linear_structural", WORLD.task, TABLE)
-    steps = fit(model(), observations(20), Descent(max_epochs=1, progress=False))
-
-    def written(name: str, put: Callable[[Any], Any]) -> list[bytes]:
-        return [
-            export_surface(put(linear), tmp_path / f"{name}-surface.onnx", ("a",)).read_bytes(),
-            export_transition(put(steps), tmp_path / f"{name}-transition.onnx").read_bytes(),
-        ]
-
-    here = written("here", lambda made: made)
-    with place.entered() as device:
-        assert written("there", lambda made: deepcopy(made).to(device)) == here
-
-
-def test_the_surface_of_a_moved_outcome_regression_is_that_of_the_cpu(place: Place, monkeypatch):
-    regression, found = learnt_here("outcome_regression", WORLD.task, TABLE), list[dict[str, Tensor]]()
-
-    def written(module: torch.nn.Module, *_: object) -> None:
-        found.append(module.state_dict())
-
-    monkeypatch.setattr(onnx, "_written", written)
-    with place.entered() as device:
-        for made in (regression, deepcopy(regression).to(device)):
-            export_surface(made, "surface.onnx", ("a",), 4, 6)
-    here, there = found
-    assert here.keys() == there.keys()
-    assert all(torch.equal(value, there[name]) for name, value in here.items())
 
 
 @pytest.mark.slow

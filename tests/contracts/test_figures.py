@@ -29,7 +29,6 @@ from rehearsal_torch.reporting.figures import (
     true_probability,
     truth_errors,
 )
-from rehearsal_torch.reporting.narrow import column_graph
 from rehearsal_torch.reporting.style import Dose, Wording, drawing
 from tests.conftest import decision
 from tests.reporting.figures.test_graph import GRAPH, PARTS
@@ -185,7 +184,6 @@ MADE = {
 BESIDE = {
     claim_plot: lambda: [claims(1, 1), claims(1), claims(2), claims(4)],
     decision_plot: lambda: [decided(3), decided(8), decided(60), decided_in_panels(40)],
-    column_graph: lambda: [column_graph.column_figure(GRAPH, **PARTS)],
 }
 # Modules that compute where things stand, or write what `graph` draws.
 OTHERS = {"graph_layout", "learnt_graphs"}

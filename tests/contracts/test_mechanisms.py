@@ -13,7 +13,6 @@ import torch
 import rehearsal_torch
 from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.mechanisms.linear_flow import LinearFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.mechanism import (
@@ -25,6 +24,7 @@ from rehearsal_torch.mechanisms.mechanism import (
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.structural.flow_scm import LinearFlow
 from rehearsal_torch.training.fit import fit
 from tests.toys.noisy_nodes import CHAIN, chain
 

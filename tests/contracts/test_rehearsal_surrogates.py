@@ -14,7 +14,7 @@ from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 
 import rehearsal_torch.surrogates
-from rehearsal_torch.checkpoint import CheckpointError, described, load, save
+from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.part import NotFittedError, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -100,14 +100,13 @@ def test_what_was_saved_decides_the_same(name, models, tmp_path):
 
 @pytest.mark.slow
 @every
-def test_what_a_file_leaves_out_is_computed_to_the_last_bit_and_older_files_have_it(name, models, tmp_path):
+def test_what_a_file_leaves_out_is_computed_to_the_last_bit_and_may_be_there(name, models, tmp_path):
     whole, config = models(name), plain(name, WORLD.task)
     folder = save(whole, config, tmp_path)
     derived, sources = set(derived_names(whole)), set(source_names(whole))
     weights = folder / "weights.safetensors"
     written = tensors_of(weights.read_bytes())
     assert not derived & set(written)
-    assert described(weights)["checkpoint_format"] == ("2" if derived else "1")
     old = {key: value.contiguous().clone() for key, value in whole.state_dict().items() if key not in sources}
     weights.write_bytes(bytes_of(old))
     (folder / "card.yaml").write_text(

@@ -1,5 +1,3 @@
-import hashlib
-
 import pytest
 import torch
 
@@ -69,13 +67,4 @@ def test_fingerprints_are_equal_on_machines_that_round_differently():
     one, other = (Table.observed(("a", "b", "c"), each) for each in (values, values * last_bits))
     assert not torch.equal(one.values, other.values)
     assert one.fingerprint() == other.fingerprint()
-    assert not one.has_fingerprint(Table.observed(("a", "b", "c"), values * (1 + 1e-6)).fingerprint())
-
-
-def test_fingerprints_over_all_bits_are_still_known():
-    values = torch.tensor([[1 / 3, -0.0], [float("nan"), float("inf")]], dtype=torch.float64)
-    found = Table.observed(("a", "b"), values)
-    digest = hashlib.sha256(b"a\0b" + values.numpy().tobytes() + found.altered.numpy().tobytes()).hexdigest()
-    assert found.has_fingerprint(digest)
-    assert found.has_fingerprint(found.fingerprint())
-    assert found.fingerprint() != digest
+    assert one.fingerprint() != Table.observed(("a", "b", "c"), values * (1 + 1e-6)).fingerprint()

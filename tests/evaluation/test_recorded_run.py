@@ -23,48 +23,11 @@ def test_run_json_says_what_was_asked(tmp_path):
     assert recorded(tmp_path, {"kind": "optimise"}).kind == "optimise"
 
 
-def test_where_an_earlier_version_wrote_run_json_its_decisions_say_it(tmp_path):
-    assert recorded(tmp_path, {"seed": 0}, "rehearse", "rehearse").kind == "rehearse"
-    assert recorded(tmp_path, {"kind": None}, "look_back").kind == "look_back"
-    assert recorded(tmp_path, {}, None).kind is None
-
-
-@pytest.mark.parametrize(
-    ("run", "kinds", "words"),
-    [
-        ({"kind": "ponder"}, [], r"run\.json: kind: expected rehearse, optimise or look_back; got ponder"),
-        ({}, ["ponder"], r"decisions\.jsonl: kind: expected .*; got ponder: restore"),
-        ({}, ["optimise", "rehearse"], "expected decisions of one kind; got optimise and rehearse"),
-    ],
-)
-def test_what_is_no_kind_is_refused(tmp_path, run, kinds, words):
+def test_what_is_no_kind_is_refused(tmp_path):
+    assert recorded(tmp_path / "none", {}, "rehearse").kind is None
+    words = r"run\.json: kind: expected rehearse, optimise or look_back; got ponder"
     with pytest.raises(PlainFileError, match=words):
-        recorded(tmp_path, run, *kinds)
-
-
-def test_a_run_of_an_earlier_version_is_read_with_the_names_of_today(tmp_path):
-    folder, texts = RunFolder(tmp_path), ["deviation", "observed course", "mean"]
-    line = {"index": 0, "status": "no_action", "value": 0.0, "given": {}, "kind": "rehearse"}
-    line |= {"trace": {"search": "acquisition", "believed": 1.5, "pushes": [1.0]}}
-    line |= {"score": {"desired_untouched": 1.0, "foretold_untouched": 0.5, "brier_untouched": 0.25}}
-    folder.write("decisions.jsonl", json.dumps(line) + "\n")
-    rows = [f"recommended,{text},SOFA,{text},1.0" for text in texts]
-    folder.write("truth.csv", "\n".join(["sequence,quantity,feature,estimator,value", *rows, ""]))
-    run = read(tmp_path)
-    assert run.decisions[0]["trace"] == {
-        "search": "acquisition",
-        "predicted_reward": 1.5,
-        "perturbations": [1.0],
-    }
-    assert run.decisions[0]["score"] == {
-        "desired_no_action": 1.0,
-        "predicted_no_action": 0.5,
-        "brier_no_action": 0.25,
-    }
-    assert [row["quantity"] for row in run.truth] == ["std", "observed course", "mean"]
-    assert [row["estimator"] for row in run.truth] == ["deviation", "observed trajectory", "mean"]
-    text, parsed = folder.decided()[0]
-    assert (json.loads(text), parsed["trace"]["perturbations"]) == (line, [1.0]), "the file stays as it is"
+        recorded(tmp_path / "other", {"kind": "ponder"})
 
 
 def test_a_run_is_read_with_its_seconds(sepsis_run):

@@ -4,13 +4,20 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rehearsal_torch import shared_tasks
 from rehearsal_torch.data.costs.action_cost import ActionCost
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.method_choice import comparison
 from rehearsal_torch.method_choice.candidate import Candidate, Limits
-from rehearsal_torch.method_choice.comparison import compared
+from rehearsal_torch.method_choice.comparison import LARGEST, compared, panel_weights, row_weights
 from rehearsal_torch.seeding import round_seed
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.folds import folds_of
 from tests.test_claims import LEVELS, TASK, Best, Share, Shares, rows
@@ -217,3 +224,107 @@ def test_a_method_that_only_a_later_split_refuses_is_left_out_with_its_reason():
     assert found.methods == ("share",)
     assert found.refused == {"once": "it cannot be fitted to half of the rows: not these rows"}
     assert found.values.shape == (1, 4, 1)
+
+
+def drawn(methods, rows, seed):
+    stream = torch.Generator().manual_seed(seed)
+    predicted = torch.rand(methods, rows, generator=stream, dtype=torch.float64)
+    desired = (torch.rand(rows, generator=stream, dtype=torch.float64) < predicted[0]).double()
+    return predicted, desired, 0.5 + torch.rand(rows, generator=stream, dtype=torch.float64)
+
+
+def test_of_two_methods_the_weight_is_the_closed_form():
+    predicted, desired, weights = drawn(2, 300, 1)
+    apart = predicted[0] - predicted[1]
+    best = (weights * (desired - predicted[1]) * apart).sum() / (weights * apart.square()).sum()
+    expected = [float(best), 1 - float(best)]
+    assert 0 < expected[0] < 1
+    assert panel_weights(predicted, desired, weights).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_method_that_is_right_judges_alone():
+    predicted, desired, weights = drawn(3, 50, 2)
+    predicted[1] = desired
+    assert panel_weights(predicted, desired, weights).tolist() == pytest.approx([0, 1, 0], abs=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 6), st.integers(2, 40), st.integers(0, 10_000))
+def test_the_mixture_is_a_mixture_and_no_worse_than_any_method(methods, rows, seed):
+    predicted, desired, weights = drawn(methods, rows, seed)
+    found = panel_weights(predicted, desired, weights)
+    assert bool((found >= 0).all())
+    assert float(found.sum()) == pytest.approx(1.0)
+    score = (weights * (found @ predicted - desired).square()).mean()
+    alone = (weights * (predicted - desired).square()).mean(1)
+    assert float(score) <= float(alone.min()) + 1e-6
+
+
+def test_methods_that_say_the_same_share_the_weight():
+    predicted, desired, weights = drawn(1, 30, 3)
+    found = panel_weights(predicted.repeat(2, 1), desired, weights)
+    assert float(found.sum()) == pytest.approx(1.0)
+    assert torch.allclose(found @ predicted.repeat(2, 1), predicted[0])
+
+
+def task(parents, actions):
+    return RehearsalTask(
+        RehearsalGraph.of(parents),
+        ("x",),
+        Box.of(dict.fromkeys(actions, (-9.0, 9.0))),
+        Polytope.of({"y": (0.0, None)}),
+        (actions,),
+    )
+
+
+def weighted_rows(count, seed=0):
+    return torch.randn(count, 5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).unbind(1)
+
+
+def slope(values, outcome, weights):
+    inputs = torch.stack([torch.ones_like(values[0]), *values], 1)
+    gram = inputs.mT @ (weights[:, None] * inputs)
+    return torch.linalg.solve(gram, inputs.mT @ (weights * outcome))[1:]
+
+
+def test_without_covariates_all_rows_count_the_same():
+    x, noise, other, *_ = weighted_rows(50)
+    table = Table.observed(("x", "a", "y"), torch.stack([x, x + noise, other], 1))
+    weights = row_weights(table, task({"x": (), "a": ("x",), "y": ("a", "x")}, ("a",)), ("a",))
+    assert torch.equal(weights, torch.ones(50, dtype=torch.float64))
+
+
+def test_a_covariate_that_drives_action_and_outcome_is_made_up_for():
+    x, u, e, f, _ = weighted_rows(40_000)
+    a = 0.5 * x + 0.4 * u + e
+    y = a + 2 * u + f
+    table = Table.observed(("x", "u", "a", "y"), torch.stack([x, u, a, y], 1))
+    asked = task({"x": (), "u": (), "a": ("x", "u"), "y": ("a", "u")}, ("a",))
+    weights = row_weights(table, asked, ("a",))
+    assert float(weights.mean()) == pytest.approx(1.0)
+    # Given x, the rows' slope of y in a is 1 + 2 * .4 / 1.16; setting a changes y by 1.
+    assert float(slope((a, x), y, torch.ones_like(x))[0]) == pytest.approx(1 + 0.8 / 1.16, abs=0.03)
+    assert float(slope((a, x), y, weights)[0]) == pytest.approx(1.0, abs=0.06)
+
+
+def test_actions_with_covariates_between_them_have_one_factor_each():
+    x, e, f, g, h = weighted_rows(40_000)
+    a = x + e
+    v = 0.6 * a + f
+    b = 0.6 * v + g
+    y = a + b + v + h
+    table = Table.observed(("x", "a", "v", "b", "y"), torch.stack([x, a, v, b, y], 1))
+    parents = {"x": (), "a": ("x",), "v": ("a",), "b": ("v",), "y": ("a", "b", "v")}
+    weights = row_weights(table, task(parents, ("a", "b")), ("a", "b"))
+    # Setting a and b changes y by 1 + .6 through v, and by 1.
+    found = slope((a, b, x), y, weights)[:2]
+    assert found.tolist() == pytest.approx([1.6, 1.0], abs=0.08)
+
+
+def test_no_row_outweighs_the_others_by_far():
+    x, u, *_ = weighted_rows(200)
+    table = Table.observed(("x", "u", "a", "y"), torch.stack([x, u, u + 1e-3 * x, x], 1))
+    asked = task({"x": (), "u": (), "a": ("u",), "y": ("a", "u")}, ("a",))
+    weights = row_weights(table, asked, ("a",))
+    assert bool(weights.isfinite().all())
+    assert float(weights.max() / weights.mean()) <= LARGEST / float(weights.clamp_max(1).mean())

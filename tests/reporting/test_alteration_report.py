@@ -49,7 +49,7 @@ def line(index, score=True):
 def run(path, score=True):
     folder = RunFolder(path)
     folder.write_yaml("config.yaml", {"seed": 3, "name": "auf"})
-    folder.write_json("run.json", {"choices": {"decision": "cme", "dataset": "bank"}})
+    folder.write_json("run.json", {"kind": "rehearse", "choices": {"decision": "cme", "dataset": "bank"}})
     folder.write_metrics([(index, SECONDS, 0.01 * (index + 1)) for index in range(3)])
     folder.write("decisions.jsonl", "".join(json.dumps(line(index, score)) + "\n" for index in range(3)))
     return path

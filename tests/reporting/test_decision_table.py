@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal_torch.evaluation.rehearsal_rows import row, truth_bounds
 from rehearsal_torch.evaluation.summaries import summed
-from rehearsal_torch.files.spreadsheet import as_csv
+from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.reporting import decision_table
 
 ACTED = {

@@ -12,7 +12,7 @@ TRUTH = """node,part,quantity,value,true
 X,fitted,correlation,0.99,
 X,held out,correlation,0.75,
 X,held out,mean,nan,
-X,held out,deviation,1.25,
+X,held out,std,1.25,
 X,held out,noise,0.5,0.4
 X,held out,noise,-0.5,-0.6
 Y,held out,correlation,0.5,

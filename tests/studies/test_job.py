@@ -1,9 +1,7 @@
 """One job of a study."""
 
 import pytest
-from hydra.errors import ConfigCompositionException
 
-from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.studies.job import Protocol, attempted, configured, decided_rounds, learning_rounds
 from rehearsal_torch.studies.plan import Job
@@ -38,13 +36,6 @@ def test_what_went_well_has_rows_and_facts():
 def test_a_protocol_is_what_was_asked_for():
     found = Protocol.of(read(study("auf"), ["contexts=3", "trainer.max_epochs=5"]))
     assert (found.conf, found.options["contexts"], found.overrides) == (CONF, 3, ("trainer.max_epochs=5",))
-
-
-def test_an_override_of_an_earlier_version_is_answered_with_the_key_of_today():
-    with pytest.raises(UserError, match=r"dataset\.rows is called dataset\.size\.rows now"):
-        configured(CONF, ["+experiment=auf", "seed=1", "dataset.rows=100"])
-    with pytest.raises(ConfigCompositionException, match=r"dataset\.row"):
-        configured(CONF, ["+experiment=auf", "dataset.row=100"])
 
 
 @pytest.mark.slow

@@ -117,7 +117,7 @@ class CurvedEquations(EpisodeSurrogate):
     def parts(self, table: Table) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         return iter(())
 
-    def trajectory(self, episode: Episode) -> CurvedEquationTrajectory:
+    def trajectory(self, episode: Episode) -> "CurvedEquationTrajectory":
         states, observed = episode.columns(self.names), episode.columns(["action"])[:, 0].long()
 
         def map_(states: Tensor, actions: Tensor) -> Tensor:

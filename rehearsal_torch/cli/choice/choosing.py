@@ -16,7 +16,7 @@ from rehearsal_torch.cli.choice.applicable import applicable
 from rehearsal_torch.cli.choice.preset import CHOOSE, GROUPS
 from rehearsal_torch.cli.errors import as_user_error
 from rehearsal_torch.files.forms import NUMBER, WHOLE, checked
-from rehearsal_torch.files.spreadsheet import as_csv
+from rehearsal_torch.files.rows import as_csv
 
 if TYPE_CHECKING:
     from rehearsal_torch.method_choice.rule import Choice

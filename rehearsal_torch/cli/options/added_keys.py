@@ -25,7 +25,6 @@ from rehearsal_torch.cli.allowed import trusted_names
 from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.options.argument_docs import takes
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
-from rehearsal_torch.files.moved import current
 
 PACKAGE = "rehearsal_torch"
 # What whoever decides gives to an objective.
@@ -109,7 +108,7 @@ def _check(
     if found is None:
         return
     try:
-        arguments = takes(current(target))
+        arguments = takes(target)
     except (TypeError, ValueError):  # of a class that Python knows no arguments of
         return
     if any(each.kind is Parameter.VAR_KEYWORD for each in arguments.values()):

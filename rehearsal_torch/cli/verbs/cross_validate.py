@@ -19,7 +19,7 @@ from omegaconf import DictConfig
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.job import carry_out
 from rehearsal_torch.cli.run_summary import described
-from rehearsal_torch.files.spreadsheet import as_csv
+from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.run_folder import RunFolder
 
 if TYPE_CHECKING:

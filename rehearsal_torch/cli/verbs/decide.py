@@ -13,7 +13,6 @@ from rehearsal_torch.cli.choice.asked import YAML, typed_again
 from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.installation import has_app
 from rehearsal_torch.cli.job import carry_out
-from rehearsal_torch.cli.resume import current_overrides
 from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.cli.spelling import typed_as
 from rehearsal_torch.files.checkpoint_folders import checkpoint_in
@@ -74,7 +73,7 @@ def _decided(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
                 "included.",
                 flush=True,
             )
-        elif trained_on is not None and not run.problem.observations().has_fingerprint(trained_on):
+        elif trained_on is not None and run.problem.observations().fingerprint() != trained_on:
             print(
                 f"Note: {config.checkpoint} was fitted to other data than this run's ({trained_on[:12]}, "
                 f"here {fingerprint[:12]}).",
@@ -119,7 +118,7 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str, blank: st
 
     read = str(folder.read_yaml("config.yaml").get("path") or "")
     if problem.kind == "optimise" and not isinstance(problem, World):
-        typed = current_overrides(folder.read_json("run.json")["overrides"], folder)
+        typed = folder.read_json("run.json")["overrides"]
         # A problem file names its table.
         table = str(problem.card()["source"]) if read.endswith(YAML) else read or "the table of experiments"
         again = typed_again("decide", [text for text in typed if not text.startswith("checkpoint=")])
@@ -155,7 +154,7 @@ def _another(folder: RunFolder, problem: "Problem", checkpoint: str) -> list[str
     tried = run.get("choices", {}).get("decision")
     kept = [
         text
-        for text in current_overrides(run["overrides"], folder)
+        for text in run["overrides"]
         if not text.startswith(("decision=", "choose", "search", "checkpoint=", "shard"))
     ]
     first = {"rehearse": "care", "optimise": "ucb", "look_back": "greedy"}[problem.kind]

@@ -4,7 +4,6 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.choice.asked import typed_again
 from rehearsal_torch.cli.job import carry_out
-from rehearsal_torch.cli.resume import current_overrides
 from rehearsal_torch.cli.run_summary import asked, closing
 from rehearsal_torch.run_folder import RunFolder
 
@@ -35,7 +34,7 @@ def _trained(config: DictConfig, folder: RunFolder, sweep: bool, workers: int) -
     curved(run, folder, surrogate)
     overrides = [
         text
-        for text in current_overrides(folder.read_json("run.json")["overrides"], folder)
+        for text in folder.read_json("run.json")["overrides"]
         if not text.startswith(("surrogate", "trainer", "logger", "limit=", "preview="))
     ]
     following = typed_again("decide", [*overrides, f"checkpoint={folder.path / 'checkpoint'}"])

@@ -157,12 +157,6 @@ class ImputedTable(Table):
         found = self._observed().fingerprint()
         return found if self.by == IMPUTERS[0] else hashlib.sha256(f"{found}\0{self.by}".encode()).hexdigest()
 
-    def has_fingerprint(self, recorded: str) -> bool:
-        """Whether a recorded fingerprint is that of the observed cells, and of what drew the others."""
-        if self.by == IMPUTERS[0]:
-            return self._observed().has_fingerprint(recorded)
-        return recorded == self.fingerprint()
-
     def _observed(self) -> Table:
         return Table(self.names, self.values.masked_fill(self.missing, 0.0), self.missing)
 

@@ -132,7 +132,6 @@ class MixtureNoise:
 
 
 STANDARD = MixtureNoise((1.0,), (0.0,), (1.0,))
-SILENT = MixtureNoise((1.0,), (0.0,), (0.0,))
 
 
 # Number of modes to (means, factors).

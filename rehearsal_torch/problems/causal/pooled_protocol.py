@@ -1,4 +1,4 @@
-"""Error rates of pooled household testing: in closed form, and by simulation as a check.
+"""Error rates of pooled household testing, in closed form.
 
 Households of s = 1 ... 7 people (share h_s) are arranged in a matrix of G x G; each row and each column is
 one pool. A person counts as positive if both of the household's pools are positive. With a primary infection
@@ -18,10 +18,6 @@ and given k rows and columns are independent:
 
     false negatives = E[1 - p(K)^2 | infected person],   false positives = E[p(K)^2 | healthy person],
     tests = 2 / (G sum_s s h_s) per person.
-
-The simulation draws households, with primary cases and those whom they infect at home; swabs are valid or
-not; households fill matrices of G x G in the order in which they were drawn, whose rows and columns are
-pools.
 
 Source: own derivation, for the simulation in the released code of Astudillo and Frazier (2021), whose model
 is reimplemented here; Ren et al. (2025), Sec. 11.7.

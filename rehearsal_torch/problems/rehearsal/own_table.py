@@ -227,9 +227,9 @@ class RehearsalTable(RehearsalProblem):
             return False
         if fingerprint is None:
             return None
-        if self.past.has_fingerprint(fingerprint):
+        if self.past.fingerprint() == fingerprint:
             return False
-        return True if self.every.has_fingerprint(fingerprint) else None
+        return True if self.every.fingerprint() == fingerprint else None
 
     @property
     def every(self) -> Table:

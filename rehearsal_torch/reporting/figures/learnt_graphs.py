@@ -16,7 +16,7 @@ from pathlib import Path
 
 import yaml
 
-from rehearsal_torch.files.spreadsheet import cell
+from rehearsal_torch.files.rows import cell
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.graphs.bootstrap import GraphPosterior
 from rehearsal_torch.graphs.dagitty import to_dagitty

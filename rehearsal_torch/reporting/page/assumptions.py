@@ -1,7 +1,7 @@
 """What the answers rest on: the graph, drawn and listed, and what the kind of method takes for granted.
 
-The graph is the one of the data card, drawn from left to right, and in one column for screens on which that
-would be too small to read. Graphs of more than `DRAWN` variables are listed, not drawn.
+The graph is the one of the data card, drawn from left to right. Graphs of more than `DRAWN` variables are
+listed, not drawn.
 """
 
 import warnings
@@ -10,17 +10,13 @@ from typing import Any
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.reporting.figures.graph import graph_figure
-from rehearsal_torch.reporting.narrow.column_graph import column_figure
 from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, paragraphs, tag
 from rehearsal_torch.reporting.page.material import Material, counted, listed, mapping
-from rehearsal_torch.reporting.page.pictures import drawn, either
+from rehearsal_torch.reporting.page.pictures import drawn, embedded
 from rehearsal_torch.reporting.page.question import region, settable
 from rehearsal_torch.reporting.style import drawing
 
 DRAWN, LISTED = 40, 400
-# Dots per inch of the graph in one column; pixels for each inch of the other one, with which its names
-# (10.5 points) have ten pixels.
-NARROW, LEGIBLE = 192, 10 * 72 / 10.5
 # What alterations of cases take for granted.
 ALTERATIONS = (
     "Chances are estimated from past rows. They hold for actions only if the graph is right and no hidden "
@@ -80,13 +76,10 @@ def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
     if len(graph.names) > DRAWN:
         return tag("p", f"The graph has {len(graph.names)} variables, too many to be drawn.")
     roles = roles_in(graph, of.card)
-    with warnings.catch_warnings(record=True) as missing, drawing():
-        warnings.simplefilter("always")
-        figure = graph_figure(graph, *roles)
-        wide, narrow = drawn(figure), drawn(column_figure(graph, *roles), NARROW)
-    caption = "The causal graph, as it was given."
-    if missing:
-        caption += " Some letters of its names cannot be drawn; the list below has them."
+    with warnings.catch_warnings(), drawing():
+        # Letters that matplotlib's font lacks are drawn by the browser, with its own.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from")
+        picture = drawn(graph_figure(graph, *roles))
     alternative = (
         f"Causal graph of {counted(len(graph.names), 'variable')} with {counted(len(graph.edges), 'arrow')}; "
         "all of them are listed below."
@@ -97,8 +90,7 @@ def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
         if (sign != "dashed line" or graph.bidirected) and (sign != "thick frame" or roles[1])
     ]
     shown = bullets((joined([tag("b", sign), f" {meaning}"]) for sign, meaning in legend), "legend")
-    least = LEGIBLE * float(figure.get_figwidth())
-    return joined([either(wide, narrow, alternative, caption, least), shown])
+    return joined([embedded(picture, alternative, "The causal graph, as it was given."), shown])
 
 
 def roles_in(graph: RehearsalGraph, card: dict[str, Any]) -> tuple[list[str], list[str], list[str]]:

@@ -1,30 +1,30 @@
 """The pictures of the page, inside of it: the figures of the run folder, with captions and alternative texts.
 
-A picture is a PNG file of at most 6 MiB whose first bytes say so; anything else in its place is named, not
-shown. Sizes are read from the header, so that the page does not jump while it is loaded. A figure of several
-panels that says where they lie (`narrow.png`) is cut into them: side by side where there is room for several,
-one below the other on a phone, with the texts of its legend and its heading as texts of the page.
+A picture is an SVG file of at most 6 MiB as this package writes it; anything else in its place is named, not
+shown. It stands in an ``img``, in which browsers run no script and load nothing. Its size is read from its
+first lines, so that the page does not jump while it is loaded. It scales with the page: two stand side by
+side where there is room, and one that is much wider than high takes the whole width, and scrolls sideways
+where its texts would become too small to read.
 """
 
 import base64
+import re
 from io import BytesIO
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.narrow import png
-from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, tag
+from rehearsal_torch.reporting.page.markup import Markup, joined, tag
 from rehearsal_torch.reporting.page.material import Material
-from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.reporting.style import METADATA, Wording
 
 LARGEST, MOST = 6 * 2**20, 24
-# Width over height from which on a picture that cannot be cut scrolls on a phone instead of shrinking.
-WIDE = 1.7
-# Pixels of the screen for each inch of a panel: at least, where several stand side by side, and at most; and
-# for each inch of a legend's sign.
-NARROW, BROAD, SIGN = 80, 130, 96
-# The widest column of texts of a page, the narrowest, and what a screen has beside it, in pixels.
-COLUMN, PHONE, BESIDE = 888, 290, 40
+# Width over height from which on a picture takes the whole width of the page, and the share of its own size
+# below which it does not shrink: letters of 11 points are then 8 pixels high.
+WIDE, LEAST = 1.7, 0.55
+# Points of a pixel, and the first characters of a file, among which its size stands.
+POINTS, OPENING = 0.75, 4096
+_OPENED, _LENGTH = re.compile(rb"<svg\b[^>]*>"), rb'\b%s="([0-9]{1,8}(?:\.[0-9]{1,12})?)pt"'
 # Name to what the figure shows: one text for everybody, and the reading of it, with the words for an episode.
 CAPTIONS = {
     "decisions": (
@@ -98,128 +98,59 @@ def pictures(of: Material) -> Markup:
     """The figures of a run folder, in the order of `CAPTIONS`, others last; empty without any."""
     order, words = list(CAPTIONS), of.words
     folder = of.run.path / "figures"
-    found = sorted(folder.glob("*.png")) if folder.is_dir() else []
+    found = sorted(folder.glob("*.svg")) if folder.is_dir() else []
     found.sort(
         key=lambda path: (
             order.index(_key(path.stem, words)) if _key(path.stem, words) in order else len(order)
         )
     )
-    shown = joined(_picture(path, words) for path in found[:MOST])
+    if not found:
+        return Markup()
+    shown = tag("div", *(_picture(path, words) for path in found[:MOST]), class_="pictures")
     left = [path.name for path in found[MOST:]]
     return joined([shown, tag("p", f"Further figures in the folder: {', '.join(left)}.") if left else None])
 
 
 def embedded(content: bytes, alternative: str, caption: Markup | str) -> Markup:
-    """A figure with a picture inside the page, in its panels if it says where they lie.
+    """A figure with a picture inside the page.
 
     Args:
-        content: A PNG file.
+        content: An SVG file.
         alternative: What it shows, for those who do not see it.
         caption: What stands above it.
 
     Raises:
-        ValueError: if it is not a PNG file, or one that says where its panels lie and is damaged.
+        ValueError: if it is not an SVG file with a size in points.
     """
-    found = png.read(content)
-    shown = _whole(content, alternative) if found is None else _in_panels(content, found, alternative)
-    return tag("figure", tag("figcaption", caption), shown)
+    width, height = _size(content)
+    source = f"data:image/svg+xml;base64,{base64.b64encode(content).decode('ascii')}"
+    wide = width > WIDE * height
+    least = f"min-width: {LEAST * width:.0f}px" if wide else None
+    image = tag("img", src=source, alt=alternative, width=width, height=height, style=least)
+    if wide:
+        image = tag("div", image, class_="scroll", role="group", aria_label="picture", tabindex="0")
+    return tag("figure", tag("figcaption", caption), image, class_="wide" if wide else None)
 
 
-def either(wide: bytes, narrow: bytes, alternative: str, caption: Markup | str, least: float) -> Markup:
-    """A figure that a page has in two forms, of which it shows the one that fits the screen.
-
-    Args:
-        wide: A PNG file for screens that are wide enough.
-        narrow: A PNG file of two dots per pixel for others.
-        alternative: What both show.
-        caption: What stands above them.
-        least: Pixels that the wide one needs for its texts to be legible.
-
-    Raises:
-        ValueError: if one is not a PNG file.
-    """
-    width, height = (length // 2 for length in png.size(narrow))
-    if least > COLUMN:
-        shown = tag("img", src=source(narrow), alt=alternative, width=width, height=height)
-    elif least <= PHONE:
-        shown = _image(wide, alternative)
-    else:
-        media = f"(max-width: {least + BESIDE:.0f}px)"
-        shown = tag(
-            "picture",
-            tag("source", media=media, srcset=source(narrow), width=width, height=height),
-            _image(wide, alternative),
-        )
-    return tag("figure", tag("figcaption", caption), shown)
-
-
-def drawn(figure: Figure, dots: int = 110) -> bytes:
-    """A figure as a PNG file, equal for equal figures; to be called within `style.drawing`.
-
-    Args:
-        figure: The figure.
-        dots: Dots per inch.
-    """
+def drawn(figure: Figure) -> bytes:
+    """A figure as an SVG file, equal for equal figures; to be called within `style.drawing`."""
     stream = BytesIO()
-    figure.savefig(stream, format="png", dpi=dots, metadata={"Software": None})
+    figure.savefig(stream, format="svg", metadata=METADATA["svg"])
     return stream.getvalue()
 
 
-def source(content: bytes) -> str:
-    """A PNG file as an address that holds all of it."""
-    return f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}"
+def _size(content: bytes) -> tuple[int, int]:
+    """Width and height in pixels of a page.
 
-
-def _image(content: bytes, alternative: str, **attributes: object) -> Markup:
-    width, height = (min(length, 10_000) for length in png.size(content))
-    return tag("img", src=source(content), alt=alternative, width=width, height=height, **attributes)
-
-
-def _whole(content: bytes, alternative: str) -> Markup:
-    """A picture of one panel, or one of several that does not say where they lie."""
-    width, height = png.size(content)
-    if width <= WIDE * height:
-        return _image(content, alternative, class_="alone")
-    image = _image(content, alternative, class_="wide")
-    return tag("div", image, class_="scroll", role="group", aria_label="picture", tabindex="0")
-
-
-def _in_panels(content: bytes, found: png.Regions, alternative: str) -> Markup:
-    """Heading, legend and panels; each panel says what it shows, and their group what the figure does."""
-    pieces = png.cut(content, [*found.signs, *found.panels])
-    signs, panels = pieces[: len(found.signs)], pieces[len(found.signs) :]
-    legend = bullets(
-        (
-            joined([_sign(piece, part, found.dots), part.says])
-            for piece, part in zip(signs, found.signs, strict=True)
-        ),
-        "signs",
-    )
-    inches = max(part.width for part in found.panels) / found.dots
-    grid = tag(
-        "div",
-        *(_image(piece, part.says or alternative) for piece, part in zip(panels, found.panels, strict=True)),
-        class_="panels",
-        role="group",
-        aria_label=alternative,
-        style=f"--least: {NARROW * inches:.0f}px; --most: {BROAD * inches:.0f}px",
-    )
-    return joined(
-        [tag("p", found.heading, class_="caption") if found.heading else None, legend or None, grid]
-    )
-
-
-def _sign(content: bytes, part: png.Part, dots: int) -> Markup:
-    """A sign of a legend, whose text stands beside it."""
-    width = SIGN * part.width / dots
-    return tag(
-        "img",
-        src=source(content),
-        alt="",
-        role="presentation",
-        width=round(width),
-        height=round(width * (part.box[3] - part.box[1]) / part.width),
-    )
+    Raises:
+        ValueError: if it is not an SVG file with a size in points.
+    """
+    root = _OPENED.search(content[:OPENING]) if content.startswith(b"<?xml") else None
+    sides = [re.search(_LENGTH % side, root[0]) if root else None for side in (b"width", b"height")]
+    width, height = (0 if side is None else round(float(side[1]) / POINTS) for side in sides)
+    if width < 1 or height < 1:
+        raise ValueError("expected an SVG file with its size in points; its first lines are not those of one")
+    return width, height
 
 
 def _key(name: str, words: Wording) -> str:

@@ -3,23 +3,39 @@
 In this order: what was asked and the answer for each case; the pictures; why, and what would overturn it;
 comparisons; assumptions with the graph; the data card; all warnings; where the page comes from. Every number
 comes from the files of the folder. By default no rows are shown but the cases decided for.
+
+The data card shows sizes, ranges, units and the fingerprint of the data, as they were recorded. Rows are, for
+readers who asked for them, what the run recorded for its cases (context, steps of episodes, answers); rows of
+the table that the method learnt from are in no run folder.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.reporting import method_choice
+from rehearsal_torch.reporting.card_lines import in_words, label
 from rehearsal_torch.reporting.page.answers import answers, verdicts
-from rehearsal_torch.reporting.page.assumptions import assumptions
+from rehearsal_torch.reporting.page.assumptions import assumptions, limits
 from rehearsal_torch.reporting.page.cautions import cautions, notice
 from rehearsal_torch.reporting.page.comparison import comparison
-from rehearsal_torch.reporting.page.data_card import data_card
 from rehearsal_torch.reporting.page.document import Section, document
-from rehearsal_torch.reporting.page.markup import Markup, joined, tag
-from rehearsal_torch.reporting.page.material import CASES, Material, counted, material
+from rehearsal_torch.reporting.page.grouped import name_of
+from rehearsal_torch.reporting.page.markup import Child, Markup, facts, joined, table, tag
+from rehearsal_torch.reporting.page.material import (
+    CASES,
+    Material,
+    counted,
+    finite,
+    listed,
+    mapping,
+    material,
+    shown,
+)
 from rehearsal_torch.reporting.page.pictures import pictures
 from rehearsal_torch.reporting.page.provenance import provenance
-from rehearsal_torch.reporting.page.recorded_rows import recorded_rows
 from rehearsal_torch.reporting.page.why import why
 
 FILE = "report.html"
@@ -101,3 +117,137 @@ def _lead(of: Material) -> Markup:
     answered = [] if of.trials else [verdicts(of.run.decisions)]
     words = "; ".join([_count(of), *answered, *chosen])
     return joined(part for part in (tag("p", f"{words}.", class_="soft"), notice(of)) if part is not None)
+
+
+# What other sections show.
+_ELSEWHERE = frozenset(
+    {"graph", "box", "actions", "region", "caution", "ranges", "features", "desired", "reward"}
+)
+LONGEST, VARIABLES = 300, 400
+
+
+def data_card(of: Material) -> Markup:
+    """The section's content; says so where a run recorded no card."""
+    if not of.card:
+        return tag("p", "The run recorded no data card.")
+    simple, tables = list[tuple[str, Child]](), list[Markup]()
+    for key, value in of.card.items():
+        if key in _ELSEWHERE or key.startswith("caution"):
+            continue
+        if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
+            tables.append(_nested(key, mapping(value)))
+        else:
+            simple.append((label(key), _cell(key, in_words(key, value, of.card))))
+    return joined(
+        [
+            facts([*simple, *limits(of)]),
+            _ranges(mapping(of.card.get("ranges"))),
+            _features(mapping(of.card.get("features"))),
+            *tables,
+        ]
+    )
+
+
+def _cell(key: str, words: str) -> Child:
+    cut = words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
+    return tag("code", cut) if key == "fingerprint" else cut
+
+
+def _ranges(found: Mapping[str, Any]) -> Markup:
+    rows = [
+        [name, shown(ends[0]), shown(ends[1])]
+        for name, ends in ((name, listed(value)) for name, value in found.items())
+        if len(ends) == 2
+    ]
+    return table("Observed ranges", ["variable", "smallest", "largest"], rows[:VARIABLES])
+
+
+def _features(found: Mapping[str, Any]) -> Markup:
+    rows = [
+        [name, *(shown(each.get(key)) for key in ("min", "median", "max")), str(each.get("unit", ""))]
+        for name, each in ((name, mapping(value)) for name, value in found.items())
+    ]
+    heads = ["variable", "smallest", "median", "largest", "unit"]
+    return table("Observed variables", heads, rows[:VARIABLES], texts=(0, 4))
+
+
+def _nested(key: str, found: Mapping[str, Any]) -> Markup:
+    """A mapping of mappings as a table with a column for each key."""
+    lines = {name: mapping(value) for name, value in found.items()}
+    heads = list(dict.fromkeys(head for line in lines.values() for head in line))
+    rows = [[name, *(_short(line.get(head, "")) for head in heads)] for name, line in lines.items()]
+    words = [
+        place
+        for place, head in enumerate(heads, 1)
+        if any(finite(line.get(head)) is None for line in lines.values())
+    ]
+    return table(key.replace("_", " "), ["", *heads], rows[:VARIABLES], texts=(0, *words))
+
+
+def _short(value: Any) -> str:
+    words = value if isinstance(value, str) else shown(value)
+    return words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
+
+
+def recorded_rows(of: Material) -> Markup:
+    """The section's content; empty unless the reader asked for rows."""
+    if not of.rows:
+        return Markup()
+    decisions = of.run.decisions[: of.cases]
+    made = [_contexts(decisions), _answers(decisions), *(_steps(one, of) for one in decisions)]
+    every = joined(made)
+    return every or tag("p", "The run recorded no rows.")
+
+
+def _contexts(decisions: list[Decided]) -> Markup:
+    names = list(dict.fromkeys(name for one in decisions for name in mapping(one.get("given"))))
+    rows = [[name_of(one), *_cells(mapping(one.get("given")), names)] for one in decisions] if names else []
+    return table("What was known of each case", ["case", *names], rows)
+
+
+def _answers(decisions: list[Decided]) -> Markup:
+    """What came of the decisions that were carried out, where there was somebody to answer."""
+    found = [(name_of(one), mapping(mapping(one.get("answer")).get("rows"))) for one in decisions]
+    names = list(dict.fromkeys(name for _, columns in found for name in columns))
+    rows = [
+        [name, *(shown(listed(columns.get(each))) if each in columns else "" for each in names)]
+        for name, columns in found
+        if columns
+    ]
+    return table("What was observed after each decision", ["case", *names], rows)
+
+
+def _steps(one: Decided, of: Material) -> Markup:
+    """An episode step by step: rewards and doses, as observed and under the decision."""
+    trajectory = mapping(one.get("trajectory"))
+    observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))
+    old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
+    count = max((len(listed(each)) for each in (*old, *new)), default=0)
+    heads = [
+        of.words.one_step.lower(),
+        f"{of.words.level}, observed",
+        "predicted",
+    ]
+    heads += [
+        f"{of.words.dose(place).name}{when}" for place in range(count) for when in (", observed", ", changed")
+    ]
+    rows = []
+    for step in range(len(observed)):
+        doses = [_in(each, step, place, of) for place in range(count) for each in (old, new)]
+        rewards = [_reward(each, step, of) for each in (observed, replayed)]
+        rows.append([str(of.words.start + step), *rewards, *doses])
+    return table(f"{of.words.titled(name_of(one))}, step by step", heads, rows)
+
+
+def _cells(values: dict[str, object], names: list[str]) -> list[str]:
+    return [shown(values[name]) if name in values else "" for name in names]
+
+
+def _reward(values: list[object], step: int, of: Material) -> str:
+    value = finite(values[step]) if step < len(values) else None
+    return "" if value is None else shown(of.words.sign * value + 0.0)
+
+
+def _in(rows: list[object], step: int, place: int, of: Material) -> str:
+    cells = listed(rows[step]) if step < len(rows) else []
+    return "" if place >= len(cells) else of.words.dose(place).level(cells[place]) or shown(cells[place])

@@ -1,7 +1,7 @@
 """The style sheet of the page: for screens from 390 pixels on, and for paper.
 
-Wide tables scroll in boxes of their own, so that the page itself never does. Pictures shrink to its width,
-and those of several panels stand in as many columns as there is room for. Texts keep a contrast of at least
+Wide tables scroll in boxes of their own, so that the page itself never does. Pictures stand in two
+columns where there is room for them, and shrink with the page. Texts keep a contrast of at least
 4.5 to 1, and no meaning is carried by colour alone. On paper, boxes show their whole content and links lose
 their colour.
 
@@ -57,14 +57,10 @@ tbody th { font-weight: 600; }
 th.n, td.n { text-align: right; font-variant-numeric: tabular-nums; }
 figure { margin: 1rem 0 1.4rem; break-inside: avoid; }
 img { max-width: 100%; height: auto; display: block; }
-img.alone { max-width: min(100%, 36rem); }
 figure .scroll { border: 0; }
-.panels { display: grid; gap: .8rem 1rem;
-  grid-template-columns: repeat(auto-fill, minmax(min(100%, var(--least)), 1fr)); }
-.panels img { width: 100%; max-width: var(--most); }
-.signs { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .1rem 1.1rem; font-size: .92rem; }
-.signs li { display: flex; align-items: center; gap: .4rem; }
-.signs img { flex: none; }
+.pictures { display: grid; gap: 0 1.5rem; align-items: start;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 25rem), 1fr)); }
+.pictures .wide { grid-column: 1 / -1; }
 figcaption { font-size: .92rem; margin-bottom: .35rem; }
 pre { overflow-x: auto; background: var(--tint); border: 1px solid var(--line); border-radius: .3rem;
   padding: .6rem .8rem; margin: .6rem 0;
@@ -83,7 +79,6 @@ footer { margin-top: 2.5rem; padding-bottom: 2rem; color: var(--soft); font-size
   dl > div { grid-template-columns: 1fr; }
   dt { font-size: .9rem; }
   .case { padding: .1rem .7rem .3rem; }
-  img.wide { max-width: none; width: 42rem; }
   table { font-size: .86rem; }
   th, td { padding: .3rem .45rem; min-width: 3.4rem; }
   tr > :first-child { min-width: 4.2rem; }
@@ -99,10 +94,7 @@ footer { margin-top: 2.5rem; padding-bottom: 2rem; color: var(--soft); font-size
   table { font-size: 8.5pt; }
   th, td { min-width: 0; padding: .2rem .4rem; overflow-wrap: anywhere; }
   tr > :first-child { min-width: 0; }
-  img, img.wide { max-width: 100%; max-height: 220mm; }
-  img.alone { max-width: 26rem; }
-  .panels { grid-template-columns: repeat(auto-fill, minmax(calc(.75 * var(--least)), 1fr)); }
-  .panels img { break-inside: avoid; }
+  figure img { min-width: 0 !important; max-height: 220mm; }
   h2, h3 { break-after: avoid; }
   .case, tr, .notice { break-inside: avoid; }
 }

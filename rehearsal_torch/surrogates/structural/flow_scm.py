@@ -4,9 +4,10 @@ graph.
 In standardised variables each clique, given its parents, follows a least-squares fit plus a conditional flow
 of the whitened residuals,
 
-    v = b + W' pa + L f(u | pa),      u ~ N(0, I).
+    v = b + W' pa + L f(u | pa),      L L' = Sigma,      u ~ N(0, I),
 
-Before training the flow is the identity, so that training starts at the linear Gaussian model and departs
+with the inverse u = f^-1(L^-1 (v - b - W' pa) | pa). Whitening keeps the flow near the identity: before
+training it is the identity, so that training starts at the linear Gaussian model and departs
 from it where held-out rows support that; with ``flow=None`` the model stays linear. If some members of a
 clique are altered, the others have an equation of their own with the altered members among the parents.
 Members in the context are likewise parents, and the context itself needs no distribution.
@@ -36,12 +37,50 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, positions
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.mechanisms.linear_flow import LinearFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
+from rehearsal_torch.mechanisms.mechanism import GenerativeMechanism
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, equations
+
+
+@dataclass(frozen=True)
+class LinearFlow(GenerativeMechanism):
+    """c standardised values given p standardised parents, in the precision of the noise or the values.
+
+    Attributes:
+        linear: The least-squares fit.
+        flow: The distribution of the whitened residuals given the parents; None if they are assumed to be
+            normal and independent of the parents.
+    """
+
+    linear: LinearGaussian
+    flow: ConditionalFlow | None
+
+    def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        residual = noise if self.flow is None else self.flow(parents, noise).to(noise.dtype)
+        root = torch.linalg.cholesky(self.linear.covariance).to(noise)
+        return self.linear.intercept.to(noise) + parents @ self.linear.weights.to(noise) + residual @ root.mT
+
+    def abduct(self, parents: Tensor, values: Tensor) -> Tensor:
+        """(..., p), (..., c) -> (..., c)."""
+        residual = self.whitened(parents, values)
+        return residual if self.flow is None else self.flow.abduct(parents, residual).to(residual.dtype)
+
+    def whitened(self, parents: Tensor, values: Tensor) -> Tensor:
+        """L^-1 (v - b - W' pa), (..., p), (..., c) -> (..., c): the residuals to which the flow is fitted."""
+        residual = self.linear.abduct(parents, values)
+        rows = residual.reshape(-1, residual.shape[-1])
+        root = torch.linalg.cholesky(self.linear.covariance)
+        return torch.linalg.solve_triangular(root, rows.mT, upper=False).mT.reshape(residual.shape)
+
+    def noise(self, shape: tuple[int, ...]) -> Tensor:
+        """Standard normal samples, (*shape, c)."""
+        like = self.linear.covariance
+        # Drawn on the CPU, so that a seed means the same on every device.
+        return torch.randn(*shape, self.linear.outputs, dtype=like.dtype).to(like.device)
 
 
 @dataclass(frozen=True)

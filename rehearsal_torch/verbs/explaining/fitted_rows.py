@@ -57,7 +57,7 @@ def rows_again(model: "RehearsalModel", table: Any) -> FittedRows:
         config.surrogate = {**model.nodes["surrogate"], "task": model.task.to_plain()}
     problem = request.problem(config)
     known, given = model.card.get("data_fingerprint"), problem.observations()
-    if isinstance(known, str) and not given.has_fingerprint(known):
+    if isinstance(known, str) and given.fingerprint() != known:
         warnings.warn(
             f"table: the model was fitted to other rows than these {len(given)} "
             f"({known[:12]}, here {given.fingerprint()[:12]}), so that the explanation is of another table: "

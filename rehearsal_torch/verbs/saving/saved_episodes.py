@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.checkpoint import CheckpointError, configuration, described
+from rehearsal_torch.checkpoint import CheckpointError, configuration
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.cli.job import commit
 from rehearsal_torch.data.question import Columns, OtherQuestionError
@@ -22,7 +22,6 @@ from rehearsal_torch.data.sizes import LARGEST_SEED
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.files.sealed import opened, sealed
-from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.problems.episodes.task import episode_task
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.verbs.configured import configuration as method_configuration
@@ -31,12 +30,23 @@ from rehearsal_torch.verbs.episode_model import CHANGES, LOOKING, METHOD, Episod
 from rehearsal_torch.verbs.look_back import TAKEN
 from rehearsal_torch.verbs.methods import check_method
 from rehearsal_torch.verbs.model_card import PACKAGES
-from rehearsal_torch.verbs.saving.episode_page import INTENDED, LIMITS, episode_page
-from rehearsal_torch.verbs.saving.saved_folder import PAGE, written
+from rehearsal_torch.verbs.saving.saved_folder import written
 
 if TYPE_CHECKING:
     from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 
+INTENDED = (
+    "Looking back at units like those of the data: it estimates which few other actions would have led to a "
+    "larger reward. A recommendation is a claim of this model, not a prescription."
+)
+LIMITS = (
+    "It rests on the assumption that nothing hidden influences both actions and states.",
+    "States and actions outside the ranges of the data carry a warning: what it says of them is an "
+    "extrapolation.",
+    "It says nothing of units, instruments or populations other than those of the data, nor of changes "
+    "since.",
+    "What an action brings after the end of an episode does not count.",
+)
 AGAIN = "fetch the model again, or save it again"
 MOST_CHANGES = 10_000
 
@@ -49,8 +59,6 @@ def save(model: EpisodeModel, folder: str | Path) -> Path:
 
     def write(beside: Path) -> None:
         save_surrogate(model.surrogate, dict(model.node), beside, card)
-        labels = described(beside / "weights.safetensors")
-        write_text(beside / PAGE, episode_page(card, model.reading.roles, labels))
 
     return written(folder, write)
 

@@ -2,7 +2,6 @@
 
     config.yaml, weights.safetensors, card.yaml     the checkpoint (`rehearsal_torch.checkpoint`)
     method.yaml                                     of a model for cases: how it decides
-    README.md                                       for readers; never read again
 
 It replaces the folder of an earlier saved model, and nothing else.
 """
@@ -15,8 +14,7 @@ from rehearsal_torch.checkpoint import CheckpointError
 from rehearsal_torch.run_folder import write_folder
 
 METHOD = "method.yaml"
-PAGE = "README.md"
-FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD, PAGE}
+FILES = {"config.yaml", "weights.safetensors", "card.yaml", METHOD}
 
 
 def written(folder: str | Path, write: Callable[[Path], None]) -> Path:
@@ -55,8 +53,7 @@ def _free(folder: Path) -> None:
     if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
     found = {each.name for each in folder.iterdir()} if folder.exists() else set()
-    # A page alone is somebody's own.
-    others = sorted(found - (FILES if "card.yaml" in found else FILES - {PAGE}))
+    others = sorted(found - FILES)
     if others:
         raise CheckpointError(
             f"{folder} holds {', '.join(others[:3])}{', ...' if len(others) > 3 else ''}, which is not part "

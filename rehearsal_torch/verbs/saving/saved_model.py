@@ -3,7 +3,6 @@
     config.yaml, weights.safetensors, card.yaml     the checkpoint (`rehearsal_torch.checkpoint`)
     method.yaml                                     objective, search, seed, strengths of covariates, units of
                                                     variables, and which bounds were left behind
-    README.md                                       for readers (`verbs.saving.hub_page`); never read again
 
 Loading runs no code from the folder: objective and search must be classes of this package, or of a module
 that the caller trusts, and no configuration files are read. The card holds the SHA-256 of method.yaml, as it
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rehearsal_torch.checkpoint import CheckpointError, configuration, described
+from rehearsal_torch.checkpoint import CheckpointError, configuration
 from rehearsal_torch.checkpoint import card as card_of
 from rehearsal_torch.checkpoint import load as load_surrogate
 from rehearsal_torch.checkpoint import save as save_surrogate
@@ -26,8 +25,7 @@ from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.dotted import defined_in, mappings
 from rehearsal_torch.files.plain import PlainFileError, yaml_of
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.verbs.saving.hub_page import hub_page
-from rehearsal_torch.verbs.saving.saved_folder import METHOD, PAGE, written
+from rehearsal_torch.verbs.saving.saved_folder import METHOD, written
 
 if TYPE_CHECKING:
     from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -62,7 +60,6 @@ def save(model: "RehearsalModel", folder: str | Path) -> Path:
     def write(beside: Path) -> None:
         save_surrogate(model.surrogate, surrogate, beside, card)
         write_text(beside / METHOD, text)
-        write_text(beside / PAGE, hub_page(card, model.task, described(beside / "weights.safetensors")))
 
     return written(folder, write)
 
@@ -168,8 +165,8 @@ def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence
         content["seed"],
         overturning,
         lambda: card,
-        bounds_left=content.get("left", ""),
-        units=content.get("units", {}),
+        bounds_left=content["left"],
+        units=content["units"],
     )
 
 
@@ -194,23 +191,18 @@ def _content(path: Path, expected: object) -> dict[str, Any]:
         content = yaml_of(written.decode(), str(path))
     except (PlainFileError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} is not plain YAML ({error}): fetch the model again") from error
-    kinds = {"objective": dict, "search": dict, "seed": int, "strengths": list}
-    # Models of earlier versions have none of these.
-    further = {"units": dict, "left": str}
+    kinds = {"objective": dict, "search": dict, "seed": int, "strengths": list, "units": dict, "left": str}
     wrong = [
         f"{name}: expected a {kind.__name__}"
-        for name, kind in (kinds | further).items()
-        if not isinstance(content, dict)
-        or (type(content.get(name)) is not kind and (name in kinds or name in content))
+        for name, kind in kinds.items()
+        if not isinstance(content, dict) or type(content.get(name)) is not kind
     ]
     if not wrong:
         try:
             check_seed(content["seed"])
         except ValueError as error:
             wrong = [str(error)]
-    if not wrong and not all(
-        isinstance(text, str) for pair in content.get("units", {}).items() for text in pair
-    ):
+    if not wrong and not all(isinstance(text, str) for pair in content["units"].items() for text in pair):
         wrong = ["units: expected names of variables with texts"]
     if wrong:
         raise CheckpointError(f"{path}: {'; '.join(wrong)}: fetch the model again, or save it again")

@@ -3,7 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.options.knobs import Knob, nodes, shown
+from rehearsal_torch.cli.options.knobs import Knob, comments, nodes, shown
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
 from tests.scripts.typing_in import HERE
@@ -112,3 +112,48 @@ def test_a_folder_of_ones_own_explains_itself(monkeypatch):
     assert (parts["dataset"].option, parts["dataset"].target) == ("toy_ward", "toy_ward.ToyWard")
     assert knob(parts["dataset"], "dataset.pause").kind == "number"
     assert knob(parts["dataset"], "dataset.broken").kind == "true or false"
+
+
+TEXT = """\
+# @package _global_
+# What the file is for:
+# in two lines.
+_target_: lab.Ward  # the class
+# How many.
+# At least one.
+rows: 3
+beds: 4 # Not two.
+name: "a # b"  # A hash inside quotes is none.
+silent: 1
+
+# Far away.
+
+close: 2
+# A part.
+part:  # Of the ward.
+  # Inside.
+  depth: [1,
+    2]  # Behind a list.
+  deeper:
+    # Below.
+    last: null
+"""
+
+
+def test_a_key_has_the_comment_of_its_line_or_the_lines_above():
+    found = comments(TEXT)
+    assert found.header == "What the file is for: in two lines."
+    assert found.keys == {
+        ("_target_",): "the class",
+        ("rows",): "How many. At least one.",
+        ("beds",): "Not two.",
+        ("name",): "A hash inside quotes is none.",
+        ("part",): "Of the ward.",
+        ("part", "depth"): "Behind a list.",
+        ("part", "deeper", "last"): "Below.",
+    }
+
+
+def test_a_file_of_comments_alone_has_a_header():
+    assert comments("# Nothing.\n{}\n") == comments("# Nothing.\n")
+    assert comments("").header == ""

@@ -3,7 +3,6 @@
 import pytest
 
 from rehearsal_torch.cli.verbs.report import main
-from rehearsal_torch.reporting.narrow.png import SIGNATURE
 from rehearsal_torch.reporting.page.document import MARK
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
@@ -41,12 +40,12 @@ def test_figures_are_drawn_again_from_the_records_where_that_is_asked_for(here, 
     assert main(["one"]) == 0
     assert not (here / "one/figures").exists()
     (here / "one/figures").mkdir()
-    (here / "one/figures/decisions.png").write_bytes(b"of an earlier version")
+    (here / "one/figures/decisions.svg").write_bytes(b"of an earlier version")
     assert main(["one", "figures=true"]) == 0
     assert capsys.readouterr().out == "Written: one/report.html\n" * 2
     drawn = {path.name: path.read_bytes() for path in (here / "one/figures").iterdir()}
     assert {"decisions.png", "decisions.svg"} <= set(drawn)
-    assert drawn["decisions.png"].startswith(SIGNATURE)
+    assert drawn["decisions.svg"].startswith(b"<?xml")
     page = Page((here / "one/report.html").read_text(encoding="utf-8"))
     assert page.faults == []
     assert any(

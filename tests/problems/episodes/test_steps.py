@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.problems.episodes.steps import read_episodes
+from rehearsal_torch.problems.episodes.steps import read_episodes, step_text, time_text
 from rehearsal_torch.problems.episodes.task import episode_task
 from tests.toys.pumps import task
 
@@ -180,3 +180,40 @@ def test_the_time_of_the_first_step_is_known_where_all_units_share_it():
     assert read(pd.concat([rows(0, 1, 2), rows(5, 6, unit=7)], ignore_index=True)).first is None
     assert read(rows(0, 2, 4)).first is None, "steps are 2 long"
     assert read(rows(20240101, 20240102)).first is None, "a date"
+
+
+PLAIN_LENGTHS = {
+    "unit": "pump",
+    "time": "when",
+    "varying": ["heat"],
+    "actions": {"fan": {"levels": ["off", "on"]}},
+    "reward": {"weights": {"heat": -1}},
+}
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [
+        (1.0, "1 day"),
+        (7.0, "7 days"),
+        (1 / 24, "1 hour"),
+        (0.041666666627, "1 hour"),
+        (4 / 24, "4 hours"),
+        (1.5 / 24, "90 minutes"),
+        (1 / 86400, "1 second"),
+        (0.25 / 86400, "0.25 seconds"),
+        (1.5, "36 hours"),
+        (0.0, "0 seconds"),
+    ],
+)
+def test_dates_have_a_unit(days: float, text: str) -> None:
+    assert time_text(days, dated=True) == text
+
+
+def test_numbers_have_the_name_of_their_column_or_of_a_step() -> None:
+    plain, named = (episode_task({**PLAIN_LENGTHS, "words": words}) for words in ({}, {"step": "hour"}))
+    assert step_text(1.0, False, plain) == "1 in when"
+    assert step_text(1.0, False, named) == "1 hour"
+    assert step_text(0.5, False, named) == "0.5 in when"
+    assert step_text(1 / 24, True, plain) == step_text(1 / 24, True, named) == "1 hour"
+    assert time_text(0.5, dated=False) == "0.5"

@@ -1,18 +1,16 @@
 """Pictures inside the page."""
 
 import base64
-import struct
 
 import pytest
 
-from rehearsal_torch.reporting.narrow.png import SIGNATURE
 from rehearsal_torch.reporting.page.material import material
-from rehearsal_torch.reporting.page.pictures import CAPTIONS, MOST, drawn, either, embedded, pictures
+from rehearsal_torch.reporting.page.pictures import CAPTIONS, MOST, drawn, embedded, pictures
 from rehearsal_torch.reporting.style import drawing, panels, save
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
 
-TINY = SIGNATURE + struct.pack(">I4sII", 13, b"IHDR", 200, 50) + b"rest"
+TINY = b'<?xml version="1.0"?>\n<svg width="150pt" height="37.5pt" xmlns="http://www.w3.org/2000/svg"></svg>'
 
 
 def shown(folder):
@@ -27,65 +25,32 @@ def folder(tmp_path):
 
 
 def test_a_picture_is_inside_the_page_with_its_size_and_words(folder):
-    (folder / "figures/overturning.png").write_bytes(TINY)
+    (folder / "figures/overturning.svg").write_bytes(TINY)
     page = shown(folder)
     assert page.faults == []
     ((_, image),) = (each for each in page.tags if each[0] == "img")
     assert base64.b64decode(image["src"].partition(",")[2]) == TINY
-    assert (image["width"], image["height"], image["class"]) == ("200", "50", "wide")
+    assert (image["width"], image["height"]) == ("200", "50")
     assert image["alt"] == " ".join([f"{CAPTIONS['overturning'][0]}.", CAPTIONS["overturning"][1]])
     assert CAPTIONS["overturning"][1] in page.said
 
 
-def test_a_figure_of_panels_is_cut_into_them_and_its_legend_is_text(folder):
+def test_a_wide_picture_takes_the_whole_width_and_stays_legible(folder):
     with drawing():
-        figure, [[one, other]] = panels(1, 2, width=4.0, height=2.0)
-        for axes, name in ((one, "first <b>"), (other, "second")):
-            axes.plot([0, 1], [0, 1], label="a & b")
-            axes.set(title=name)
-        figure.legend(*one.get_legend_handles_labels(), loc="outside lower center")
-        figure.suptitle("both of them")
-        save(figure, folder / "figures", "overturning")
+        save(panels(1, 4)[0], folder / "figures", "overturning")
+        save(panels()[0], folder / "figures", "training_a")
     page = shown(folder)
     assert page.faults == []
-    sign, *pieces = [each for name, each in page.tags if name == "img"]
-    assert (sign["alt"], sign["role"]) == ("", "presentation")
-    assert [each["alt"] for each in pieces] == ["first <b>", "second"]
-    (group,) = [each for name, each in page.tags if each.get("class") == "panels"]
-    assert group["aria-label"] == " ".join([f"{CAPTIONS['overturning'][0]}.", CAPTIONS["overturning"][1]])
-    widths = [int(each["width"]) for each in pieces]
-    inches = max(widths) / 150
-    assert inches == pytest.approx(4.0, abs=0.1)
-    assert group["style"] == f"--least: {80 * inches:.0f}px; --most: {130 * inches:.0f}px"
-    assert "both of them a & b" in page.said
-    assert (folder / "figures/overturning.svg").is_file()
-
-
-def test_a_damaged_figure_of_panels_is_named(folder):
-    with drawing():
-        save(panels(1, 2)[0], folder / "figures", "overturning")
-    path = folder / "figures/overturning.png"
-    path.write_bytes(path.read_bytes()[:-200])
-    assert "overturning.png cannot be shown: expected a whole PNG file; it is damaged." in shown(folder).said
-
-
-@pytest.mark.parametrize(
-    ("least", "sources", "size"),
-    [(200, 0, ("200", "50")), (600, 1, ("200", "50")), (1000, 0, ("100", "25"))],
-)
-def test_of_two_forms_a_screen_gets_the_one_that_it_can_show(least, sources, size):
-    found = Page(f'<html lang="en"><h1>t</h1>{either(TINY, TINY, "a graph", "x", least)}</html>')
-    assert found.faults == []
-    narrow = [each for name, each in found.tags if name == "source"]
-    assert len(narrow) == sources
-    assert all((each["media"], each["width"]) == ("(max-width: 640px)", "100") for each in narrow)
-    ((_, image),) = (each for each in found.tags if each[0] == "img")
-    assert (image["width"], image["height"]) == size
+    wide, other = (each for name, each in page.tags if name == "img")
+    assert (wide["width"], wide["style"]) == (f"{4 * 5.2 * 96:.0f}", "min-width: 1098px")
+    assert "style" not in other
+    assert [each.get("class") for name, each in page.tags if name == "figure"] == ["wide", None]
+    assert [each["class"] for name, each in page.tags if name == "div"] == ["pictures", "scroll"]
 
 
 def test_known_figures_come_first_and_others_keep_their_name(folder):
     for name in ("zebra_crossing", "training_a", "overturning"):
-        (folder / f"figures/{name}.png").write_bytes(TINY)
+        (folder / f"figures/{name}.svg").write_bytes(TINY)
     alternatives = [found["alt"] for name, found in shown(folder).tags if name == "img"]
     assert [text.partition(".")[0] for text in alternatives] == [
         CAPTIONS["overturning"][0],
@@ -95,20 +60,29 @@ def test_known_figures_come_first_and_others_keep_their_name(folder):
 
 
 def test_what_is_no_picture_is_named_and_not_shown(folder):
-    (folder / "figures/patient.png").write_bytes(b"<svg onload=alert(1)>")
-    (folder / "figures/effort.png").mkdir()
+    (folder / "figures/patient.svg").write_bytes(b"\x89PNG\r\n")
+    (folder / "figures/effort.svg").mkdir()
     page = shown(folder)
     assert page.count("img") == 0
-    assert "patient.png cannot be shown: expected a PNG file" in page.said
-    assert "effort.png cannot be shown: Is a directory." in page.said
+    assert "patient.svg cannot be shown: expected an SVG file with its size" in page.said
+    assert "effort.svg cannot be shown: Is a directory." in page.said
+
+
+@pytest.mark.parametrize(
+    "root",
+    [b"<svg>", b'<svg width="1pt">', b'<svg width="0pt" height="2pt">', b'<svg width="1e9pt" height="2pt">'],
+)
+def test_a_picture_without_a_size_is_refused(root):
+    with pytest.raises(ValueError, match="expected an SVG file with its size in points"):
+        embedded(b"<?xml?>" + root, "a", "b")
 
 
 def test_only_so_many_figures_are_shown(folder):
     for number in range(MOST + 2):
-        (folder / f"figures/x{number:02}.png").write_bytes(TINY)
+        (folder / f"figures/x{number:02}.svg").write_bytes(TINY)
     page = shown(folder)
     assert page.count("img") == MOST
-    assert f"Further figures in the folder: x{MOST}.png, x{MOST + 1}.png." in page.said
+    assert f"Further figures in the folder: x{MOST}.svg, x{MOST + 1}.svg." in page.said
 
 
 @pytest.mark.slow
@@ -121,5 +95,5 @@ def test_equal_figures_are_equal_files():
 
     assert made() == made()
     assert embedded(made(), "a line", "x").count("<img") == 1
-    with pytest.raises(ValueError, match="expected a PNG"):
+    with pytest.raises(ValueError, match="expected an SVG"):
         embedded(b"GIF89a", "a", "b")

@@ -2,12 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.reporting.page.run_page import FILE, write_page
+from rehearsal_torch.reporting.page.material import material
+from rehearsal_torch.reporting.page.run_page import FILE, data_card, recorded_rows, write_page
 from rehearsal_torch.reporting.run_report import report
 from tests.conftest import machines
 from tests.toys import recorded_runs
@@ -130,3 +132,92 @@ def test_an_edited_trace_never_breaks_the_page(tmp_path, name):
         for line in lines:
             line["trace"][name] = value
         assert read(recorded_runs.alterations(tmp_path, lines)).faults == []
+
+
+def shown(tmp_path, **more):
+    run = recorded_runs.alterations(tmp_path, card=recorded_runs.CARD | more)
+    return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{data_card(material(run))}</html>')
+
+
+def test_sizes_ranges_and_fingerprint_are_shown_and_cautions_are_not(tmp_path):
+    page = shown(tmp_path)
+    assert page.faults == []
+    for words in (
+        "source table.csv",
+        "rows 400",
+        "fingerprint abc123",
+        "rate -0.5 1.5",
+        "desired region repaid ≥ 0.6",
+    ):
+        assert words in page.said
+    assert "observational" not in page.said
+    assert "cliques" not in page.said
+
+
+def test_units_and_nested_values(tmp_path):
+    said = shown(
+        tmp_path,
+        features={"GCS": {"min": 3.0, "median": 13.0, "max": 15.0, "unit": "points"}, "odd": 3},
+        splits={"train": {"patients": 5}, "test": {"patients": 2}},
+        levels={"a": [1, 2], "b": 3},
+        candidates=[["bmi"], ["bp"], ["bmi", "bp"]],
+        kept_aside=0,
+    ).said
+    assert "GCS 3 13 15 points" in said
+    assert "splits patients train 5 test 2" in said
+    assert "levels a (1, 2), b (3)" in said
+    assert "sets of variables that may be set together bmi; bp; bmi and bp" in said
+    assert "rows held out to score the method 0" in said
+
+
+def test_long_values_are_cut(tmp_path):
+    assert "x" * 300 + " ..." in shown(tmp_path, note="x" * 400).said
+
+
+def test_no_card_is_told(tmp_path):
+    run = recorded_runs.alterations(tmp_path, card={})
+    assert data_card(material(run)) == "<p>The run recorded no data card.</p>"
+
+
+def rows_shown(run):
+    return Page(f'<html lang="en"><h1>t</h1>{recorded_rows(material(run, rows=True))}</html>')
+
+
+def test_rows_are_shown_only_when_asked_for(tmp_path):
+    run = recorded_runs.alterations(tmp_path)
+    assert recorded_rows(material(run)) == ""
+    page = rows_shown(run)
+    assert page.faults == []
+    assert "What was known of each case case score ann 0.25 bob 0.5" in page.said
+
+
+def test_answers_of_a_world(tmp_path):
+    line = recorded_runs.recommended()
+    line["answer"] = {"rows": {"rate": [0.3], "repaid": [0.65]}, "altered": [[0, 0]]}
+    said = rows_shown(recorded_runs.alterations(tmp_path, [line])).said
+    assert "What was observed after each decision case rate repaid ann 0.3 0.65" in said
+
+
+def test_episodes_step_by_step(sepsis_run):
+    said = rows_shown(sepsis_run).said
+    assert "Episode stay-0, step by step" in said
+    assert "time step SOFA (points), observed predicted vasopressor, observed vasopressor, changed" in said
+    assert "1 12.5 12.25 0.04 0.113 279 80" in said
+
+
+def test_steps_are_called_as_the_table_calls_them_also_if_it_begins_at_0(sepsis_run):
+    found = material(sepsis_run, rows=True)
+    for first, head in ((0, "week SOFA"), (3, "week SOFA"), (None, "time step SOFA")):
+        words = replace(found.words, step="one week", first=first)
+        assert f"step by step {head}" in Page(str(recorded_rows(replace(found, words=words)))).said
+
+
+def test_levels_step_by_step_have_their_names(machine_run):
+    said = rows_shown(machine_run).said
+    assert "Machine 0, step by step" in said
+    assert "service, observed service, changed load, observed load, changed" in said
+    assert "1 12.5 12.25 major none reduced reduced" in said
+
+
+def test_no_rows_are_told(plain_run):
+    assert "The run recorded no rows." in rows_shown(plain_run).said

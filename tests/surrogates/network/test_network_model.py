@@ -118,6 +118,18 @@ def test_a_candidate_that_was_tried_is_no_improvement_over_itself():
         assert float(function(best.expand(5, 1, 2)).max()) < -13
 
 
+def test_the_mean_is_that_of_the_posterior_mean():
+    surrogate = linear_chain()
+    mean = NetworkModel(surrogate, members=512, draws=64).posterior(POINTS.abs()).mean.squeeze(-1)
+    objective = PosteriorMean(surrogate, one_case(surrogate.task), draws=64)
+    torch.testing.assert_close(mean, objective(POINTS.abs()), rtol=0, atol=0.01)
+    fitted = fitted_pair()
+    posterior = NetworkModel(fitted, members=512, draws=64).posterior(POINTS)
+    # The posterior mean as an objective is that at e = 0: the functions' curvature is between the two.
+    apart = posterior.mean.squeeze(-1) - PosteriorMean(fitted, one_case(PAIR), draws=64)(POINTS)
+    assert float((apart / posterior.variance.squeeze(-1).sqrt()).abs().max()) < 0.25
+
+
 def test_the_mean_is_the_posterior_mean():
     surrogate = linear_chain()
     mean = NetworkModel(surrogate, members=512, draws=64).posterior(POINTS.abs()).mean.squeeze(-1)

@@ -34,9 +34,9 @@ def test_a_run_of_episodes_is_loaded_with_its_task(tmp_path, folder):
     assert told(found.look_back(units[0], 2)) == told(saved.look_back(units[0], 2))
 
 
-def test_the_folder_is_that_of_a_hub(folder):
+def test_the_folder_is_that_of_a_checkpoint(folder):
     names = {each.name for each in folder.iterdir()}
-    assert names == {"README.md", "card.yaml", "config.yaml", "weights.safetensors"}
+    assert names == {"card.yaml", "config.yaml", "weights.safetensors"}
     card = rt.card(folder)
     assert card["reading"]["task"]["actions"]["valve"]["levels"] == ["shut", "half", "open"]
     known = {"method": "branch_and_bound", "changes": 3, "settings": {}}

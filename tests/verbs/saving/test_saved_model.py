@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from safetensors.torch import load as tensors_of
-from safetensors.torch import save as bytes_of
 
 import rehearsal_torch as rt
-from rehearsal_torch.checkpoint import CheckpointError, described
+from rehearsal_torch.checkpoint import CheckpointError
 from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.weight_labels import labels_in
 from rehearsal_torch.verbs.saving.saved_folder import FILES
 from tests.places import ROOT
 from tests.verbs.test_rehearse import CASES, SMALL, TASK, plain
@@ -62,34 +61,14 @@ def test_the_folder_holds_five_files_and_the_card_can_be_read(model, folder):
     assert [each.name for each in folder.parent.iterdir()] == ["model"]
 
 
-def test_a_folder_of_the_first_release_loads_and_decides_the_same(model, folder):
-    path = folder / "weights.safetensors"
-    path.write_bytes(bytes_of(tensors_of(path.read_bytes())))
-    (folder / "README.md").unlink()
-    card = yaml.safe_load((folder / "card.yaml").read_text())
-    del card["commit"]
-    card["weights_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (folder / "card.yaml").write_text(yaml.safe_dump(card))
-    assert described(path) == {}
-    found = rt.load(folder)
-    assert plain(found.decide(CASES)) == plain(model.decide(CASES))
-    labels = described(found.save(folder) / "weights.safetensors")
-    assert (labels["seed"], labels["data_fingerprint"]) == ("3", model.card["data_fingerprint"])
-    assert "commit" not in labels
-
-
-def test_the_weights_say_what_they_are_and_the_page_repeats_it(model, folder):
-    labels = described(folder / "weights.safetensors")
+def test_the_weights_say_what_they_are(model, folder):
+    labels = labels_in((folder / "weights.safetensors").read_bytes())
     assert labels["class"].endswith(".LinearStructural")
     assert labels["question_fingerprint"] == fingerprint(model.task)
     assert (labels["seed"], labels["data_fingerprint"]) == ("3", model.card["data_fingerprint"])
-    page = (folder / "README.md").read_text()
-    assert all(f"| {name} | `{text}` |" in page for name, text in labels.items())
-    (folder / "README.md").write_text("rewritten by hand\n")
-    assert rt.load(folder).seed == 3
 
 
-def test_a_page_that_is_no_saved_models_is_never_replaced(model, tmp_path):
+def test_a_file_of_somebody_else_is_never_replaced(model, tmp_path):
     (tmp_path / "README.md").write_text("mine")
     with pytest.raises(CheckpointError, match=r"holds README\.md, which is not part of a saved model"):
         model.save(tmp_path)

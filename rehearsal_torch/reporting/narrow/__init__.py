@@ -1,1 +1,0 @@
-"""Figures at the width of a phone: cut into their panels, and graphs in one column."""
