@@ -35,9 +35,6 @@ from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
-from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
@@ -53,10 +50,10 @@ def estimators() -> dict[str, Callable[[], AlterationValue]]:
         "fixed widths": lambda: ProductRidge(fixed=WIDTHS),
         "leave-one-out": lambda: ProductRidge(widths="leave_one_out"),
         "joint metrics": SpectralEnsemble,
-        "landmarks 200": lambda: LowRankRidge(fixed=WIDTHS, rank=200),
-        "landmarks 200, uniform": lambda: LowRankRidge(fixed=WIDTHS, rank=200, landmarks="uniform"),
-        "fourier 500": lambda: FourierRidge(fixed=WIDTHS, features=500),
-        "conjugate gradients": lambda: IterativeRidge(fixed=WIDTHS),
+        "landmarks 200": lambda: ProductRidge(solver="nystrom", fixed=WIDTHS),
+        "landmarks 200, uniform": lambda: ProductRidge(solver="nystrom", fixed=WIDTHS, landmarks="uniform"),
+        "fourier 500": lambda: ProductRidge(solver="fourier", fixed=WIDTHS, landmarks="pivoted"),
+        "conjugate gradients": lambda: ProductRidge(solver="cg", fixed=WIDTHS, rank=100),
     }
 
 

@@ -15,9 +15,7 @@ from rehearsal_torch.estimators.mixture import GaussianMixtures
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 from rehearsal_torch.seeding import spaced_generator
-from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
-from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
+from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 
@@ -57,9 +55,8 @@ def test_a_seed_is_a_whole_number_that_every_generator_takes(seed, words):
         (lambda: GaussianMixtures(2, HUGE), "components"),
         (lambda: SpectralEnsemble(members=HUGE), "members"),
         (lambda: SpectralRidge(features=HUGE), "features"),
-        (lambda: FourierRidge(features=HUGE), "features"),
-        (lambda: LowRankRidge(rank=HUGE), "rank"),
-        (lambda: IterativeRidge(rank=HUGE), "rank"),
+        (lambda: ProductRidge(solver="fourier", features=HUGE), "features"),
+        (lambda: ProductRidge(solver="nystrom", rank=HUGE), "rank"),
     ],
 )
 def test_sizes_that_no_machine_holds_are_refused_by_name(build, key):

@@ -23,6 +23,13 @@ evidence on the features that it has to predict.
 The posterior of J is Gaussian: the first stage contributes phi' S phi with phi the expected features; the
 second the posterior variance of the embedding, times the amplitude of the values that it averages.
 
+The difference of two actions is linear in the coefficients as well: its variance is that of one linear
+combination, noise |L^-1 (z(a) - z(b))|^2 + left A(q(a) - q(b)), with L the factor of the features' precision,
+z the expected features, q the value as a linear combination of the covariates' features, A(q) its amplitude,
+and left what is unknown of the second stage at its inputs. Of near actions it is far smaller than the sum of
+both variances. Where the second stage depends on actions and these differ, the standard deviations of its two
+shares are added, which is an upper bound.
+
 Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); the joint
 metric, its choice and the variance of the second stage are ours.
 """
@@ -367,6 +374,24 @@ class SpectralRidge(AlterationValue):
             amplitudes = self.embedding.amplitudes(mixture.transpose(0, 1))
             covariance = covariance + prepared.pieces[1][:, None, None] * amplitudes
         return value, covariance
+
+    def difference_and_variance(
+        self, prepared: Prepared, first: Tensor, second: Tensor, target: int
+    ) -> tuple[Tensor, Tensor]:
+        """J at actions a minus J at actions b, (B, k) each, and its posterior variance, (B,) each."""
+        apart = self.expected(prepared, first) - self.expected(prepared, second)
+        value = apart @ self.coefficients[:, target]
+        solved = torch.linalg.solve_triangular(self.factor, apart.mT, upper=False)
+        variance = self.noise[target] * solved.square().sum(0)
+        if not self.on_covariates.shape[1]:
+            return value, variance
+        mixtures = [self.mixture(prepared, each, target) for each in (first, second)]
+        unknown = self.left_of(prepared, first) * self.embedding.amplitude(mixtures[0] - mixtures[1])
+        if self.first:
+            same = (first == second)[..., list(self.first)].all(-1)
+            most = sum(self.unknown(prepared, each, target).sqrt() for each in (first, second))
+            unknown = torch.where(same, unknown, torch.as_tensor(most).square())
+        return value, variance + unknown
 
     def unknown(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
         """The second stage's share of the variance of J."""
