@@ -155,10 +155,6 @@ class Rows:
         )
         return self if bool((few.counts < self.counts.clamp(max=most // 4)).any()) else few
 
-    def aimed(self, targets: Tensor, ratios: Tensor | None = None) -> "Rows":
-        """The same rows with other targets, and other relative noise variances."""
-        return replace(self, targets=targets * self.kept, ratios=self.ratios if ratios is None else ratios)
-
     @property
     def counts(self) -> Tensor:
         """Number of rows that each regression keeps, (b,)."""

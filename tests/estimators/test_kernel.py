@@ -51,9 +51,8 @@ def rows_of(*each):
 
 def test_slopes_are_those_of_automatic_differentiation():
     rows = rows_of(data(30, 2), data(20, 1, seed=1))
-    rows = rows.aimed(
-        rows.targets, 0.5 + torch.rand(2, 30, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
-    )
+    ratios = 0.5 + torch.rand(2, 30, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+    rows = replace(rows, ratios=ratios)
     lengths = torch.tensor([[-1.0, 0.2], [-0.7, 0.0]], dtype=DOUBLE, requires_grad=True)
     noises = torch.tensor([-2.0, -1.0], dtype=DOUBLE, requires_grad=True)
     (-factors(rows, lengths, noises).log_evidence(rows)).sum().backward()

@@ -193,3 +193,16 @@ def regressed(count: int, rows: Callable[[slice], tuple[Tensor, Tensor]], ridge:
     factor = torch.linalg.cholesky(moments)
     theta = torch.cholesky_solve(cross, factor)
     return Regression(factor, theta, (cross * theta).sum(0), total)
+
+
+def waves_of(phases: Tensor) -> Tensor:
+    """Features (cos t, sin t) of phases t (..., M), (..., 2 M): real and imaginary parts of exp(i t)."""
+    return torch.cat((phases.cos(), phases.sin()), -1)
+
+
+def times(left: Tensor, right: Tensor) -> Tensor:
+    """The product of complex numbers stored as (real parts, imaginary parts) side by side, (..., 2 M)."""
+    (real, imaginary), (other_real, other_imaginary) = left.chunk(2, -1), right.chunk(2, -1)
+    return torch.cat(
+        (real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real), -1
+    )

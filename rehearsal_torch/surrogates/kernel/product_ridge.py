@@ -64,6 +64,8 @@ from rehearsal_torch.surrogates.kernel.linear_solvers import (
     preconditioner,
     regressed,
     root_of,
+    times,
+    waves_of,
     whitened,
 )
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
@@ -77,7 +79,6 @@ from rehearsal_torch.surrogates.kernel.product_kernel import (
     summed,
     summed_with_gradient,
 )
-from rehearsal_torch.surrogates.kernel.wave_moments import times, waves_of
 
 LAMBDA = 1e-3
 # Rows at which an ascent on waves may start; frequencies, of whose moments a factor is held.

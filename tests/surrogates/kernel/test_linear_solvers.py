@@ -15,6 +15,8 @@ from rehearsal_torch.surrogates.kernel.linear_solvers import (
     preconditioner,
     regressed,
     root_of,
+    times,
+    waves_of,
 )
 from rehearsal_torch.surrogates.kernel.product_kernel import gaussian
 from tests.toys.confounded import rows
@@ -123,3 +125,8 @@ def test_a_regression_sums_over_spans(monkeypatch):
         torch.testing.assert_close(found.factor @ found.factor.T, moment)
         torch.testing.assert_close(found.total, features.sum(0))
         torch.testing.assert_close(found.explained, (targets * (features @ theta)).sum(0))
+
+
+def test_products_of_waves_add_their_phases():
+    one, other = (torch.tensor(each, dtype=torch.float64) for each in ([0.3, -2.0], [1.1, 0.4]))
+    torch.testing.assert_close(times(waves_of(one), waves_of(other)), waves_of(one + other))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
+from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge, held_out, misplaced
 from tests.toys.confounded import fitted, points, rows
 from tests.toys.rehearsal_toys import sequential_table, sequential_truth
 
@@ -281,3 +281,17 @@ def test_where_the_second_stage_sees_only_equal_actions_a_difference_is_exact():
     assert (variance >= noise + (shares[0] - shares[1]).square() - 1e-12).all()
     assert (variance < noise + (shares[0] + shares[1]).square()).all()
     assert (bound > 0).all()
+
+
+@pytest.mark.parametrize("places", [[0.0, 2.0], [0.0, 1.0, 3.0], [0.0, 1.0, -1.0], [0.0, 1.0, 0.5]])
+def test_places_are_whole_numbers_of_rows(places):
+    assert misplaced(torch.tensor([2.0, 0.0, 1.0]), 3, 3) == ""
+    assert misplaced(torch.tensor(places), 3, 3).startswith("places: expected 3 whole numbers from 0 to 2;")
+
+
+def test_each_fold_is_predicted_from_the_others():
+    waves = torch.ones(4, 1, dtype=torch.float64)
+    answers, folds = torch.tensor([1.0, 3.0, 5.0, 9.0], dtype=torch.float64), torch.tensor([0, 0, 1, 1])
+    # A constant feature has nothing left to explain once the mean is taken off.
+    found = held_out(waves, answers, folds, torch.tensor([1.0], dtype=torch.float64))
+    torch.testing.assert_close(found, torch.tensor([7.0, 7.0, 2.0, 2.0], dtype=torch.float64))
