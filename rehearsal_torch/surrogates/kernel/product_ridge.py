@@ -81,8 +81,8 @@ from rehearsal_torch.surrogates.kernel.product_kernel import (
 )
 
 LAMBDA = 1e-3
-# Rows at which an ascent on waves may start; frequencies, of whose moments a factor is held.
-STARTS, MAX_FEATURES = 500, 4096
+# Rows at which an ascent on waves may start; frequencies and rows, of which a factor is held.
+STARTS, MAX_FEATURES, MOST_EXACT = 500, 4096, 65_536
 SOLVERS = EXACT, GRADIENTS, NYSTROM, FOURIER = "exact", "cg", "nystrom", "fourier"
 Blocks = tuple[Tensor, Tensor, Tensor]
 
@@ -169,8 +169,8 @@ class ProductRidge(AlterationValue):
         """Fits both stages.
 
         Raises:
-            ValueError: if there are variables between the alterations: a product kernel does not factorise
-                over them.
+            ValueError: if there are variables between the alterations, over which a product kernel does
+                not factorise; or more rows than a matrix over pairs of them allows (exact).
         """
         context, before, between, actions, targets = (each.detach() for each in examples[:5])
         if between.shape[1]:
@@ -203,7 +203,6 @@ class ProductRidge(AlterationValue):
         self.contexts, self.covariates, self.centres = (each[places].clone() for each in blocks)
 
     def _rows(self, model: int = 0) -> Tensor:
-        """The stored rows, scaled."""
         return joined((self.contexts, self.covariates, self.centres), self.widths[model])
 
     def prepare(self, contexts: Tensor) -> Prepared:
@@ -313,7 +312,6 @@ class GramRidge(ProductRidge):
         return torch.linalg.cholesky(gram)
 
     def _known(self, model: int) -> Tensor:
-        """The contexts of the rows, scaled."""
         return self.contexts / self.widths[model, 0]
 
     def _context_ridge(self) -> Tensor:
@@ -325,6 +323,11 @@ class GramRidge(ProductRidge):
         return conjugate_gradients(rows, float(ridge), vectors, factor, self.tolerance)
 
     def _fit(self, blocks: Blocks, targets: Tensor) -> None:
+        if self.solver == EXACT and len(targets) > MOST_EXACT:
+            raise ValueError(
+                f"the exact solver factorises a matrix over pairs of rows: expected at most {MOST_EXACT:,} "
+                f"rows; got {len(targets):,}: choose decision=cme_nystrom, or surrogate=nested_ridge_cg"
+            )
         self._store(blocks, slice(None))
         self.factors = self.derive("factors")
         models = enumerate(zip(self.ridges, self.factors, strict=True))

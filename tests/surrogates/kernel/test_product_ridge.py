@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load, save
 
 from rehearsal_torch.surrogates.derived_state import compute_derived, with_absent, without_derived
-from rehearsal_torch.surrogates.kernel import linear_solvers, product_kernel
+from rehearsal_torch.surrogates.kernel import linear_solvers, product_kernel, product_ridge
 from rehearsal_torch.surrogates.kernel.product_kernel import gaussian
 from rehearsal_torch.surrogates.kernel.product_ridge import MAX_FEATURES, SOLVERS, STARTS, ProductRidge
 from tests.toys.confounded import fitted, points, rows
@@ -115,6 +115,14 @@ def test_variables_between_alterations_are_refused(solver):
     x, u, _, a, targets, scores = rows(30)
     with pytest.raises(ValueError, match="no sequential form"):
         ProductRidge(first=[0], solver=solver).solve(x, u, u, a, targets, scores)
+
+
+def test_more_rows_than_a_matrix_of_their_pairs_allows_are_refused_by_the_exact_solver(monkeypatch):
+    monkeypatch.setattr(product_ridge, "MOST_EXACT", 29)
+    with pytest.raises(ValueError, match=r"at most 29 rows; got 30: choose decision=cme_nystrom, or surr"):
+        ProductRidge().solve(*rows(30))
+    for solver in SOLVERS[1:]:
+        assert fitted(ProductRidge(solver=solver, rank=10, features=10), *rows(30)).fitted
 
 
 @pytest.mark.parametrize(
