@@ -45,7 +45,7 @@ and Recht (2007), Alg. 1 (fourier).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -116,14 +116,6 @@ class ProductRidge(AlterationValue):
     coefficients: Tensor
     amplitudes: Tensor
 
-    def __new__(cls, first: Sequence[int] = (), solver: str = EXACT, **_: Any) -> Self:  # noqa: ARG004
-        """Of the class that solves so."""
-        if solver not in SOLVERS:
-            raise ValueError(f"expected `solver` to be one of {', '.join(SOLVERS)}; got {solver!r}")
-        classes: tuple[type[Any], ...] = GramRidge, GramRidge, LandmarkRidge, FourierRidge
-        made: Self = super().__new__(classes[SOLVERS.index(solver)] if cls is ProductRidge else cls)
-        return made
-
     def __init__(
         self,
         first: Sequence[int] = (),
@@ -139,6 +131,12 @@ class ProductRidge(AlterationValue):
         seed: int = 0,
     ) -> None:
         super().__init__(first)
+        if solver not in SOLVERS:
+            raise ValueError(f"expected `solver` to be one of {', '.join(SOLVERS)}; got {solver!r}")
+        if type(self) is ProductRidge:
+            # Not in `__new__`, whose signature would hide the settings from those who check configurations.
+            classes: tuple[type[Any], ...] = GramRidge, GramRidge, LandmarkRidge, FourierRidge
+            self.__class__ = classes[SOLVERS.index(solver)]
         if landmarks not in WAYS:
             raise ValueError(f"expected `landmarks` to be one of {', '.join(WAYS)}; got {landmarks!r}")
         if lambda_x <= 0 or not 0 < tolerance < 1:
