@@ -27,9 +27,8 @@ from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.problems.rehearsal.table_file import TableFile
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.training.fit import fit
@@ -67,8 +66,8 @@ def model(method: str) -> RehearsalSurrogate:
     """The unfitted model of a method, with its defaults."""
     if method == "outcomes":
         return OutcomeRegression(TASK)
-    estimator = IterativeRidge if method == "gradients" else LowRankRidge
-    return NestedRidge(TASK, partial(estimator), sequential=False)
+    solver, rank = ("cg", 100) if method == "gradients" else ("nystrom", 200)
+    return NestedRidge(TASK, partial(ProductRidge, solver=solver, rank=rank), sequential=False)
 
 
 def decide(surrogate: RehearsalSurrogate, problem: RehearsalTable) -> float:

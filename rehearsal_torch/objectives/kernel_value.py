@@ -33,8 +33,8 @@ from rehearsal_torch.objectives.objective import (
     difference,
     normal_quantile,
 )
+from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
-from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
 
 
 class KernelValue(AlterationObjective):

@@ -12,11 +12,21 @@ up to an error per unit of amplitude of at most
 since the waves' Chebyshev coefficients are 2 J_m(s), J_m the Bessel functions. `nodes_for` takes the n that
 bounds this error by 1e-14: to rounding, such a function is known from a few dozen values.
 
+Everything that the joint-metric estimator (`kernel.spectral_ridge`) says of J along one action in an interval
+is made of waves cos(w_m a) and sin(w_m a): the value is a linear function of them, and the variance a sum of
+squares of linear functions. With the values of member e at nodes, and C_e their posterior covariance,
+
+    J_e(a) = sum_j l_j(a) J_e(a_j),    var_e(a) = sum_jk l_j(a) l_k(a) C_e(a_j, a_k);
+
+each member has as many nodes as its own waves need, and its values are then lifted to the nodes of the
+fastest. However many actions a search compares, features and factor are needed at the nodes only.
+
 Source: Trefethen (2013), Ch. 3 and 4 (coefficients and aliasing of interpolants); Watson (1944), Sec. 3.31
 (the bound of J_m).
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -71,3 +81,28 @@ class ChebyshevNodes:
         shown = (points - self.middle) / torch.where(self.half > 0, self.half, torch.ones_like(self.half))
         angles = shown.clamp(-1, 1).acos()
         return (angles.unsqueeze(-1) * self._degrees).cos() @ self._basis
+
+
+class TabulatedValue:
+    """The mean of E estimators and its deviation (`spectral_ensemble`) for one action in B contexts.
+
+    Args:
+        members: Nodes of B intervals, as many as each estimator needs, the values at them (m, B) and their
+            covariances (B, m, m).
+    """
+
+    def __init__(self, members: Sequence[tuple[ChebyshevNodes, Tensor, Tensor]]) -> None:
+        self.nodes = max((nodes for nodes, _, _ in members), key=lambda nodes: nodes.count)
+        lifts = [self.nodes.lift(nodes) for nodes, _, _ in members]
+        pairs = list(zip(lifts, members, strict=True))
+        self.values = torch.stack([(lift @ values).mT for lift, (_, values, _) in pairs], -1)
+        self.covariance = sum(lift @ spread @ lift.mT for lift, (_, _, spread) in pairs) / len(members)
+
+    def value_and_std(self, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """See `AlterationValue.value_and_std`: standardised actions in the intervals, (..., B, 1)."""
+        weights = self.nodes.weights(actions.squeeze(-1)).unsqueeze(-2)
+        values = (weights @ self.values).squeeze(-2)
+        variance = ((weights @ self.covariance) * weights).sum((-2, -1)).clamp_min(0)
+        count = values.shape[-1]
+        between = (1 + 1 / count) * values.var(-1) if count > 1 else torch.zeros_like(variance)
+        return values.mean(-1), (variance + between).sqrt()

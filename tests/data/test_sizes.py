@@ -1,14 +1,7 @@
 import numpy as np
 import pytest
 
-from rehearsal_torch.data.sizes import (
-    LARGEST_SEED,
-    NUMBERS,
-    SizeError,
-    allowance,
-    check_seed,
-    reserve,
-)
+from rehearsal_torch.data.sizes import LARGEST_SEED, NUMBERS, SizeError, allowance, check_seed, reserve
 from rehearsal_torch.seeding import spaced_generator
 
 

@@ -96,25 +96,19 @@ def evidence(
     return float(value), moved.mT @ inputs, trace * 2 * ratio
 
 
-def free_metric(inputs: Tensor, outputs: Tensor, iterations: int, start: Tensor | None = None) -> Metric:
-    """Fits the metric with all entries of W free, from axes of equal width or from `start`.
+def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
+    """Fits the metric with all entries of W free, from axes of equal width.
 
     Args:
         inputs: (n, p), standardised.
         outputs: (n, q), centred.
         iterations: Maximum number of L-BFGS-B iterations.
-        start: Initial W, (r, p).
     """
     width = inputs.shape[1]
-    first = (
-        torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
-        if start is None
-        else start
-    )
-    shape = first.shape
+    first = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
 
     def directions(free: Tensor) -> Tensor:
-        return free.reshape(shape)
+        return free.reshape(width, width)
 
     def back(kernel_gradient: Tensor, free: Tensor) -> Tensor:
         return kernel_gradient.reshape(-1) + free / ENTRY_SPREAD**2

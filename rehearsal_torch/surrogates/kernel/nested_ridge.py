@@ -30,24 +30,21 @@ are ours); Robins (1986) for the sequential form.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Examples, Sizes, Solved, Trained
+from rehearsal_torch.data.part import Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.block_statistics import columns_of, moments, rows_at
-from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.kernel.metric import MetricRidge, evenly
-from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
+from rehearsal_torch.surrogates.chebyshev import TabulatedValue
+from rehearsal_torch.surrogates.kernel.metric import MetricRidge
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import IN_BLOCKS, SeparateMembers
+from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 FEW, MANY = 0.1, 0.3
 
@@ -85,13 +82,9 @@ class Desirability(Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits scales, the positive rate and the sharpness to outcomes (N, |Y|)."""
-        self.solve_blocks(in_blocks(examples))
-
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """As `solve`, to outcomes in blocks."""
-        self.location, self.scale = moments(blocks.map(lambda _, each: each[0]), correction=1)
-        inside = sum(self.region.contains(outcomes).to(torch.float64).sum() for (outcomes,) in blocks)
-        self.rate = (torch.as_tensor(inside) / len(blocks)).reshape(1)
+        (outcomes,) = examples
+        self.location, self.scale = outcomes.mean(0), outcomes.std(0)
+        self.rate = self.region.contains(outcomes).to(torch.float64).mean().reshape(1)
         if self.chosen is not None:
             self.sharpness = torch.tensor([float(self.chosen)], dtype=torch.float64)
             return
@@ -110,17 +103,7 @@ class Desirability(Solved):
         """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); of faces that rank the rows alike, one is
         kept.
         """
-        return self.scores_at(in_blocks((outcomes,)), torch.arange(len(outcomes), device=outcomes.device))
-
-    def scores_at(self, blocks: Blocks[Examples], places: Tensor) -> Tensor:
-        """The scores of some of the rows among all, (m, q). The slacks of all rows are in memory.
-
-        Args:
-            blocks: Outcomes, (N_i, |Y|).
-            places: (m,).
-        """
-        slacks = blocks.map(lambda _, each: self.region.slack(each[0]))
-        slack = columns_of(slacks, range(len(self.region.offsets)))
+        slack = self.region.slack(outcomes)
         kept: list[int] = []
         for face in range(slack.shape[1]):
             pairs = [
@@ -128,7 +111,7 @@ class Desirability(Solved):
             ]
             if all(float(pair) < 0.999 for pair in pairs):
                 kept.append(face)
-        ranks = [slack[:, face].argsort().argsort()[places].to(torch.float64) for face in kept]
+        ranks = [slack[:, face].argsort().argsort().to(torch.float64) for face in kept]
         return torch.special.ndtri((torch.stack(ranks, -1) + 0.5) / len(slack))
 
 
@@ -151,14 +134,7 @@ class AlterationValue(Solved, ABC):
     Args:
         first: Indices of the actions that precede the covariates between alterations; empty if there are no
             such covariates.
-
-    Attributes:
-        by_parts: Whether it is fitted to rows in blocks (`solve_blocks`).
-        most_rows: How many rows in blocks it takes, where it keeps all of them; None for any number.
     """
-
-    by_parts: bool = False
-    most_rows: int | None = None
 
     def __init__(self, first: Sequence[int] = ()) -> None:
         super().__init__()
@@ -316,52 +292,11 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
             place: The place of the set.
             table: The n observations.
         """
-        whole = self._examples(self.task.candidates[place], self.adjustments[place], 0, table)
-        return (*whole, self.desirability.scores(table.columns(self.task.outcomes)))
-
-    def parts_of_blocks(
-        self, blocks: Blocks[Table]
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """The parts as `parts` has them, for estimators that are fitted in blocks: their examples are without
-        the scores, which rank all rows.
-
-        Raises:
-            ValueError: if an estimator is fitted to tables in memory only, or to fewer rows.
-        """
-        whole = sorted({type(each).__name__ for each in self.values() if not each.by_parts})
-        if whole:
-            raise ValueError(
-                f"{type(self).__name__} is fitted to a table in memory by {', '.join(whole)}; got one that "
-                f"is read in blocks: choose {IN_BLOCKS}, or read the table at once (dataset=table)"
-            )
-        most = min((each.most_rows for each in self.values() if each.most_rows is not None), default=None)
-        if most is not None and len(blocks) > most:
-            kinds = sorted({type(each).__name__ for each in self.values()})
-            raise ValueError(
-                f"{', '.join(kinds)} keeps every row: expected at most {most:,} rows in a file that is read "
-                f"in blocks; got {len(blocks):,}: choose decision=cme_nystrom, or draw fewer rows"
-            )
-        self.task.check(blocks)
-        yield self.overlap, blocks.map(lambda _, table: self.overlap.examples(table))
-        yield self.scaler, blocks.map(lambda _, table: (table.columns(self.task.graph.names),))
-        outcomes = blocks.map(lambda _, table: (table.columns(self.task.outcomes),))
-        yield self.desirability, outcomes
-        places = evenly(len(blocks), self.no_action.rows, torch.device("cpu"))
-        pairs = blocks.map(
-            lambda _, table: (self._shown(table, self.task.context), table.columns(self.task.outcomes))
-        )
-        context, some = rows_at(pairs, places)
-        targets, scores = self.desirability.targets(some), self.desirability.scores_at(outcomes, places)
-        yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
-        for names, found, estimator in zip(
-            self.task.candidates, self.adjustments, self.values(), strict=True
-        ):
-            yield estimator, blocks.map(partial(self._examples, names, found))
-
-    def _examples(self, names: tuple[str, ...], found: Adjustment, _: int, table: Table) -> Examples:
-        """The examples of an estimator, without the scores."""
-        shown = [self._shown(table, each) for each in (self.task.context, found.before, found.between, names)]
-        return (*shown, self.desirability.targets(table.columns(self.task.outcomes)))
+        adjusted, names = self.adjustments[place], self.task.candidates[place]
+        sets = self.task.context, adjusted.before, adjusted.between, names
+        outcomes = table.columns(self.task.outcomes)
+        targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
+        return (*(self._shown(table, each) for each in sets), targets, scores)
 
     def used(self) -> tuple[str, ...]:
         """All fields: the targets depend on the region, and each candidate set has an estimator of

@@ -1,230 +1,598 @@
-"""Nested kernel ridge regression with a product kernel, solved exactly by factorisation.
+"""Nested kernel ridge regression with a product kernel, and the four ways to solve it.
 
-    alpha    = (K_hh + N lambda_h I)^-1 w                     desirability given h = (x, u, a),
+With h = (x, u, a) and a Gaussian kernel for each block (`product_kernel`), the published estimator is
+
+    alpha    = (K_hh + N lambda_h I)^-1 w                     desirability given h,
     gamma(x) = (K_xx + N lambda_x I)^-1 k_x(x)                covariates given the context,
-    J(a; x)  = (alpha . k_x(x) . K_uu gamma(x))^T k_a(a);
-    the last factor of the weights, K_uu gamma(x), is one if there are no covariates.
+    J(a; x)  = sum_i omega_i(x) k_a(a_i, a),   omega(x) = alpha . r(x),   r(x) = k_x(x) . K_uu gamma(x);
+    the last factor is one if there are no covariates.
 
-J is linear in the regression function; with r(x) = k_x(x) . K_uu gamma(x), a Gaussian process of amplitude t
-and noise variance t N lambda_h gives it the posterior variance
+An ascent step thus costs as many kernel values as there are rows. J is linear in the regression function; a
+Gaussian process of amplitude t and noise variance t N lambda_h gives it the posterior variance
 
     t [gamma^T K_uu gamma - q^T (K_hh + N lambda_h I)^-1 q],   q = r(x) . k_a(a),   t = w^T alpha / N,
 
 t being the maximum-evidence amplitude at these widths. Several models are averaged: J is the mean, and the
-variance also includes the variance between models. Factors are computed in the fit; contexts then cost
-triangular solves.
+variance also includes the variance between models.
 
-Source: Du et al. (2026), Eq. (5)-(9) and Alg. 1; Rasmussen and Williams (2006), Eq. (2.26) and (5.8); Chau et
-al. (2021) for variances of such nested estimates.
+**exact**: Cholesky factors of both systems. **cg**: conjugate gradients (`linear_solvers`) solve them in the
+fit, for each batch of contexts, and for variances; N times the rank in memory, N^2 kernel values a step.
+
+**nystrom**: with m of the rows as landmarks h_j, the regression function is a sum over landmarks,
+
+    psi(h) = sum_j c_j k_h(h_j, h),   (K_mn K_nm + N lambda_h K_mm) c = K_mn w,
+
+so that J remains a sum of m Gaussians with weights c_j k_x(x_j, x) E[k_u(u_j, U) | x]. With K_mm = L L^T it
+is a ridge regression on the features L^-1 k_m(h): O(N m^2), in blocks of rows. The variance of J adds to the
+posterior in the span of the landmarks the part of the prior variance outside the span, so that it does not
+vanish far from all landmarks. These are chosen among all rows, or 65,536 drawn by the seed if there are more.
+
+**fourier**: for frequencies w = (w_x, w_u, w_a), normal with standard deviations 1/s_x, 1/s_u, 1/s_a,
+
+    k_h(h, h') = E_w cos(w'(h - h')) ~ (1/R) sum_r [cos cos + sin sin],
+    J(a; x)    = Re sum_r (p_r - i q_r) exp(i w_xr'x) E[exp(i w_ur'U) | x] exp(i w_ar'a) / sqrt(R),
+
+with ridge coefficients p_r of the cosines and q_r of the sines; O(N R^2), and O(R) for a step. Ascent starts
+at rows that weigh as in the exact estimator, by their dual coefficients (w_i - psi(h_i)) / (N lambda_h).
+
+The last two estimate expectations given x by ridge regression, on landmarks in x, of features of u. Files
+hold the rows, and leave out what follows from them; of the last two only where rows are fewer numbers.
+
+Source: Du et al. (2026), Eq. (5)-(10), Alg. 1, Tab. 2; Rasmussen and Williams (2006), Eq. (2.26) and (5.8);
+Chau et al. (2021) for variances of such nested estimates; Williams and Seeger (2000), Rudi, Camoriano and
+Rosasco (2015), Eq. (9), and Quinonero-Candela and Rasmussen (2005), Sec. 6 (nystrom and its variance); Rahimi
+and Recht (2007), Alg. 1 (fourier).
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.linalg import solve_triangular
 
 from rehearsal_torch.data.part import Sizes
-from rehearsal_torch.surrogates.kernel.nested_ridge import Prepared
+from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.seeding import generator
+from rehearsal_torch.surrogates.kernel.linear_solvers import (
+    SAMPLED,
+    WAYS,
+    Regression,
+    candidates,
+    conjugate_gradients,
+    landmarks,
+    preconditioner,
+    regressed,
+    root_of,
+    times,
+    waves_of,
+    whitened,
+)
+from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import (
     MEDIAN,
+    MODELS,
     Choice,
-    GaussianBumps,
     gaussian,
     gram_product,
     joined,
-    kernel_rows,
-    lay_out,
+    summed,
+    summed_with_gradient,
 )
 
 LAMBDA = 1e-3
+# Rows at which an ascent on waves may start; frequencies and rows, of which a factor is held.
+STARTS, MAX_FEATURES, MOST_EXACT = 500, 4096, 65_536
+SOLVERS = EXACT, GRADIENTS, NYSTROM, FOURIER = "exact", "cg", "nystrom", "fourier"
+Blocks = tuple[Tensor, Tensor, Tensor]
 
 
-class ProductRidge(GaussianBumps):
-    """The paper's estimator.
+class ProductRidge(AlterationValue):
+    """The estimator of the paper: its instances are of the solver's class. `prepare` has the pieces: weights
+    of both targets (B, M, n), r(x) (B, M, n), prior variance over t (B, M), expected covariates (B, M, |U|).
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
-        widths: "median", or "leave_one_out", which also selects lambda_h and averages models.
-        fixed: Widths of context, covariates and actions in standardised coordinates; None selects them by
-            `widths`.
+        solver: "exact", "cg", "nystrom" or "fourier".
+        widths: "median", or "leave_one_out" (the best model on a subset; exact and cg average several).
+        fixed: Widths of context, covariates and actions in standardised coordinates, in place of `widths`.
         lambda_h: Ridge of stage 1; N lambda_h is added to the diagonal.
         lambda_x: Ridge of stage 2.
-        rows: Number of rows in the leave-one-out subset.
-        tolerance: Number of standard errors within which leave-one-out errors count as equal.
-        models: Maximum number of models that are averaged.
-        seed: Seed of the leave-one-out subset.
+        rank: Most landmarks of each kernel (nystrom, fourier in stage 2), or rank of preconditioners (cg).
+        landmarks: "pivoted", "sampled" or "uniform", see `linear_solvers.landmarks`.
+        features: Number of cosines and sines (fourier).
+        tolerance: Relative residual at which a system counts as solved (cg).
+        seed: Seed of landmarks, frequencies and subsets.
 
     Raises:
         ValueError: if a setting is out of range.
     """
 
+    contexts: Tensor
+    covariates: Tensor
+    centres: Tensor
+    widths: Tensor
+    ridges: Tensor
+    coefficients: Tensor
+    amplitudes: Tensor
+
     def __init__(
         self,
         first: Sequence[int] = (),
+        solver: str = EXACT,
         widths: str = MEDIAN,
         fixed: Sequence[float] | None = None,
         lambda_h: float = LAMBDA,
         lambda_x: float = LAMBDA,
-        rows: int = 300,
-        tolerance: float = 1.0,
-        models: int = 8,
+        rank: int = 200,
+        landmarks: str = SAMPLED,
+        features: int = 500,
+        tolerance: float = 1e-8,
         seed: int = 0,
     ) -> None:
         super().__init__(first)
-        if lambda_x <= 0:
-            raise ValueError(f"expected a positive `lambda_x`; got {lambda_x}")
-        self.choice, self.lambda_x = (
-            Choice(fixed if fixed is not None else widths, lambda_h, rows, tolerance, models, seed),
-            lambda_x,
-        )
-        self.register_fitted("contexts", "covariates", "widths", "ridges", "coefficients")
-        self.register_fitted("amplitudes", "context_widths")
-        self.register_fitted("factors", "context_factors", derived=True)
-        self.contexts: Tensor
-        self.covariates: Tensor
-        self.widths: Tensor
-        self.ridges: Tensor
-        self.coefficients: Tensor
-        self.factors: Tensor
-        self.amplitudes: Tensor
-        self.context_widths: Tensor
-        self.context_factors: Tensor
+        if solver not in SOLVERS:
+            raise ValueError(f"expected `solver` to be one of {', '.join(SOLVERS)}; got {solver!r}")
+        if type(self) is ProductRidge:
+            # Not in `__new__`, whose signature would hide the settings from those who check configurations.
+            classes: tuple[type[Any], ...] = GramRidge, GramRidge, LandmarkRidge, FourierRidge
+            self.__class__ = classes[SOLVERS.index(solver)]
+        if landmarks not in WAYS:
+            raise ValueError(f"expected `landmarks` to be one of {', '.join(WAYS)}; got {landmarks!r}")
+        if lambda_x <= 0 or not 0 < tolerance < 1:
+            raise ValueError(
+                f"expected a positive lambda_x and a tolerance in (0, 1); got {lambda_x} and {tolerance}"
+            )
+        bounded("rank", rank)
+        bounded("features", features, 2 * MAX_FEATURES, 2)
+        self.solver, self.lambda_x, self.rank, self.landmarks = solver, lambda_x, rank, landmarks
+        self.pairs, self.tolerance, self.seed = features // 2, tolerance, seed
+        models = MODELS if solver in (EXACT, GRADIENTS) else 1
+        self.choice = Choice(fixed if fixed is not None else widths, lambda_h, models, seed)
+        self.register_fitted("contexts", "covariates", "centres")
+        self.register_fitted("widths", "ridges", "coefficients", "amplitudes")
+        self._declare()
+
+    def _declare(self) -> None:
+        """Registers the solver's own buffers."""
+        raise NotImplementedError
 
     def sizes(self) -> Sizes:
-        """M models of n rows; contexts (x) and covariates (u); w context widths."""
-        own = {
-            "bump_widths": (
-                len(self.widths[:, 2].unique())
-                if self.widths.ndim == 2 and self.widths.shape[1] == 3
-                else "g",
-            )
-        }
-        rows: Sizes = {"contexts": ("n", "x"), "covariates": ("n", "u"), "widths": ("M", 3), "ridges": ("M",)}
-        fit: Sizes = {
-            "coefficients": ("M", "n", 2),
-            "factors": ("M", "n", "n"),
-            "amplitudes": ("M", 2),
-            "context_widths": ("w",),
-        }
-        second: Sizes = (
-            {"context_factors": ("w", "n", "n")}
-            if self.covariates.ndim == 2 and self.covariates.shape[1]
-            else {}
-        )
-        return {**super().sizes(), **own, **rows, **fit, **second}
+        """M models with n stored rows of contexts (x), covariates (u) and actions (k), and f coefficients."""
+        rows = {"contexts": ("n", "x"), "covariates": ("n", "u"), "centres": ("n", "k")}
+        models = {"widths": ("M", 3), "ridges": ("M",), "amplitudes": ("M", 2)}
+        return {**rows, **models, "coefficients": ("M", "f", 2)}
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits both stages: one factorisation per model, and one per context width if there are covariates.
+        """Fits both stages.
 
         Raises:
-            ValueError: if there are variables between the alterations.
+            ValueError: if there are variables between the alterations, over which a product kernel does
+                not factorise; or more rows than a matrix over pairs of them allows (exact).
         """
         context, before, between, actions, targets = (each.detach() for each in examples[:5])
-        refuse_between(between)
-        blocks, rows = (context, before, actions), len(targets)
-        chosen = self.choice.models(blocks, targets[:, 0])
-        self.contexts, self.covariates, self.centres = context.clone(), before.clone(), actions.clone()
-        self.widths, self.ridges = chosen.widths, chosen.ridges
-        self.bump_widths = self.widths[:, 2].unique()
-        self.factors = self.derive("factors")
-        self.coefficients = torch.cholesky_solve(targets.expand(len(self.widths), -1, -1), self.factors)
-        self.amplitudes = (targets * self.coefficients).sum(1) / rows
-        self.context_widths = self.widths[:, 0].unique() if before.shape[1] else self.widths.new_empty(0)
-        self.context_factors = self.derive("context_factors")
-        lay_out(self)
+        if between.shape[1]:
+            raise ValueError(
+                f"{between.shape[1]} variables lie between the alterations, and the product-kernel "
+                "estimators have no sequential form: use surrogate=nested_ridge (spectral), or "
+                "surrogate.sequential=false for the paper's single adjustment"
+            )
+        blocks = (context, before, actions)
+        models = self.choice.models(blocks, targets[:, 0])
+        self.widths, self.ridges = models.widths, len(targets) * models.ridges
+        self._fit(blocks, targets)
+        # As loading does, so that a saved and loaded part gives bit-identical results.
+        for name, buffer in list(self.named_buffers(recurse=False)):
+            setattr(self, name, buffer.contiguous())
 
-    def derivable(self) -> Mapping[str, tuple[int, ...]]:
-        """The factors of both stages, from the rows."""
-        count = len(self.centres)
-        if not all(each.ndim == 2 and len(each) == count for each in (self.contexts, self.covariates)):
-            return {}
-        second = {"context_factors": (len(self.context_widths), count, count)}
-        return {"factors": (len(self.widths), count, count), **(second if len(self.context_widths) else {})}
+    def _fit(self, blocks: Blocks, targets: Tensor) -> None:
+        """Fits all but the models, to N rows of context, covariates and actions, and both targets."""
+        raise NotImplementedError
 
-    def derive(self, name: str) -> Tensor:
-        """See `Part.derive`."""
-        if name == "factors":
-            rows = (self.contexts, self.covariates, self.centres)
-            pairs = zip(self.widths, self.ridges, strict=True)
-            return torch.stack([_factor(joined(rows, each), ridge) for each, ridge in pairs])
-        ridge = self.contexts.new_tensor(self.lambda_x)
-        factors = [_factor(self.contexts / width, ridge) for width in self.context_widths]
-        return torch.stack(factors) if factors else self.contexts.new_empty(0)
+    def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
+        """r(x) (B, n), the prior variance over t (B,) and the expected covariates (B, |U|) of a model."""
+        raise NotImplementedError
+
+    def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:
+        """The posterior variance over t of queries q (b, n), (b,)."""
+        raise NotImplementedError
+
+    def _store(self, blocks: Blocks, places: Tensor | slice) -> None:
+        self.contexts, self.covariates, self.centres = (each[places].clone() for each in blocks)
+
+    def _rows(self, model: int = 0) -> Tensor:
+        return joined((self.contexts, self.covariates, self.centres), self.widths[model])
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Pieces: weights of both targets (B, g, N), r (B, M, N), prior variance over t (B, M), expected
-        covariates (B, M, |U|).
-        """
+        """See the class."""
         contexts = contexts.to(self.contexts)
-        reaches, priors, expected = zip(*(self._reach(contexts, each) for each in self.widths), strict=True)
-        reach = torch.stack(reaches, 1)
-        pieces = [self._grouped(reach, target) for target in range(self.coefficients.shape[-1])]
-        return Prepared(contexts, (*pieces, reach, torch.stack(priors, 1), torch.stack(expected, 1)))
+        models = [self._reach(contexts, model) for model in range(len(self.widths))]
+        reach, prior, expected = (torch.stack(parts, 1) for parts in zip(*models, strict=True))
+        weights = [self._weighed(reach, column) / len(self.widths) for column in self.coefficients.unbind(-1)]
+        return Prepared(contexts, (*weights, reach, prior, expected))
+
+    def _weighed(self, reach: Tensor, coefficients: Tensor) -> Tensor:
+        """omega from r(x) and alpha (M, n)."""
+        return reach * coefficients
+
+    def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """Eq. (9), (..., B, k) -> (..., B)."""
+        weights = prepared.pieces[target]
+        return summed(actions.to(weights), self.centres, self.widths[:, 2], weights)
+
+    def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Eq. (9) and (10), (..., B, k) -> (..., B), (..., B, k), in the precision of the actions: single
+        precision is sufficient for an ascent.
+        """
+        centres, widths = self.centres.to(actions), self.widths[:, 2].to(actions)
+        return summed_with_gradient(actions, centres, widths, prepared.pieces[0].to(actions))
 
     def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """Standard deviation within and between models, (..., B, k) -> (..., B)."""
         _, _, reach, prior, _ = prepared.pieces
         means, inner = [], []
-        for m, (widths, factor) in enumerate(zip(self.widths, self.factors, strict=True)):
-            query = reach[:, m] * kernel_rows(actions.to(reach), self.centres, widths[2])
-            explained = (
-                torch.linalg.solve_triangular(factor, query.reshape(-1, query.shape[-1]).T, upper=False)
-                .square()
-                .sum(0)
-            )
-            inner.append(
-                self.amplitudes[m, target] * (prior[:, m] - explained.reshape(query.shape[:-1])).clamp(min=0)
-            )
-            means.append(query @ self.coefficients[m, :, target])
+        for model in range(len(self.widths)):
+            query = self._query(reach[:, model], actions.to(reach), model)
+            shape = query.shape[:-1]
+            variance = self._variance(query.flatten(0, -2), prior[:, model].expand(shape).flatten(), model)
+            inner.append(self.amplitudes[model, target] * variance.reshape(shape))
+            means.append(query @ self.coefficients[model, :, target])
         return (torch.stack(inner).mean(0) + torch.stack(means).var(0, correction=0)).sqrt()
 
+    def _query(self, reach: Tensor, actions: Tensor, model: int) -> Tensor:
+        """q, (..., B, n)."""
+        apart = (actions.unsqueeze(-2) - self.centres) / self.widths[model, 2]
+        return reach * (-0.5 * apart.square().sum(-1)).exp()
+
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """Effective number of rows near (x, E[u | x], a), averaged over models, (B, k) -> (B,)."""
-        expected, near = prepared.pieces[4], []
-        for m, widths in enumerate(self.widths):
-            here = joined((prepared.contexts, expected[:, m], actions.to(expected)), widths)
-            near.append(
-                gram_product(
-                    here,
-                    joined((self.contexts, self.covariates, self.centres), widths),
-                    here.new_ones(len(self.centres), 1),
-                )[:, 0]
+        """Effective number of rows near (x, E[u | x], a) under the kernel of the solver, at least 0, averaged
+        over models, (B, k) -> (B,).
+        """
+        expected = prepared.pieces[4]
+        near = [
+            self._near(joined((prepared.contexts, expected[:, model], actions.to(expected)), widths), model)
+            for model, widths in enumerate(self.widths)
+        ]
+        return torch.stack(near).mean(0).clamp(min=0)
+
+    def _near(self, here: Tensor, model: int) -> Tensor:
+        """The sum over rows of the kernel at scaled points (B, d), (B,)."""
+        return gram_product(here, self._rows(model), here.new_ones(len(self.centres), 1))[:, 0]
+
+    def weights(self, prepared: Prepared) -> Tensor:
+        """omega, summed over models, (B, n)."""
+        return prepared.pieces[0].sum(1)
+
+    @property
+    def actions(self) -> Tensor:
+        """The actions of the stored rows, (n, k)."""
+        return self.centres
+
+    @property
+    def widths_of_rows(self) -> tuple[int, int, int]:
+        """The widths of the stored rows."""
+        return self.contexts.shape[-1], self.covariates.shape[-1], self.centres.shape[-1]
+
+
+class GramRidge(ProductRidge):
+    """Solvers exact and cg: every row is kept."""
+
+    factors: Tensor
+    context_factors: Tensor
+
+    def _declare(self) -> None:
+        self.register_fitted("factors", "context_factors", derived=True)
+
+    def sizes(self) -> Sizes:
+        """Factors are Cholesky factors, or preconditioners."""
+        return {**super().sizes(), "coefficients": ("M", "n", 2), **self.derivable()}
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The factors of both stages, from the rows."""
+        count = len(self.centres)
+        size = len(self.widths), count, count if self.solver == EXACT else min(count, self.rank)
+        return {"factors": size, **({"context_factors": size} if self.covariates.numel() else {})}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        models = range(len(self.widths))
+        if name == "factors":
+            factors = [self._factor(self._rows(m), self.ridges[m]) for m in models]
+        else:
+            factors = [self._factor(self._known(m), self._context_ridge()) for m in models]
+        return torch.stack(factors)
+
+    def _factor(self, rows: Tensor, ridge: Tensor) -> Tensor:
+        if self.solver == GRADIENTS:
+            return preconditioner(rows, self.rank)
+        gram = gaussian(rows, rows)
+        gram.diagonal().add_(ridge)
+        return torch.linalg.cholesky(gram)
+
+    def _known(self, model: int) -> Tensor:
+        return self.contexts / self.widths[model, 0]
+
+    def _context_ridge(self) -> Tensor:
+        return self.contexts.new_tensor(len(self.contexts) * self.lambda_x)
+
+    def _solved(self, rows: Tensor, ridge: Tensor, factor: Tensor, vectors: Tensor) -> Tensor:
+        if self.solver == EXACT:
+            return torch.cholesky_solve(vectors, factor)
+        return conjugate_gradients(rows, float(ridge), vectors, factor, self.tolerance)
+
+    def _fit(self, blocks: Blocks, targets: Tensor) -> None:
+        if self.solver == EXACT and len(targets) > MOST_EXACT:
+            raise ValueError(
+                f"the exact solver factorises a matrix over pairs of rows: expected at most {MOST_EXACT:,} "
+                f"rows; got {len(targets):,}: choose decision=cme_nystrom, or surrogate=nested_ridge_cg"
             )
-        return torch.stack(near).mean(0)
+        self._store(blocks, slice(None))
+        self.factors = self.derive("factors")
+        models = enumerate(zip(self.ridges, self.factors, strict=True))
+        self.coefficients = torch.stack(
+            [self._solved(self._rows(m), ridge, factor, targets) for m, (ridge, factor) in models]
+        )
+        self.amplitudes = (targets * self.coefficients).sum(1) / len(targets)
+        second = self.covariates.shape[1]
+        self.context_factors = self.derive("context_factors") if second else targets.new_empty(0)
 
-    def _grouped(self, reach: Tensor, target: int) -> Tensor:
-        """omega (B, g, N): the models' mean, with models of equal action width summed."""
-        omega = reach * self.coefficients[..., target] / len(self.widths)
-        return torch.stack([omega[:, self.widths[:, 2] == width].sum(1) for width in self.bump_widths], 1)
-
-    def _reach(self, contexts: Tensor, widths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """r(x) (B, N), gamma^T K_uu gamma (B,) and gamma^T U (B, |U|) of one model."""
-        near = gaussian(contexts / widths[0], self.contexts / widths[0])
+    def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
+        known, widths = self._known(model), self.widths[model]
+        near = gaussian(contexts / widths[0], known)
         if not self.covariates.shape[1]:
             return near, near.new_ones(len(near)), near.new_empty(len(near), 0)
-        place = int((self.context_widths == widths[0]).nonzero()[0, 0])
-        gamma = torch.cholesky_solve(near.T, self.context_factors[place])
+        factor = self.context_factors[model]
+        gamma = self._solved(known, self._context_ridge(), factor, near.T.contiguous())
         covariates = self.covariates / widths[1]
         embedded = gram_product(covariates, covariates, gamma)
         return near * embedded.T, (gamma * embedded).sum(0), gamma.T @ self.covariates
 
+    def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:
+        factor, columns = self.factors[model], query.T.contiguous()
+        if self.solver == EXACT:
+            explained = solve_triangular(factor, columns, upper=False).square().sum(0)
+        else:
+            solution = self._solved(self._rows(model), self.ridges[model], factor, columns)
+            explained = (columns * solution).sum(0)
+        return (prior - explained).clamp(min=0)
 
-def refuse_between(between: Tensor) -> None:
-    """Refuses variables between alterations: a product kernel does not factorise over them.
 
-    Raises:
-        ValueError: if there are such variables.
+class LandmarkRidge(ProductRidge):
+    """Solver nystrom: ridge regression on features of landmarks, in both stages; one model. The stored rows
+    are the landmarks.
     """
-    if between.shape[1]:
-        raise ValueError(
-            f"{between.shape[1]} variables lie between the alterations, and the product-kernel estimators "
-            "have no sequential form: "
-            "use surrogate=nested_ridge (spectral), or surrogate.sequential=false for the paper's single "
-            "adjustment"
-        )
+
+    profile: Tensor
+    context_centres: Tensor
+    covariate_centres: Tensor
+    inputs: Tensor
+    root: Tensor
+    covariate_root: Tensor
+    factor: Tensor
+    embedding: Tensor
+
+    def _declare(self) -> None:
+        self.register_fitted("profile", "context_centres", "covariate_centres")
+        # h of every row, or nothing.
+        self.register_fitted("inputs", source=True)
+        self.register_fitted("root", "covariate_root", "factor", "embedding", derived=True)
+
+    def _counts(self) -> tuple[int, int]:
+        """The numbers of features of h and of covariates."""
+        return len(self.centres), len(self.covariate_centres)
+
+    def _features(self, rows: Tensor) -> Tensor:
+        """phi of scaled rows, (n, d) -> (n, f)."""
+        return whitened(self.root, self._rows(), rows)
+
+    def _covariate_features(self, covariates: Tensor) -> Tensor:
+        """Features of scaled covariates, (n, |U|) -> (n, e)."""
+        return whitened(self.covariate_root, self.covariate_centres, covariates)
+
+    def _marks(self, rows: Tensor) -> Tensor:
+        return landmarks(rows, self.rank, self.landmarks, self.seed)
+
+    def sizes(self) -> Sizes:
+        """c landmarks in x, v in u; all r rows, where they are kept."""
+        (first, second), (_, covariates, _) = self._counts(), self.widths_of_rows
+        sizes: dict[str, tuple[int | str, ...]] = {
+            **super().sizes(), **self._roots(), "coefficients": ("M", first, 2), "profile": (first,),
+            "factor": (first, first),
+        }  # fmt: skip
+        if covariates:
+            sizes |= {"context_centres": ("c", "x"), "embedding": ("c", second + covariates)}
+        if self.covariate_centres.shape != (0,):
+            sizes |= {"covariate_centres": ("v", "u")}
+        if self.inputs.shape != (0,):
+            sizes |= {"inputs": ("r", sum(self.widths_of_rows))}
+        return sizes
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """Factors of landmarks; with all rows, also the factor of stage 1 and the embedding."""
+        (first, second), (_, covariates, _) = self._counts(), self.widths_of_rows
+        sizes = self._roots()
+        if self.inputs.ndim == 2 and len(self.inputs):
+            sizes["factor"] = (first, first)
+            if covariates:
+                sizes["embedding"] = (len(self.context_centres), second + covariates)
+        return sizes
+
+    def _roots(self) -> dict[str, tuple[int, ...]]:
+        first, second = self._counts()
+        return {"root": (first, first), **({"covariate_root": (second, second)} if second else {})}
+
+    def derive(self, name: str) -> Tensor:
+        """See `Part.derive`."""
+        if name == "root":
+            return root_of(self._rows())
+        if name == "covariate_root":
+            return root_of(self.covariate_centres)
+        context, before, actions = self.inputs.split(list(self.widths_of_rows), -1)
+        blocks = (context.contiguous(), before.contiguous(), actions.contiguous())
+        if name == "factor":
+            return self._first(blocks, self.inputs.new_zeros(len(self.inputs), 2)).factor
+        return self._second(blocks)
+
+    def _fit(self, blocks: Blocks, targets: Tensor) -> None:
+        none, (ridge,), count = targets.new_empty(0), self.ridges, len(targets)
+        self.context_centres = self.covariate_centres = none
+        self.root = self.covariate_root = self.embedding = none
+        some = candidates(count, self.seed).to(targets.device)
+        scaled = [each[some] / width for each, width in zip(blocks, self.widths[0], strict=True)]
+        places = self._place(blocks, some, scaled)
+        found = self._first(blocks, targets)
+        self.factor, self.profile, self.coefficients = found.factor, found.total, found.theta[None]
+        self.amplitudes = ((targets.square().sum(0) - found.explained) / (count * ridge))[None]
+        if blocks[1].shape[1]:
+            self.context_centres = scaled[0][self._marks(scaled[0])]
+            self.embedding = self._second(blocks)
+        self.inputs = torch.cat(blocks, -1)
+        if self.inputs.numel() >= self.factor.numel() + self.embedding.numel():
+            self.inputs = none
+        self._finish(targets[places, 0])
+
+    def _place(self, blocks: Blocks, some: Tensor, scaled: Sequence[Tensor]) -> Tensor:
+        """Decides on features and stores rows, given places and blocks of the candidates; their places."""
+        places = some[self._marks(torch.cat(list(scaled), -1))]
+        self._store(blocks, places)
+        self.root = self.derive("root")
+        if self.covariates.shape[1]:
+            self.covariate_centres = scaled[1][self._marks(scaled[1])]
+            self.covariate_root = self.derive("covariate_root")
+        return places
+
+    def _finish(self, targets: Tensor) -> None:  # noqa: ARG002
+        """What remains, given the desirability of the stored rows, (n,): coefficients of k_m, not of phi."""
+        self.coefficients = solve_triangular(self.root.T, self.coefficients[0], upper=True)[None]
+        self.profile = solve_triangular(self.root.T, self.profile[:, None], upper=True)[:, 0]
+
+    def _first(self, blocks: Blocks, targets: Tensor) -> Regression:
+        def rows(span: slice) -> tuple[Tensor, Tensor]:
+            return self._features(joined([each[span] for each in blocks], self.widths[0])), targets[span]
+
+        return regressed(len(targets), rows, float(self.ridges))
+
+    def _second(self, blocks: Blocks) -> Tensor:
+        """The embedding: of features of covariates, and of covariates, as weights of k_x at the landmarks."""
+        (context, before, _), root = blocks, root_of(self.context_centres)
+
+        def rows(span: slice) -> tuple[Tensor, Tensor]:
+            expected = self._covariate_features(before[span] / self.widths[0, 1])
+            near = whitened(root, self.context_centres, context[span] / self.widths[0, 0])
+            return near, torch.cat([expected, before[span]], -1)
+
+        found = regressed(len(before), rows, len(before) * self.lambda_x)
+        return solve_triangular(root.T, found.theta, upper=True)
+
+    def _embedded(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        """The expected features of the covariates and the expected covariates, (B, e) and (B, |U|)."""
+        projected = gaussian(contexts / self.widths[0, 0], self.context_centres) @ self.embedding
+        count = self._counts()[1]
+        return projected[:, :count], projected[:, count:]
+
+    def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
+        width = self.widths[model]
+        near = gaussian(contexts / width[0], self.contexts / width[0])
+        if not self.covariates.shape[1]:
+            return near, near.new_ones(len(near)), near.new_empty(len(near), 0)
+        expected, means = self._embedded(contexts)
+        cover = self._covariate_features(self.covariates / width[1])
+        return near * (expected @ cover.T), expected.square().sum(-1), means
+
+    def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:
+        features = solve_triangular(self.root, query.T, upper=False)
+        inside = self.ridges[model] * solve_triangular(self.factor, features, upper=False).square().sum(0)
+        return inside + (prior - features.square().sum(0)).clamp(min=0)
+
+    def _near(self, here: Tensor, model: int) -> Tensor:
+        return gaussian(here, self._rows(model)) @ self.profile
 
 
-def _factor(rows: Tensor, ridge: Tensor) -> Tensor:
-    gram = gaussian(rows, rows)
-    gram.diagonal().add_(len(rows) * ridge)
-    return torch.linalg.cholesky(gram)
+class FourierRidge(LandmarkRidge):
+    """Solver fourier: waves in place of features of landmarks, but for those in x, so that J is a sum of
+    waves. At most 500 rows are stored, as starts.
+    """
+
+    frequencies: Tensor
+    dual: Tensor
+
+    def _declare(self) -> None:
+        super()._declare()
+        self.register_fitted("frequencies", "dual")
+
+    def _counts(self) -> tuple[int, int]:
+        return 2 * self.pairs, 2 * self.pairs
+
+    def _features(self, rows: Tensor) -> Tensor:
+        return waves_of(rows @ self.frequencies.T) / self.pairs**0.5
+
+    def _covariate_features(self, covariates: Tensor) -> Tensor:
+        return waves_of(covariates @ self._split()[1].T)
+
+    def _split(self) -> tuple[Tensor, ...]:
+        """The frequencies of context, covariates and actions."""
+        return self.frequencies.split(list(self.widths_of_rows), -1)
+
+    def sizes(self) -> Sizes:
+        """R frequencies over the columns of h; n starts."""
+        return {**super().sizes(), "frequencies": (self.pairs, sum(self.widths_of_rows)), "dual": ("n",)}
+
+    def _roots(self) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    def _place(self, blocks: Blocks, some: Tensor, scaled: Sequence[Tensor]) -> Tensor:  # noqa: ARG002
+        stream, columns = generator(self.seed), sum(each.shape[1] for each in blocks)
+        drawn = torch.randn(self.pairs, columns, generator=stream, dtype=torch.float64)
+        self.frequencies = drawn.to(blocks[0])
+        places = torch.randperm(len(blocks[0]), generator=stream)[:STARTS].to(some.device)
+        self._store(blocks, places)
+        return places
+
+    def _finish(self, targets: Tensor) -> None:
+        self.dual = (targets - self._features(self._rows()) @ self.coefficients[0, :, 0]) / self.ridges
+
+    def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
+        waves = waves_of((contexts / self.widths[model, 0]) @ self._split()[0].T)
+        means = waves.new_empty(len(waves), 0)
+        if self.covariates.shape[1]:
+            expected, means = self._embedded(contexts)
+            waves = times(waves, expected)
+        return waves / self.pairs**0.5, waves.new_ones(len(waves)), means
+
+    def _weighed(self, reach: Tensor, coefficients: Tensor) -> Tensor:
+        """The weights of cos(w_a'a) and sin(w_a'a)."""
+        real, imaginary = reach.chunk(2, -1)
+        cosines, sines = coefficients.chunk(2, -1)
+        return torch.cat([cosines * real + sines * imaginary, sines * real - cosines * imaginary], -1)
+
+    def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
+        """(..., B, k) -> (..., B)."""
+        weights = prepared.pieces[target][:, 0]
+        return (self._action_waves(actions.to(weights)) * weights).sum(-1)
+
+    def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """(..., B, k) -> (..., B), (..., B, k), in the precision of the actions."""
+        frequencies = (self._split()[2] / self.widths[0, 2]).to(actions)
+        even, odd = prepared.pieces[0][:, 0].to(actions).chunk(2, -1)
+        phase = actions @ frequencies.T
+        cosine, sine = phase.cos(), phase.sin()
+        return (even * cosine + odd * sine).sum(-1), (odd * cosine - even * sine) @ frequencies
+
+    def _action_waves(self, actions: Tensor) -> Tensor:
+        return waves_of((actions / self.widths[0, 2]) @ self._split()[2].T)
+
+    def _query(self, reach: Tensor, actions: Tensor, model: int) -> Tensor:  # noqa: ARG002
+        return times(reach, self._action_waves(actions))
+
+    def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:  # noqa: ARG002
+        """In the span of the features."""
+        return self.ridges[model] * solve_triangular(self.factor, query.T, upper=False).square().sum(0)
+
+    def _near(self, here: Tensor, model: int) -> Tensor:  # noqa: ARG002
+        return self._features(here) @ self.profile
+
+    def weights(self, prepared: Prepared) -> Tensor:
+        """Dual coefficients times the kernel in context and expected covariates, (B, n)."""
+        widths = self.widths[0, :2]
+        here = joined((prepared.contexts, prepared.pieces[4][:, 0]), widths)
+        return self.dual * gaussian(here, joined((self.contexts, self.covariates), widths))

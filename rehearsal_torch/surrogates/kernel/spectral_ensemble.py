@@ -19,11 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, nodes_for
+from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, TabulatedValue, nodes_for
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
-from rehearsal_torch.surrogates.kernel.paired_values import difference_and_variance
 from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
-from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
 
 MOST_NODES = 96
 
@@ -139,7 +137,7 @@ class SpectralEnsemble(AlterationValue):
         of these.
         """
         found = [
-            difference_and_variance(member, part, first, second, target)
+            member.difference_and_variance(part, first, second, target)
             for member, part in self._parts(prepared)
         ]
         values, variances = (torch.stack(each) for each in zip(*found, strict=True))

@@ -23,6 +23,13 @@ evidence on the features that it has to predict.
 The posterior of J is Gaussian: the first stage contributes phi' S phi with phi the expected features; the
 second the posterior variance of the embedding, times the amplitude of the values that it averages.
 
+The difference of two actions is linear in the coefficients as well: its variance is that of one linear
+combination, noise |L^-1 (z(a) - z(b))|^2 + left A(q(a) - q(b)), with L the factor of the features' precision,
+z the expected features, q the value as a linear combination of the covariates' features, A(q) its amplitude,
+and left what is unknown of the second stage at its inputs. Of near actions it is far smaller than the sum of
+both variances. Where the second stage depends on actions and these differ, the standard deviations of its two
+shares are added, which is an upper bound.
+
 Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); the joint
 metric, its choice and the variance of the second stage are ours.
 """
@@ -36,6 +43,7 @@ from torch import Tensor
 from rehearsal_torch.data.part import Sizes
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.seeding import generator, sobol
+from rehearsal_torch.surrogates.kernel.linear_solvers import Regression, regressed, times, waves_of
 from rehearsal_torch.surrogates.kernel.metric import (
     MetricRidge,
     evenly,
@@ -44,14 +52,6 @@ from rehearsal_torch.surrogates.kernel.metric import (
     scaled_metric,
 )
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
-from rehearsal_torch.surrogates.kernel.wave_moments import (
-    held_out,
-    misplaced,
-    moments,
-    ridge_factor,
-    times,
-    waves_of,
-)
 
 RESPONSES, CANDIDATES, FLAT = 16, 192, 1e-6
 # A Cholesky factor of (2 features) x (2 features) is stored.
@@ -187,8 +187,7 @@ class SpectralRidge(AlterationValue):
         if name == "rows":
             return self.inputs @ self.directions.mT
         if name == "factor":
-            none = self.inputs.new_empty(len(self.inputs), 0)
-            return ridge_factor(moments(self._phases(), none)[0], self.ratio)
+            return self._regression(self.inputs.new_zeros(len(self.inputs), 2)).factor
         wrong = misplaced(self.places, len(self.embedding.projected), len(self.inputs))
         if wrong:
             raise ValueError(wrong)
@@ -223,12 +222,20 @@ class SpectralRidge(AlterationValue):
     def _regress(self, targets: Tensor) -> None:
         """Fits the ridge coefficients (2 M, 2) of desirability and indicator."""
         self.mean = targets.mean(0)
-        moment, cross = moments(self._phases(), targets - self.mean)
-        self.factor = ridge_factor(moment, self.ratio)
-        self.coefficients = torch.cholesky_solve(cross, self.factor)
-        energy = (targets - self.mean).square().sum(0)
+        centred = targets - self.mean
+        found = self._regression(centred)
+        self.factor, self.coefficients = found.factor, found.theta
         # Noise variance at the maximum-evidence amplitude: rho s^2 with s^2 = y' (K + rho I)^-1 y / n.
-        self.noise = (energy - (cross * self.coefficients).sum(0)) / len(targets)
+        self.noise = (centred.square().sum(0) - found.explained) / len(targets)
+
+    def _regression(self, targets: Tensor) -> Regression:
+        """Ridge regression of targets (n, 2) on the features of every row."""
+        phases = self._phases()
+
+        def rows(span: slice) -> tuple[Tensor, Tensor]:
+            return waves_of(phases[span]) / math.sqrt(self.features), targets[span]
+
+        return regressed(len(phases), rows, float(self.ratio))
 
     def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
         """Predictions of the indicator at rows that the coefficients were not fitted to, (n,).
@@ -368,6 +375,24 @@ class SpectralRidge(AlterationValue):
             covariance = covariance + prepared.pieces[1][:, None, None] * amplitudes
         return value, covariance
 
+    def difference_and_variance(
+        self, prepared: Prepared, first: Tensor, second: Tensor, target: int
+    ) -> tuple[Tensor, Tensor]:
+        """J at actions a minus J at actions b, (B, k) each, and its posterior variance, (B,) each."""
+        apart = self.expected(prepared, first) - self.expected(prepared, second)
+        value = apart @ self.coefficients[:, target]
+        solved = torch.linalg.solve_triangular(self.factor, apart.mT, upper=False)
+        variance = self.noise[target] * solved.square().sum(0)
+        if not self.on_covariates.shape[1]:
+            return value, variance
+        mixtures = [self.mixture(prepared, each, target) for each in (first, second)]
+        unknown = self.left_of(prepared, first) * self.embedding.amplitude(mixtures[0] - mixtures[1])
+        if self.first:
+            same = (first == second)[..., list(self.first)].all(-1)
+            most = sum(self.unknown(prepared, each, target).sqrt() for each in (first, second))
+            unknown = torch.where(same, unknown, torch.as_tensor(most).square())
+        return value, variance + unknown
+
     def unknown(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
         """The second stage's share of the variance of J."""
         if not self.on_covariates.shape[1]:
@@ -398,3 +423,30 @@ class SpectralRidge(AlterationValue):
             return self._sequential_value(self.mixture(prepared, points, 0), similar)[0].mT
         # One wave for all contexts.
         return self._collected(prepared, points)[0].mT
+
+
+def held_out(waves: Tensor, answers: Tensor, folds: Tensor, ratio: Tensor) -> Tensor:
+    """Predictions of answers (n,) from features (n, F), each fold (n,) from the others, (n,)."""
+    found = answers.new_zeros(len(answers))
+    for fold in folds.unique().tolist():
+        own = folds == fold
+        mean = answers[~own].mean()
+        moment = waves[~own].mT @ waves[~own]
+        moment.diagonal().add_(ratio)
+        cross = waves[~own].mT @ (answers[~own, None] - mean)
+        coefficients = torch.cholesky_solve(cross, torch.linalg.cholesky(moment))
+        found[own] = mean + (waves[own] @ coefficients).squeeze(-1)
+    return found
+
+
+def misplaced(places: Tensor, count: int, rows: int) -> str:
+    """What is wrong with stored places of rows among `rows`, which should be (count,) whole numbers; empty if
+    nothing is.
+    """
+    whole = (places >= 0) & (places < rows) & (places == places.floor())
+    if places.shape == (count,) and bool(whole.all()):
+        return ""
+    return (
+        f"places: expected {count} whole numbers from 0 to {rows - 1}; got the size {tuple(places.shape)}, "
+        "or other numbers"
+    )

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.kernel.paired_values import difference_and_variance
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from tests.surrogates.kernel.test_spectral_ridge import QUICK, between
 from tests.toys.confounded import fitted, points, rows
@@ -88,8 +87,10 @@ def test_differences_are_those_of_the_members_and_their_variance_that_of_a_mixtu
     whole = made()
     contexts, actions = points()
     first, second = actions[0], actions[1]
-    parts = [(member, member.prepare(contexts)) for member in whole.members]
-    found = [difference_and_variance(*part, first, second, target) for part in parts]
+    found = [
+        member.difference_and_variance(member.prepare(contexts), first, second, target)
+        for member in whole.members
+    ]
     values, variances = (torch.stack(each) for each in zip(*found, strict=True))
     value, std = whole.difference_and_std(whole.prepare(contexts), first, second, target)
     assert torch.allclose(value, values.mean(0))
@@ -98,3 +99,33 @@ def test_differences_are_those_of_the_members_and_their_variance_that_of_a_mixtu
     assert torch.equal(
         one.difference_and_std(one.prepare(contexts), first, first)[1], torch.zeros(5).double()
     )
+
+
+LOWER = torch.tensor([[-1.0], [0.2], [-3.0], [0.5], [-2.0]], dtype=torch.float64)
+UPPER = torch.tensor([[2.0], [0.3], [3.0], [0.5], [1.0]], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(("covariates", "members"), [(1, 3), (0, 3), (2, 1)])
+def test_a_table_says_what_the_estimator_says(covariates, members):
+    whole = made(members, rows(200, covariates=covariates))
+    prepared = whole.prepare(points()[0])
+    table = whole.tabulated(prepared, LOWER, UPPER)
+    unit = torch.rand(4, 7, 5, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    actions = LOWER + unit * (UPPER - LOWER)
+    for found, wanted in zip(
+        table.value_and_std(actions), whole.value_and_std(prepared, actions), strict=True
+    ):
+        assert found.shape == (4, 7, 5)
+        assert torch.allclose(found, wanted, rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_what_has_no_cheaper_form_has_no_table():
+    several = made(2, rows(200, actions=2))
+    bounds = LOWER.expand(-1, 2), UPPER.expand(-1, 2)
+    assert several.tabulated(several.prepare(points()[0]), *bounds) is None, "two actions"
+    one = made(2)
+    assert one.tabulated(one.prepare(points()[0]), LOWER, 1e4 * UPPER) is None, "too many waves"
+    sequential = made(2, between(), (0,))
+    contexts, _ = points(1, 2)
+    assert sequential.tabulated(sequential.prepare(contexts), LOWER, UPPER) is None, "v follows the action"

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
+from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge, held_out, misplaced
 from tests.toys.confounded import fitted, points, rows
 from tests.toys.rehearsal_toys import sequential_table, sequential_truth
 
@@ -228,3 +228,70 @@ def test_seeds_and_state_say_everything(case):
 def test_wrong_settings_are_refused(setting):
     with pytest.raises(ValueError, match="at least one feature, row and iteration"):
         SpectralRidge(**{setting: 0})
+
+
+def both(name, target):
+    estimator, prepared, actions = case_of(name)
+    first, second = actions[0], actions[1]
+    return (
+        estimator,
+        prepared,
+        first,
+        second,
+        estimator.difference_and_variance(prepared, first, second, target),
+    )
+
+
+@pytest.mark.parametrize("case", [name for name, (_, _, first) in CASES.items() if not first])
+def test_a_difference_is_that_under_the_joint_posterior(case):
+    estimator, prepared, first, second, (value, variance) = both(case, 0)
+    values, covariance = estimator.value_and_covariance(prepared, torch.stack((first, second)))
+    assert torch.allclose(value, values[0] - values[1])
+    wanted = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
+    assert torch.allclose(variance, wanted, atol=1e-12)
+    apart = estimator.std(prepared, first).square() + estimator.std(prepared, second).square()
+    # Near actions share what is unknown: apart, their variances would add up.
+    near = estimator.difference_and_variance(prepared, first, first + 0.05, 0)[1]
+    assert (near < 0.05 * apart).all()
+
+
+@every
+@pytest.mark.parametrize("target", [0, 1])
+def test_its_variance_never_exceeds_the_sum_of_both_and_vanishes_for_equal_actions(case, target):
+    estimator, prepared, first, second, (value, variance) = both(case, target)
+    stds = [estimator.std(prepared, each, target) for each in (first, second)]
+    assert (variance <= (stds[0] + stds[1]).square() + 1e-12).all()
+    assert (variance > 0).all()
+    back, same = estimator.difference_and_variance(prepared, second, first, target)
+    assert torch.allclose(back, -value)
+    assert torch.allclose(same, variance)
+    value, variance = estimator.difference_and_variance(prepared, first, first, target)
+    assert value.tolist() == variance.tolist() == [0.0] * len(first)
+
+
+def test_where_the_second_stage_sees_only_equal_actions_a_difference_is_exact():
+    estimator, prepared, first, second, (_, bound) = both("between", 1)
+    second = torch.cat((first[:, :1], second[:, 1:]), -1)
+    _, variance = estimator.difference_and_variance(prepared, first, second, 1)
+    shares = [estimator.unknown(prepared, each, 1).sqrt() for each in (first, second)]
+    features = estimator.expected(prepared, first) - estimator.expected(prepared, second)
+    solved = torch.linalg.solve_triangular(estimator.factor, features.mT, upper=False)
+    noise = estimator.noise[1] * solved.square().sum(0)
+    # Between the two extremes of correlation, and below the upper bound.
+    assert (variance >= noise + (shares[0] - shares[1]).square() - 1e-12).all()
+    assert (variance < noise + (shares[0] + shares[1]).square()).all()
+    assert (bound > 0).all()
+
+
+@pytest.mark.parametrize("places", [[0.0, 2.0], [0.0, 1.0, 3.0], [0.0, 1.0, -1.0], [0.0, 1.0, 0.5]])
+def test_places_are_whole_numbers_of_rows(places):
+    assert misplaced(torch.tensor([2.0, 0.0, 1.0]), 3, 3) == ""
+    assert misplaced(torch.tensor(places), 3, 3).startswith("places: expected 3 whole numbers from 0 to 2;")
+
+
+def test_each_fold_is_predicted_from_the_others():
+    waves = torch.ones(4, 1, dtype=torch.float64)
+    answers, folds = torch.tensor([1.0, 3.0, 5.0, 9.0], dtype=torch.float64), torch.tensor([0, 0, 1, 1])
+    # A constant feature has nothing left to explain once the mean is taken off.
+    found = held_out(waves, answers, folds, torch.tensor([1.0], dtype=torch.float64))
+    torch.testing.assert_close(found, torch.tensor([7.0, 7.0, 2.0, 2.0], dtype=torch.float64))

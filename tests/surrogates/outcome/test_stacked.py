@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.kernel.fourier_ridge import FourierRidge
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
+from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.outcome import stacked
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
@@ -154,9 +154,9 @@ def test_another_box_is_taken_over_by_both(model):
 
 
 def test_an_estimator_that_cannot_leave_rows_out_is_refused():
-    with pytest.raises(ValueError, match=r"expected a SpectralEnsemble.*got FourierRidge"):
+    with pytest.raises(ValueError, match=r"expected a SpectralEnsemble.*got GramRidge"):
         StackedRegression(
-            confounded(), partial(NestedRidge, estimator=FourierRidge, sequential=False), little
+            confounded(), partial(NestedRidge, estimator=ProductRidge, sequential=False), little
         )
 
 
