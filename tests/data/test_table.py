@@ -3,6 +3,7 @@ import hashlib
 import pytest
 import torch
 
+from rehearsal_torch.data import table as tables
 from rehearsal_torch.data.table import Table, positions
 from tests.toys.second_device import second_device
 
@@ -95,3 +96,10 @@ def test_tables_that_contradict_themselves_are_refused(
 ):
     with pytest.raises(ValueError, match=sentence):
         Table(names, values, altered)
+
+
+def test_the_fingerprint_does_not_depend_on_how_many_rows_are_hashed_at_a_time(monkeypatch):
+    rows = torch.randn(50, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    whole = Table.observed(("a", "b"), rows).fingerprint()
+    monkeypatch.setattr(tables, "ROWS", 7)
+    assert Table.observed(("a", "b"), rows).fingerprint() == whole

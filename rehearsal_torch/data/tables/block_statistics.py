@@ -1,15 +1,13 @@
-"""Statistics of rows in blocks: moments, ranges, quantiles, and rows at given places.
+"""Statistics of rows in blocks: moments, and rows at given places.
 
 Means and variances of blocks are merged pair by pair: with n rows of mean m and n' further rows of mean m',
 
     mean = m + (m' - m) n' / (n + n'),       M = M + M' + (m' - m)^2 n n' / (n + n'),
 
 M being the sum of squared deviations from the mean. Nothing is lost where a mean is large beside its standard
-deviation. Quantiles are exact: a few columns at a time are in memory. The statistics of a single block are
-those of its rows in memory, to the last bit.
+deviation. The statistics of a single block are those of its rows, to the last bit.
 
-Source: Chan, Golub and LeVeque (1983), Eq. (2.1) (merged moments); Hyndman and Fan (1996), definition 7
-(quantiles).
+Source: Chan, Golub and LeVeque (1983), Eq. (2.1) (merged moments).
 """
 
 from collections.abc import Sequence
@@ -18,10 +16,11 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.data.tables.row_places import drawn
+
+__all__ = ["columns_of", "drawn", "moments", "rows_at"]
 
 Rows = tuple[Tensor, ...]
-CELLS = 2**24
-"""Numbers of the columns that are in memory together, where one column has no more."""
 
 
 def moments(blocks: Blocks[Tensor], correction: int = 0) -> tuple[Tensor, Tensor]:
@@ -44,16 +43,6 @@ def moments(blocks: Blocks[Tensor], correction: int = 0) -> tuple[Tensor, Tensor
             mean, spread = mean + apart * share, spread + squares + apart.square() * (count * share)
         count += len(rows)
     return mean, (spread / (count - correction)).sqrt()
-
-
-def extremes(blocks: Blocks[Tensor]) -> tuple[Tensor, Tensor]:
-    """The least and the largest value of each column, (d,) each.
-
-    Args:
-        blocks: (n_i, d) each, at least one.
-    """
-    ends = [rows.aminmax(dim=0) for rows in blocks]
-    return torch.stack([each.min for each in ends]).amin(0), torch.stack([each.max for each in ends]).amax(0)
 
 
 def rows_at(blocks: Blocks[Rows], places: Tensor) -> Rows:
@@ -99,48 +88,3 @@ def columns_of(blocks: Blocks[Tensor], places: Sequence[int]) -> Tensor:
         found[begin : begin + len(rows)] = rows[:, list(places)]
         begin += len(rows)
     return found
-
-
-def quantiles(blocks: Blocks[Tensor], levels: Sequence[float]) -> Tensor:
-    """The quantiles of each column, interpolated linearly between rows, (len(levels), d).
-
-    Args:
-        blocks: (n_i, d) each, at least one.
-        levels: In [0, 1].
-    """
-    first = blocks[0]
-    if blocks.count == 1 and first.numel() <= CELLS:
-        return torch.quantile(first, first.new_tensor(levels), dim=0)
-    width = first.shape[1]
-    together, found = max(1, CELLS // len(blocks)), list[Tensor]()
-    for begin in range(0, width, together):
-        some = columns_of(blocks, range(begin, min(begin + together, width)))
-        found += [_quantiles(column, levels) for column in some.mT]
-    return torch.stack(found, -1) if found else first.new_empty(len(levels), 0)
-
-
-def _quantiles(column: Tensor, levels: Sequence[float]) -> Tensor:
-    """As `torch.quantile`, which refuses more than 2^24 numbers."""
-    ranked = column.sort().values
-    ranks = ranked.new_tensor(levels) * (len(ranked) - 1)
-    below, above = ranks.long(), ranks.ceil().long()
-    return ranked[below].lerp(ranked[above], ranks - below)
-
-
-def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:
-    """The places of at most `most` evenly spaced rows, the first and the last among them, (m,)."""
-    every = torch.linspace(0, count - 1, min(most, count), dtype=torch.float64, device=device)
-    return every.round().long()
-
-
-def drawn(count: int, most: int, stream: torch.Generator) -> Tensor:
-    """The places of at most `most` rows, in order: all of them, or as many drawn without replacement, (m,).
-
-    Args:
-        count: The number of rows.
-        most: The largest number of places.
-        stream: Random number generator, on the CPU; not used if all rows are taken.
-    """
-    if count <= most:
-        return torch.arange(count)
-    return torch.randperm(count, generator=stream)[:most].sort().values

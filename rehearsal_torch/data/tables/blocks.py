@@ -1,6 +1,6 @@
 """Rows in blocks that are made when they are asked for, and kept by nobody.
 
-    blocks[0], ..., blocks[m - 1]        tables, or examples of a part, of n_0, ..., n_{m-1} rows
+    blocks[0], ..., blocks[m - 1]        examples of a part, of n_0, ..., n_{m-1} rows
 
 A model is fitted to more rows than fit in memory by going through blocks of them, as often as it needs to:
 each block is the same whenever it is made.
@@ -8,18 +8,13 @@ each block is the same whenever it is made.
 Source: ours.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import torch
 
-from rehearsal_torch.data.table import Table
-
 ROWS = 65_536
 """Rows of a block, where nothing else is said."""
-SAMPLED = 16
-"""The number of blocks that are read for a sample, at most."""
 Item = TypeVar("Item", covariant=True)
 Other = TypeVar("Other")
 
@@ -88,55 +83,3 @@ def in_blocks(examples: tuple[torch.Tensor, ...], rows: int = ROWS) -> Blocks[tu
         [min(rows, count - begin) for begin in ends],
         lambda place: tuple(each[place * rows : (place + 1) * rows] for each in examples),
     )
-
-
-def blocks_of(table: Table, rows: int) -> Blocks[Table]:
-    """A table in memory as blocks, without a copy.
-
-    Args:
-        table: At least one row.
-        rows: Rows of a block; the last one may be smaller.
-    """
-    ends = range(0, len(table), rows)
-    return Blocks(
-        [min(rows, len(table) - begin) for begin in ends],
-        lambda place: Table(
-            table.names,
-            table.values[place * rows : (place + 1) * rows],
-            table.altered[place * rows : (place + 1) * rows],
-        ),
-    )
-
-
-def sample(blocks: Blocks[Table], most: int) -> Table:
-    """Some of the rows, from blocks that are spread evenly; all of them if there are no more than that.
-
-    Args:
-        blocks: At least one block.
-        most: The largest number of rows.
-    """
-    if len(blocks) <= most:
-        taken = list(blocks)
-    else:
-        count = min(blocks.count, SAMPLED)
-        places = [place * blocks.count // count for place in range(count)]
-        taken = [_thinned(blocks[place], most // count) for place in places]
-    return Table(
-        taken[0].names,
-        torch.cat([each.values for each in taken]),
-        torch.cat([each.altered for each in taken]),
-    )
-
-
-def _thinned(table: Table, most: int) -> Table:
-    """At most so many rows, evenly spread."""
-    rows = torch.arange(min(most, len(table))) * len(table) // min(most, len(table))
-    return Table(table.names, table.values[rows], table.altered[rows])
-
-
-def fingerprint(blocks: Blocks[Table]) -> str:
-    """SHA-256 over the fingerprints of the blocks (`Table.fingerprint`); that of a table in one block is its
-    own.
-    """
-    found = [block.fingerprint() for block in blocks]
-    return found[0] if len(found) == 1 else hashlib.sha256("\n".join(found).encode()).hexdigest()

@@ -8,7 +8,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the checks 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +72,11 @@ class EpisodeTable(EpisodeProblem):
         elif isinstance(path, pd.DataFrame):
             frame, where, self.source = path.reset_index(drop=True), "the table", "table in memory"
         else:
-            frame, where = table_file(path), str(path)
+            frame, where = table_file(path, needed=lambda names: _needed(task, names)), str(path)
             self.source = Path(where).name
         self.roles, self.split, self.keep_last = _task(task, frame, where), split, keep_last
         found = read_episodes(frame, self.roles, where, min_length, max_length)
+        del frame  # of many rows, the largest thing in memory
         self.all, self.length, self.counts = found.episodes, found.length, found.counts
         self.first, self.step = found.first, found.step
         units = self.roles.words.units
@@ -153,6 +154,20 @@ class EpisodeTable(EpisodeProblem):
         faults = fixed_columns(self.roles, least, largest)
         if faults:
             raise TableError(listed(where, faults, "nothing was fitted"))
+
+
+def _needed(
+    task: str | Path | Mapping[str, Any] | EpisodeRoles | None, names: Sequence[str]
+) -> Sequence[str]:
+    """The columns that a task needs, of a file with these names; all of them where it has faults or the file
+    lacks some, since messages say what there is.
+    """
+    try:
+        roles = episode_task(task)
+    except TaskError:
+        return names
+    wanted = {roles.unit, roles.time, *roles.columns}
+    return [name for name in names if name in wanted] if wanted <= set(names) else names
 
 
 def _task(

@@ -30,7 +30,6 @@ are ours); Robins (1986) for the sequential form.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -40,14 +39,14 @@ from rehearsal_torch.data.part import Examples, Sizes, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.block_statistics import columns_of, moments, rows_at
+from rehearsal_torch.data.tables.block_statistics import columns_of, moments
 from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.kernel.metric import MetricRidge, evenly
+from rehearsal_torch.surrogates.kernel.metric import MetricRidge
 from rehearsal_torch.surrogates.kernel.tabulated_value import TabulatedValue
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.surrogate import IN_BLOCKS, SeparateMembers
+from rehearsal_torch.surrogates.surrogate import SeparateMembers
 
 FEW, MANY = 0.1, 0.3
 
@@ -318,45 +317,6 @@ class NestedRidge(RehearsalSurrogate, SeparateMembers):
         """
         whole = self._examples(self.task.candidates[place], self.adjustments[place], 0, table)
         return (*whole, self.desirability.scores(table.columns(self.task.outcomes)))
-
-    def parts_of_blocks(
-        self, blocks: Blocks[Table]
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """The parts as `parts` has them, for estimators that are fitted in blocks: their examples are without
-        the scores, which rank all rows.
-
-        Raises:
-            ValueError: if an estimator is fitted to tables in memory only, or to fewer rows.
-        """
-        whole = sorted({type(each).__name__ for each in self.values() if not each.by_parts})
-        if whole:
-            raise ValueError(
-                f"{type(self).__name__} is fitted to a table in memory by {', '.join(whole)}; got one that "
-                f"is read in blocks: choose {IN_BLOCKS}, or read the table at once (dataset=table)"
-            )
-        most = min((each.most_rows for each in self.values() if each.most_rows is not None), default=None)
-        if most is not None and len(blocks) > most:
-            kinds = sorted({type(each).__name__ for each in self.values()})
-            raise ValueError(
-                f"{', '.join(kinds)} keeps every row: expected at most {most:,} rows in a file that is read "
-                f"in blocks; got {len(blocks):,}: choose decision=cme_nystrom, or draw fewer rows"
-            )
-        self.task.check(blocks)
-        yield self.overlap, blocks.map(lambda _, table: self.overlap.examples(table))
-        yield self.scaler, blocks.map(lambda _, table: (table.columns(self.task.graph.names),))
-        outcomes = blocks.map(lambda _, table: (table.columns(self.task.outcomes),))
-        yield self.desirability, outcomes
-        places = evenly(len(blocks), self.no_action.rows, torch.device("cpu"))
-        pairs = blocks.map(
-            lambda _, table: (self._shown(table, self.task.context), table.columns(self.task.outcomes))
-        )
-        context, some = rows_at(pairs, places)
-        targets, scores = self.desirability.targets(some), self.desirability.scores_at(outcomes, places)
-        yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
-        for names, found, estimator in zip(
-            self.task.candidates, self.adjustments, self.values(), strict=True
-        ):
-            yield estimator, blocks.map(partial(self._examples, names, found))
 
     def _examples(self, names: tuple[str, ...], found: Adjustment, _: int, table: Table) -> Examples:
         """The examples of an estimator, without the scores."""

@@ -1,19 +1,15 @@
-"""What a table in memory and one on disk have in common."""
+"""Cases, levels and ranges of a table of episodes."""
 
 import pytest
 import torch
 
-from rehearsal_torch.problems.episodes.episode_file import EpisodeFile
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from tests.toys.pumps import TASK, table
 
 
-@pytest.fixture(params=["memory", "disk"])
-def problem(request, tmp_path):
-    if request.param == "memory":
-        return EpisodeTable(table(60), TASK, keep_last=2)
-    table(60).to_parquet(tmp_path / "t.parquet", index=False)
-    return EpisodeFile(tmp_path / "t.parquet", TASK, keep_last=2)
+@pytest.fixture
+def problem():
+    return EpisodeTable(table(60), TASK, keep_last=2)
 
 
 def test_cases_keep_their_last_actions(problem):

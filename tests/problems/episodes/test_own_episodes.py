@@ -13,13 +13,15 @@ def pumps():
     return EpisodeTable(table(60), TASK)
 
 
-def test_a_file_and_a_frame_give_the_same(tmp_path, pumps):
-    table(60).to_csv(tmp_path / "pumps.csv", index=False)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_and_a_frame_give_the_same(tmp_path, pumps, ending):
+    file = tmp_path / f"pumps.{ending}"
+    getattr(table(60).assign(note="x"), f"to_{ending}")(file, index=False)
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK, sort_keys=False), encoding="utf-8")
-    read = EpisodeTable(tmp_path / "pumps.csv", tmp_path / "task.yaml")
+    read = EpisodeTable(file, tmp_path / "task.yaml")
     assert read.observations().fingerprint() == pumps.observations().fingerprint()
     assert read.held_out().fingerprint() == pumps.held_out().fingerprint()
-    assert read.card()["source"] == "pumps.csv"
+    assert read.card()["source"] == file.name
     assert {**read.card(), "source": ""} == {**pumps.card(), "source": ""}
 
 

@@ -1,21 +1,15 @@
 """The nested surrogate: what it adjusts for, and that this is what makes its decisions right."""
 
-from functools import partial
-
 import pytest
 import torch
 
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import blocks_of, in_blocks
+from rehearsal_torch.data.tables.blocks import in_blocks
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.derived_state import source_names
-from rehearsal_torch.surrogates.kernel.iterative_ridge import IterativeRidge
-from rehearsal_torch.surrogates.kernel.low_rank_ridge import LowRankRidge
 from rehearsal_torch.surrogates.kernel.nested_ridge import Desirability, NestedRidge
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
-from rehearsal_torch.training.fit import fit
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,
@@ -230,62 +224,3 @@ def test_scores_of_some_rows_are_theirs_among_all():
     places = torch.tensor([1999, 0, 7, 7])
     scores = found.scores_at(in_blocks((values,), 300), places)
     assert torch.equal(scores, found.scores(values)[places])
-
-
-@pytest.mark.parametrize("rows", [60, 401])
-def test_a_table_in_blocks_gives_the_model_of_the_table(rows):
-    """With 401 rows of a sorted table, the first block alone has neither all ranges nor both outcomes."""
-    table = confounded_table(400)
-    order = table.columns(("y",))[:, 0].argsort()
-    table = Table.observed(table.names, table.values[order])
-    landmarks = partial(LowRankRidge, rank=25)
-    whole = fitted(confounded(), table, landmarks)
-    blocks = fit(NestedRidge(confounded(), landmarks), blocks_of(table, rows))
-    expected = whole.state_dict()
-    for name, value in blocks.state_dict().items():
-        if rows == 401:
-            assert torch.equal(value, expected[name]), name
-        elif not name.endswith(("embedding", "cover")) and name not in source_names(blocks):
-            torch.testing.assert_close(value, expected[name], rtol=1e-10, atol=1e-10, msg=name)
-    assert blocks.faults() == []
-    # The coefficients of nearly dependent landmarks are not determined; what they predict is.
-    contexts, actions = torch.linspace(-1, 1, 5).double()[:, None], torch.linspace(-2, 2, 5).double()[:, None]
-    for ask in (LowRankRidge.value, LowRankRidge.std, LowRankRidge.support):
-        one, other = (
-            ask(each.values()[0], each.values()[0].prepare(contexts), actions) for each in (whole, blocks)
-        )
-        torch.testing.assert_close(other, one, rtol=1e-8, atol=1e-9)
-
-
-def test_a_column_that_is_constant_in_one_block_only_is_learnt_from():
-    table = confounded_table(100)
-    table.values[:20, 0] = 0.5
-    blocks = blocks_of(table, 20)
-    assert fit(NestedRidge(confounded(), partial(LowRankRidge, rank=10)), blocks).faults() == []
-    table.values[:, 0] = 0.5
-    with pytest.raises(ValueError, match=r"x: all 100 values are 0.5: a constant carries no information"):
-        fit(NestedRidge(confounded(), partial(LowRankRidge, rank=10)), blocks)
-
-
-def test_estimators_that_need_all_rows_refuse_blocks_by_name():
-    for estimator in (small, ProductRidge):
-        named = type(estimator()).__name__
-        with pytest.raises(
-            ValueError, match=rf"fitted to a table in memory by {named}; .* decision=cme_nystrom"
-        ):
-            fit(NestedRidge(confounded(), estimator), blocks_of(confounded_table(40), 20))
-
-
-def test_conjugate_gradients_take_rows_in_blocks_up_to_a_number(monkeypatch):
-    table, iterative = confounded_table(60), partial(IterativeRidge, rank=20)
-    whole, blocks = (
-        fit(NestedRidge(confounded(), iterative), each).state_dict() for each in (table, blocks_of(table, 60))
-    )
-    assert all(torch.equal(blocks[name], value) for name, value in whole.items())
-    monkeypatch.setattr(IterativeRidge, "most_rows", 59)
-    with pytest.raises(
-        ValueError,
-        match=r"IterativeRidge keeps every row: expected at most 59 rows in .*; got 60: choose dec",
-    ):
-        fit(NestedRidge(confounded(), iterative), blocks_of(table, 20))
-    assert fit(NestedRidge(confounded(), iterative), table).faults() == [], "a table in memory has no bound"
