@@ -1,4 +1,7 @@
-"""Places of some of many rows: spread evenly, or drawn."""
+"""Places of some of many rows: spread evenly, or drawn.
+
+Source: ours.
+"""
 
 import torch
 from torch import Tensor
