@@ -47,8 +47,8 @@ TABLE = (
 )
 LIMITS = (
     "Not measured here: SLURM, whose seconds were read off by hand ([SLURM](../../slurm.md)); several "
-    "machines; GPUs; tables larger than memory, which have commands of their own "
-    "([larger than memory](../../larger_than_memory.md)). Dask's cluster is one that the command starts "
+    "machines; GPUs; large tables, which have a command of their own "
+    "([scale](../../scale.md#large-tables)). Dask's cluster is one that the command starts "
     "itself on this machine, with its certificate and its page."
 )
 

@@ -65,5 +65,5 @@ def fitted_under(run: Run, graph: "RehearsalGraph") -> "RehearsalSurrogate":
     seed_and_use_one_thread(run.seed)
     task = RehearsalTask.of(run.config["surrogate"]["task"]).to_plain() | {"graph": graph.to_plain()}
     made_under: RehearsalSurrogate = made({**run.config["surrogate"], "task": task}, "surrogate")
-    fit(made_under, run.problem.training_rows(), run.trainer(None), run.problem.held_out_rows())
+    fit(made_under, run.problem.observations(), run.trainer(None), run.problem.held_out())
     return made_under

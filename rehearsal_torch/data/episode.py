@@ -85,9 +85,12 @@ def transitions(episodes: Sequence[Episode]) -> Table:
         raise ValueError(
             f"episode {odd} has other columns than episode {episodes[0].identity}; all must share {names}"
         )
-    here = torch.cat([episode.values[:-1] for episode in episodes])
-    then = torch.cat([episode.values[1:] for episode in episodes])
-    return Table.observed((*names, *(next_name(name) for name in names)), torch.cat([here, then], -1))
+    width = len(names)
+    # Written in place: the rows of either time step, and both side by side, would be twice the memory.
+    values = episodes[0].values.new_empty(sum(each.horizon - 1 for each in episodes), 2 * width)
+    torch.cat([each.values[:-1] for each in episodes], out=values[:, :width])
+    torch.cat([each.values[1:] for each in episodes], out=values[:, width:])
+    return Table.observed((*names, *(next_name(name) for name in names)), values)
 
 
 def next_name(name: str) -> str:

@@ -20,8 +20,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.tables.blocks import Blocks
-
 # What a part is fitted to: tensors (n, ...) with the same n.
 Examples = tuple[Tensor, ...]
 # Buffer to the size of each dimension: a number, or a symbol that denotes the same size throughout the part.
@@ -128,10 +126,6 @@ class Solved(Part, ABC):
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
         """Fits the part to examples, each (n, ...)."""
-
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """Fits the part to examples in blocks; by default to all of them at once, in memory."""
-        self.solve(*(torch.cat(each) for each in zip(*blocks, strict=True)))
 
 
 class Trained(Part, ABC):

@@ -2,7 +2,7 @@
 
     .csv .tsv .txt, and .gz of them     separated text; separator and decimal sign are detected
     .xlsx .xlsm                         a sheet of an Excel workbook       (extra `files`)
-    .parquet .feather .arrow            columns of Arrow                   (extra `files`)
+    .parquet .feather .arrow            columns of Arrow; also a folder of .parquet      (extra `files`)
 
 What the reader decides by itself (separator, decimal sign, sheet) is noted. The index of the data frame is
 the line number in the file minus two, so that every fault is reported with the first line in which it occurs.
@@ -21,7 +21,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.tables.columnar import COLUMNAR, read_columnar
+from rehearsal_torch.data.tables.columnar import COLUMNAR, Needed, read_columnar
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE, ReadTable, TableError, line_words
 from rehearsal_torch.data.tables.separated import read_separated
 from rehearsal_torch.data.tables.workbook import WORKBOOKS, read_workbook
@@ -52,13 +52,18 @@ class TableWarning(UserWarning):
     """What the reader of a table decided by itself."""
 
 
-def table_file(path: str | Path | None, role: str = "path", faults: list[str] | None = None) -> pd.DataFrame:
+def table_file(
+    path: str | Path | None,
+    role: str = "path",
+    faults: list[str] | None = None,
+    needed: Needed | None = None,
+) -> pd.DataFrame:
     """Reads a table from a file; see `read_table`.
 
     Warns:
         TableWarning: with each note.
     """
-    found = read_table(path, role, faults)
+    found = read_table(path, role, faults, needed=needed)
     for note in found.notes:
         warnings.warn(note, TableWarning, stacklevel=2)
     return found.frame
@@ -72,17 +77,20 @@ def read_table(
     separator: str | None = None,
     decimal: str | None = None,
     sheet: str | None = None,
+    needed: Needed | None = None,
 ) -> ReadTable:
     """Reads a table from a file; its ending decides how.
 
     Args:
-        path: A file with a header row, at most 2 GiB unpacked.
+        path: A file with a header row, at most 2 GiB unpacked, or a folder of Parquet files.
         role: The name of the argument, for messages.
         faults: A list to which duplicate column names are appended instead of raising an error, so that they
             are reported with the other faults.
         separator: Of a text file: one of , ; | and the tab; None detects it.
         decimal: Of a text file: the decimal sign, "." or ","; None detects it.
         sheet: Of a workbook: the sheet; None for the first.
+        needed: Of a Parquet or Feather file: which of its columns to read, from the names of all; None for
+            all.
 
     Returns:
         The table, and notes of what was detected. Lines and unnamed columns without any value are left out;
@@ -98,7 +106,8 @@ def read_table(
         raise TableError(f"{role}: {NO_DATA_BASE}")
     file = Path(path)
     try:
-        if not file.is_file():
+        folder = file.is_dir() and any(each.suffix.lower() == ".parquet" for each in file.iterdir())
+        if not file.is_file() and not folder:
             raise TableError(
                 f"there is no file {file}: check {role}=, which is relative to the current folder"
             )
@@ -109,8 +118,8 @@ def read_table(
             raise TableError(f"{file} is no text file: leave separator and decimal out")
         if ending in WORKBOOKS:
             return read_workbook(file, sheet, faults)
-        if ending in COLUMNAR:
-            return read_columnar(file, faults)
+        if ending in COLUMNAR or folder:
+            return read_columnar(file, faults, needed)
         return read_separated(file, separator, decimal, faults)
     except OSError as error:
         raise TableError(f"{file} cannot be read ({error.strerror or error})") from error

@@ -25,7 +25,6 @@ from rehearsal_torch.data.codings.written import box_in_texts
 from rehearsal_torch.data.costs.action_cost import ActionCost
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import Blocks, blocks_of
 from rehearsal_torch.data.task_file import NO_VARIABLE, built, rehearsal_parts
 from rehearsal_torch.files.schema import LARGEST, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -190,19 +189,17 @@ class RehearsalTask:
             name for name in self.graph.names if name not in self.context and name not in self.outcomes
         )
 
-    def check(self, table: Table | Blocks[Table]) -> None:
-        """Refuses a table to which no model can be fitted, in memory or in blocks.
+    def check(self, table: Table) -> None:
+        """Refuses a table to which no model can be fitted.
 
         Raises:
             ValueError: if a variable has no column, there are fewer than 10 rows, a value is missing,
                 infinite or beyond 1e150, or a column is constant.
         """
-        blocks = table if isinstance(table, Blocks) else blocks_of(table, max(len(table), 1))
-        first = blocks[0] if isinstance(table, Blocks) else table
-        missing = [name for name in self.graph.names if name not in first.names]
+        missing = [name for name in self.graph.names if name not in table.names]
         if missing:
             raise ValueError(
-                f"no column for {missing}; the table has {list(first.names)}: add the columns or take the "
+                f"no column for {missing}; the table has {list(table.names)}: add the columns or take the "
                 "variables out of the graph"
             )
         count = len(table)
@@ -210,16 +207,11 @@ class RehearsalTask:
             raise ValueError(
                 f"expected at least {MIN_ROWS} rows; got {count}: no model can be fitted to so few"
             )
-        start = first.columns(self.graph.names)[0]
-        bad, large, other = (torch.zeros_like(start, dtype=torch.long) for _ in range(3))
-        for block in blocks:
-            values = block.columns(self.graph.names)
-            bad += (~values.isfinite()).sum(0)
-            large += (values.isfinite() & (values.abs() > LARGEST)).sum(0)
-            other += (values != start).sum(0)
         faults = []
-        counts = (start.tolist(), bad.tolist(), large.tolist(), other.tolist())
-        for name, value, undefined, beyond, varying in zip(self.graph.names, *counts, strict=True):
+        for name, values in zip(self.graph.names, table.columns(self.graph.names).mT, strict=True):
+            value, undefined = float(values[0]), int((~values.isfinite()).sum())
+            beyond = int((values.isfinite() & (values.abs() > LARGEST)).sum())
+            varying = bool((values != value).any())
             if beyond:
                 faults.append(
                     f"{name}: {beyond} of {count} values are beyond {LARGEST:g}, too large to compute "

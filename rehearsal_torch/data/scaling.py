@@ -17,10 +17,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Examples, Sizes, Solved
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.table import positions
-from rehearsal_torch.data.tables.block_statistics import extremes, moments, quantiles
-from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
+
+CELLS = 2**24
+"""The most numbers of which torch gives quantiles."""
 
 
 class Standardise(Solved):
@@ -46,14 +47,10 @@ class Standardise(Solved):
         """Fits means, standard deviations, ranges and deciles to rows (n, d); a constant column has scale
         one.
         """
-        self.solve_blocks(in_blocks(examples))
-
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """As `solve`; the deciles need a few columns in memory at a time."""
-        rows = blocks.map(lambda _, each: each[0].detach().to(torch.float64))
-        self.location, spread = moments(rows)
-        self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-        self.lowest, self.highest = extremes(rows)
+        rows = examples[0].detach().to(torch.float64)
+        spread = rows.std(0, correction=0)
+        self.location, self.scale = rows.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
+        self.lowest, self.highest = rows.aminmax(dim=0)
         self.first, self.last = quantiles(rows, (0.1, 0.9))
 
     def sizes(self) -> Sizes:
@@ -200,3 +197,16 @@ class Rescale(Solved):
     def _logarithm(self, values: Tensor) -> Tensor:
         logged = self.logged.to(values.device)
         return torch.where(logged, torch.log1p(values.clamp_min(-1 + 1e-12)), values)
+
+
+def quantiles(rows: Tensor, levels: Sequence[float]) -> Tensor:
+    """The quantiles of each column of rows (n, d), interpolated linearly between rows, (len(levels), d).
+
+    Source: Hyndman and Fan (1996), definition 7.
+    """
+    if rows.numel() <= CELLS:
+        return torch.quantile(rows, rows.new_tensor(levels), dim=0)
+    ranks = rows.new_tensor(levels) * (len(rows) - 1)
+    below, above = ranks.long(), ranks.ceil().long()
+    ranked = (column.sort().values for column in rows.mT)
+    return torch.stack([each[below].lerp(each[above], ranks - below) for each in ranked], -1)

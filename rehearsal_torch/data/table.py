@@ -8,7 +8,7 @@ Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Of a value, relative to the largest of its column, in a fingerprint.
 BITS = 32
+# Rows that are hashed at a time.
+ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -126,14 +128,22 @@ class Table:
 
         Processors compute the same simulation to different last bits; such tables have equal fingerprints.
         """
-        values = self.values.detach().cpu().to(torch.float64)
-        known = torch.cat([values.new_zeros(1, len(self.names)), values.nan_to_num(0.0, 0.0, 0.0).abs()])
+        largest = torch.zeros(len(self.names), dtype=torch.float64)
+        for rows in self._exact_rows():
+            largest = torch.cat([largest[None], rows.nan_to_num(0.0, 0.0, 0.0).abs()]).amax(0)
         # The smallest power of two above it: a division by it is exact.
-        exponent = torch.frexp(known.amax(0)).exponent.clamp_min(-900) - BITS
-        unit = torch.ldexp(values.new_ones(len(self.names)), exponent)
-        values = (values / unit).round() * unit + 0.0
+        exponent = torch.frexp(largest).exponent.clamp_min(-900) - BITS
+        unit = torch.ldexp(torch.ones_like(largest), exponent)
+        return self._hash((rows / unit).round() * unit + 0.0 for rows in self._exact_rows())
+
+    def _exact_rows(self) -> Iterator[Tensor]:
+        """The values in float64, some rows at a time."""
+        return (rows.detach().cpu().to(torch.float64) for rows in self.values.split(ROWS))
+
+    def _hash(self, values: Iterable[Tensor]) -> str:
         digest = hashlib.sha256("\0".join(self.names).encode())
-        digest.update(values.contiguous().numpy().tobytes())
+        for rows in values:
+            digest.update(rows.contiguous().numpy().tobytes())
         digest.update(self.altered.cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
 

@@ -25,8 +25,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Examples, Sizes, Solved
-from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.data.part import Sizes, Solved
 
 ROWS = 8192
 """Rows per block of the Gram matrices."""
@@ -82,6 +81,7 @@ class ActionEffects(Solved):
         table = torch.einsum("aj,ijk->aik", dose_features(doses), self.coefficients.to(doses))
         return table[..., 1:].contiguous(), table[..., 0].contiguous()
 
+    @torch.no_grad()
     def solve(self, *examples: Tensor) -> None:
         """Selects and estimates the terms.
 
@@ -89,21 +89,15 @@ class ActionEffects(Solved):
             *examples: Features (n, f) of which the first D are the state, doses (n, p) in [0, 1], residuals
                 (n, D) and scales (n, D) of the outputs.
         """
-        self.solve_blocks(Blocks([len(examples[0])], lambda _: examples))
-
-    @torch.no_grad()
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """`solve` for examples in blocks: their Gram matrices are added up."""
-        width = blocks[0][0].shape[1]
+        count, width = examples[0].shape
         controls = 1 + width + width * (width + 1) // 2
         size = controls + 3 * self.count * (1 + self.states) + 1
-        gram = torch.zeros(self.states, size, size, dtype=torch.float64, device=blocks[0][0].device)
-        for examples in blocks:
-            for rows in zip(*(each.split(ROWS) for each in examples), strict=True):
-                self._add(gram, *(each.to(torch.float64) for each in rows))
+        gram = torch.zeros(self.states, size, size, dtype=torch.float64, device=examples[0].device)
+        for rows in zip(*(each.split(ROWS) for each in examples), strict=True):
+            self._add(gram, *(each.to(torch.float64) for each in rows))
         shape = (3 * self.count, 1 + self.states)
         self.coefficients = torch.stack(
-            [self._selected(each, controls, len(blocks)).unflatten(0, shape) for each in gram]
+            [self._selected(each, controls, count).unflatten(0, shape) for each in gram]
         )
 
     def _add(self, gram: Tensor, features: Tensor, doses: Tensor, residuals: Tensor, scales: Tensor) -> None:

@@ -30,20 +30,18 @@ a Gaussian evidence and the grid are ours.
 """
 
 import math
-from functools import partial
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Examples
-from rehearsal_torch.data.tables.block_statistics import columns_of, rows_at
-from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
 from rehearsal_torch.estimators.composite_kernel import most_probable
 from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression
 from rehearsal_torch.seeding import generator
 
 SPREADS = (0.1, 0.2, 0.4, 0.7, 1.1, 1.7, 2.6)
-SCALE_ROWS = 1000
+SCALE_ROWS, ROWS = 1000, 65_536
 STEPS, HALVINGS, TOLERANCE = 50, 8, 1e-9
 LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
@@ -61,63 +59,69 @@ class FeatureClassifier(FeatureRegression):
         Raises:
             ValueError: if an output is neither 0 nor 1, or the same in all rows.
         """
-        self.solve_blocks(in_blocks(examples))
-
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """As `solve`; the answers of all rows are in memory while the rows for the kernels are chosen."""
-        rows = blocks.map(lambda _, each: tuple(one.detach().to(torch.float64) for one in each))
-        outputs = rows.map(lambda _, each: each[1])
-        shares = torch.stack([each.sum(0) for each in outputs]).sum(0) / len(rows)
-        odd = sum(int(((each != 0) & (each != 1)).sum()) for each in outputs)
+        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
+        shares = outputs.sum(0) / len(outputs)
+        odd = bool(((outputs != 0) & (outputs != 1)).any())
         if odd or bool(((shares == 0) | (shares == 1)).any()):
             raise ValueError(
                 f"expected outputs of 0 and 1, both in each column; got shares of 1 of {shares.tolist()}"
             )
         self.location, self.scale = torch.special.ndtri(shares), torch.ones_like(shares)
-        order = torch.randperm(len(rows), generator=generator(self.seed)).to(shares.device)
+        order = torch.randperm(len(outputs), generator=generator(self.seed)).to(shares.device)
         kernels = []
-        for output in range(len(shares)):
-            some = _balanced(columns_of(outputs, [output])[:, 0], order, self.evidence_rows)
-            inputs, found = rows_at(rows, some)
-            answers = found[:, output]
+        for column in outputs.mT:
+            some = _balanced(column, order, self.evidence_rows)
+            answers = column[some]
             shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            kernels.append(most_probable(inputs, shown, self.iterations))
+            kernels.append(most_probable(inputs[some], shown, self.iterations))
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
         )
         self.directions = self.drawn_directions(inputs)
-        few, answers = rows_at(rows, order[:SCALE_ROWS])
-        for output, column in enumerate(answers.mT):
-            shown = self.features(few, output)
+        scored = order[:SCALE_ROWS]
+        for output, column in enumerate(outputs[scored].mT):
+            shown = self.features(inputs[scored], output)
             # The last feature is the constant, whose coefficient the rows determine.
             size = shown[:, :-1].square().sum(-1).mean()
             variances = inputs.new_tensor(SPREADS).square() / size
-            modes = modes_of(in_blocks((shown, column)), self.location[output], variances)
+            modes = modes_of([(shown, column)], self.location[output], variances)
             self.amplitudes[output, 3] = 1 / variances[modes.evidence.argmax()]
-        self.condition_blocks(rows)
+        self.condition(inputs, outputs)
 
-    def condition_blocks(self, blocks: Blocks[Examples]) -> None:
-        """The posterior for other rows, with kernels, scales and m as they are: each step of Newton's method
-        is a few passes over the rows. The features of one block are kept, those of more are computed anew.
+    def condition(self, inputs: Tensor, outputs: Tensor) -> None:
+        """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are: each step
+        of Newton's method is a few passes over the rows. The features of few rows are kept, those of more are
+        computed anew.
         """
         coefficients, roots = [], []
-        for output in range(len(self.location)):
-            rows = blocks.map(partial(self._shown, output))
-            if rows.count == 1:
-                rows = in_blocks(rows[0], len(rows))
+        for output, column in enumerate(outputs.to(torch.float64).mT):
+            rows = _Features(self, inputs, column, output)
             modes = modes_of(rows, self.location[output], 1 / self.amplitudes[output, 3:])
             coefficients.append(modes.points[0])
             roots.append(modes.roots[0])
         self.coefficients, self.root = torch.stack(coefficients), torch.stack(roots)
         self.noise = torch.ones_like(self.location)
-        count = min(len(blocks), MAX_RESIDUALS)
+        count = min(len(inputs), MAX_RESIDUALS)
         quantiles = (torch.arange(count, dtype=torch.float64, device=self.location.device) + 0.5) / count
         self.residuals = torch.special.ndtri(quantiles).unsqueeze(-1).expand(-1, len(self.location)).clone()
 
-    def _shown(self, output: int, _: int, rows: Examples) -> Examples:
-        """The features and the answers of an output."""
-        return self.features(rows[0], output), rows[1][:, output].to(torch.float64)
+
+class _Features:
+    """The features and the answers of an output, (n_i, F) and (n_i,), in blocks of rows; a single one is
+    computed once.
+    """
+
+    def __init__(self, model: FeatureClassifier, inputs: Tensor, answers: Tensor, output: int) -> None:
+        self.model, self.output = model, output
+        self.blocks = list(zip(inputs.split(ROWS), answers.split(ROWS), strict=True))
+        self.only = [self._shown(*self.blocks[0])] if len(self.blocks) == 1 else None
+
+    def __iter__(self) -> Iterator[Examples]:
+        return iter(self.only) if self.only else (self._shown(*block) for block in self.blocks)
+
+    def _shown(self, inputs: Tensor, answers: Tensor) -> Examples:
+        return self.model.features(inputs, self.output), answers
 
 
 class Modes:
@@ -133,16 +137,16 @@ class Modes:
         self.points, self.roots, self.evidence = points, roots, evidence
 
 
-def modes_of(rows: Blocks[Examples], location: Tensor, variances: Tensor) -> Modes:
+def modes_of(rows: Iterable[Examples], location: Tensor, variances: Tensor) -> Modes:
     """Newton's method with halved steps, for all prior variances in one batch.
 
     Args:
-        rows: P, (n_i, F), and y, (n_i,), 0 or 1.
+        rows: P, (n_i, F), and y, (n_i,), 0 or 1, in blocks; the same at every pass.
         location: m, ().
         variances: v, (G,).
     """
     precision = 1 / variances
-    points = variances.new_zeros(len(variances), rows[0][0].shape[1])
+    points = variances.new_zeros(len(variances), next(iter(rows))[0].shape[1])
     value = _value(rows, location, precision, points)
     for _ in range(STEPS):
         ascent, roots = _slopes(rows, location, precision, points)
@@ -171,7 +175,7 @@ def _latent(features: Tensor, location: Tensor, points: Tensor) -> Tensor:
     return location + points @ features.mT
 
 
-def _value(rows: Blocks[Examples], location: Tensor, precision: Tensor, points: Tensor) -> Tensor:
+def _value(rows: Iterable[Examples], location: Tensor, precision: Tensor, points: Tensor) -> Tensor:
     """L(b) - |b|^2 / (2 v), (G,)."""
     fits = [
         torch.special.log_ndtr((2 * answers - 1) * _latent(features, location, points)).sum(-1)
@@ -181,7 +185,7 @@ def _value(rows: Blocks[Examples], location: Tensor, precision: Tensor, points: 
 
 
 def _slopes(
-    rows: Blocks[Examples], location: Tensor, precision: Tensor, points: Tensor
+    rows: Iterable[Examples], location: Tensor, precision: Tensor, points: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The derivative of L in b, (G, F), and the Cholesky factors of P'WP + I / v, (G, F, F)."""
     ascent = torch.zeros_like(points)

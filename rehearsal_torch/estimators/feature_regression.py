@@ -11,12 +11,11 @@ the coefficients,
 
     A = P'P + nu I = L L',   beta | rows ~ N(A^-1 P'y, sigma^2 A^-1),   sigma^2 = |y - P beta|^2 / (n - tr H),
 
-at a cost of O(n F^2 + F^3) with F features, in sums over blocks of rows, which need not be in memory. Drawing
-beta draws a whole function. H = P A^-1 P' has the leverages h_i on its diagonal. The residuals that are kept
-are r_i = (y_i - phi_i'beta) / sqrt(1 - h_i): the geometric mean of the in-sample residual, which is too
-small, and of the leave-one-out residual (y_i - phi_i'beta) / (1 - h_i), which also holds the uncertainty of
-the function. Their variance is that of the noise, whatever its distribution. Rows are kept whole: the
-residuals of one row belong together.
+at a cost of O(n F^2 + F^3) with F features, in sums over blocks of rows. Drawing beta draws a whole function.
+H = P A^-1 P' has the leverages h_i on its diagonal. The residuals that are kept are r_i = (y_i - phi_i'beta)
+/ sqrt(1 - h_i): the geometric mean of the in-sample residual, which is too small, and of the leave-one-out
+residual (y_i - phi_i'beta) / (1 - h_i), which also holds the uncertainty of the function. Their variance is
+that of the noise, whatever its distribution. Rows are kept whole: the residuals of one row belong together.
 
 The value of a drawn function at h = b + a, where only some of the inputs move by a, is linear in features of
 a,
@@ -34,15 +33,14 @@ linear regression) and 5.4.2 (leave-one-out); Efron (1979) (resampled residuals)
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Examples, Sizes, Solved
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.tables.block_statistics import evenly, moments, rows_at
-from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
+from rehearsal_torch.data.tables.row_places import evenly
 from rehearsal_torch.estimators.composite_kernel import most_probable, products
 from rehearsal_torch.seeding import generator, sobol
 
@@ -148,23 +146,19 @@ class FeatureRegression(Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, and outputs (n, q)."""
-        self.solve_blocks(in_blocks(examples))
-
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """As `solve`, to rows in blocks, one of which is in memory at a time."""
-        rows = blocks.map(lambda _, each: tuple(one.detach().to(torch.float64) for one in each))
-        self.location, spread = moments(rows.map(lambda _, each: each[1]), correction=1)
-        self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-        some = torch.randperm(len(rows), generator=generator(self.seed))[: self.evidence_rows]
-        inputs, outputs = rows_at(rows, some)
-        shown = (outputs - self.location) / self.scale
-        kernels = [most_probable(inputs, column.contiguous(), self.iterations) for column in shown.mT]
+        inputs, outputs = (each.detach().to(torch.float64) for each in examples)
+        spread = outputs.std(0)
+        self.location, self.scale = outputs.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
+        some = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
+        some = some.to(inputs.device)
+        few, shown = inputs[some], (outputs[some] - self.location) / self.scale
+        kernels = [most_probable(few, column.contiguous(), self.iterations) for column in shown.mT]
         self.widths = torch.stack([kernel.widths for kernel in kernels])
         self.amplitudes = inputs.new_tensor(
             [[kernel.smooth, kernel.linear, kernel.product, kernel.noise] for kernel in kernels]
         )
         self.directions = self.drawn_directions(inputs)
-        self.condition_blocks(rows)
+        self.condition(inputs, outputs)
 
     def drawn_directions(self, inputs: Tensor) -> Tensor:
         """The random frequencies z for inputs (n, p), (M, p)."""
@@ -174,63 +168,37 @@ class FeatureRegression(Solved):
 
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
         """The posterior and the residuals for other rows, (n, p) and (n, q), with the kernels as they are."""
-        self.condition_blocks(in_blocks((inputs, outputs)))
-
-    def condition_blocks(self, blocks: Blocks[Examples]) -> None:
-        """As `condition`: one pass for the moments, and one for the residuals."""
-        width, outputs = self.directions.shape[1], range(len(self.location))
-        count, number = self.features_of(width), len(blocks)
-        few = number * width < len(outputs) * count * count
-        if few and blocks.count > 1:
-            # These rows are kept, and the roots are derived from them in one block.
-            blocks = in_blocks(tuple(torch.cat(each) for each in zip(*blocks, strict=True)), number)
-        features = self._features_of_rows(number * count <= CHUNK)
-        moment = self.directions.new_zeros(len(outputs), count, count)
-        cross = self.directions.new_zeros(len(outputs), count, 1)
-        for place, (inputs, values) in enumerate(blocks):
-            shown = (values - self.location) / self.scale
-            for output in outputs:
-                begin = 0
-                for part in features(place, inputs, output):
-                    moment[output] += part.mT @ part
-                    cross[output] += part.mT @ shown[begin : begin + len(part), output : output + 1]
-                    begin += len(part)
-        self.root = torch.stack([self._root(moment[output], output) for output in outputs])
-        solved = [torch.cholesky_solve(cross[output], self.root[output]).squeeze(-1) for output in outputs]
-        squares, total = self.location.new_zeros(len(outputs)), self.location.new_zeros(len(outputs))
-        kept, begin, residuals = evenly(number, MAX_RESIDUALS, inputs.device), 0, []
-        for place, (inputs, values) in enumerate(blocks):
-            shown, own = (values - self.location) / self.scale, []
-            for output in outputs:
-                parts, root = features(place, inputs, output), self.root[output]
-                pairs = [(part @ solved[output], _leverages(root, part)) for part in parts]
-                left = shown[:, output] - torch.cat([pair[0] for pair in pairs])
-                leverages = torch.cat([pair[1] for pair in pairs])
-                squares[output] += left.square().sum()
-                total[output] += leverages.sum()
-                own.append(left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt())
-            here = kept[(kept >= begin) & (kept < begin + len(inputs))] - begin
-            residuals.append(torch.stack(own, -1)[here])
-            begin += len(inputs)
-        self.coefficients = torch.stack(solved)
-        self.noise = (squares / (number - total).clamp_min(0.1 * number)).clamp_min(1e-12)
-        self.residuals = torch.cat(residuals) * self.scale
+        number, width = inputs.shape
+        count, shown = self.features_of(width), (outputs - self.location) / self.scale
+        kept = evenly(number, MAX_RESIDUALS, inputs.device)
+        roots, coefficients, noise, residuals = [], [], [], []
+        for output, column in enumerate(shown.split(1, -1)):
+            moment, cross = (self.directions.new_zeros(count, width) for width in (count, 1))
+            # Of few rows, all are one block, whose features are computed once.
+            known = list(self._blocks_of_rows(inputs, output)) if number * count <= CHUNK else None
+            begin = 0
+            for part in known or self._blocks_of_rows(inputs, output):
+                moment += part.mT @ part
+                cross += part.mT @ column[begin : begin + len(part)]
+                begin += len(part)
+            root = self._root(moment, output)
+            solved = torch.cholesky_solve(cross, root).squeeze(-1)
+            pairs = [
+                (part @ solved, _leverages(root, part))
+                for part in known or self._blocks_of_rows(inputs, output)
+            ]
+            left = column[:, 0] - torch.cat([fitted for fitted, _ in pairs])
+            leverages = torch.cat([leverage for _, leverage in pairs])
+            free = (number - leverages.sum()).clamp_min(0.1 * number)
+            noise.append((left.square().sum() / free).clamp_min(1e-12))
+            residuals.append((left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt())[kept])
+            roots.append(root)
+            coefficients.append(solved)
+        self.root, self.coefficients, self.noise = map(torch.stack, (roots, coefficients, noise))
+        self.residuals = torch.stack(residuals, -1) * self.scale
+        # The roots are derived from the rows, where these are fewer numbers.
+        few = number * width < len(self.location) * count * count
         self.rows = inputs.contiguous() if few else inputs.new_empty(0)
-
-    def _features_of_rows(self, few: bool) -> Callable[[int, Tensor, int], Iterable[Tensor]]:
-        """phi of the rows of a block for one output, in smaller blocks; of few rows they are kept, and
-        computed once.
-        """
-        known: dict[tuple[int, int], list[Tensor]] = {}
-
-        def features(place: int, inputs: Tensor, output: int) -> Iterable[Tensor]:
-            if not few:
-                return self._blocks_of_rows(inputs, output)
-            if (place, output) not in known:
-                known[place, output] = list(self._blocks_of_rows(inputs, output))
-            return known[place, output]
-
-        return features
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
         """The roots, with the rows."""

@@ -24,8 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from rehearsal_torch.data.part import Examples, Solved, Trained
-from rehearsal_torch.data.tables.blocks import Blocks
+from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 from rehearsal_torch.mechanisms.location_scale_trajectory import LocationScaleTrajectory
 from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
@@ -153,12 +152,6 @@ class LocationScale(Trained, TransitionMechanism):
     def parts(self, parents: Tensor, values: Tensor) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """Itself, with all examples."""
         yield self, (parents, values)
-
-    def parts_of_blocks(
-        self, blocks: Blocks[Examples]
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """Itself, with all examples."""
-        yield self, blocks
 
     def loss(self, *examples: Tensor) -> Tensor:
         """Mean negative log-likelihood of parents (n, p) and values (n, c), -> ()."""

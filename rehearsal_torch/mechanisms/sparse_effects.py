@@ -24,7 +24,6 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Examples, Solved, Trained
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.estimators.action_effects import ROWS, ActionEffects
 from rehearsal_torch.mechanisms.lipschitz_network import LipschitzNetwork
 from rehearsal_torch.mechanisms.location_scale import LocationScale
@@ -111,15 +110,6 @@ class SparseEffects(nn.Module, TransitionMechanism):
         self.effects.clear()
         yield self.blind, (self.unseen(parents), values)
         yield self.effects, self._all_unexplained(deepcopy(self.blind).to(torch.float64), parents, values)
-
-    def parts_of_blocks(
-        self, blocks: Blocks[Examples]
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """The parts as `parts` has them, for parents and values in blocks."""
-        self.effects.clear()
-        yield self.blind, blocks.map(lambda _, block: (self.unseen(block[0]), block[1]))
-        exact = deepcopy(self.blind).to(torch.float64)
-        yield self.effects, blocks.map(lambda _, block: self._all_unexplained(exact, *block))
 
     def _all_unexplained(self, exact: LocationScale, parents: Tensor, values: Tensor) -> Examples:
         # In blocks: the hidden units of all rows would take more memory than anything else of a fit.

@@ -20,7 +20,6 @@ from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.question import Columns, Kind, Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
@@ -47,16 +46,6 @@ class Problem(ABC):
     @abstractmethod
     def held_out(self) -> Table:
         """Observations for early stopping and held-out likelihoods; not used for fitting."""
-
-    def training_rows(self) -> Table | Blocks[Table]:
-        """What a surrogate is fitted to: the observations, the default, or blocks of more rows than need fit
-        in memory, of which the observations are a sample.
-        """
-        return self.observations()
-
-    def held_out_rows(self) -> Table | Blocks[Table]:
-        """All held-out rows, likewise."""
-        return self.held_out()
 
     def units(self) -> Sequence[str] | None:
         """The unit (a patient, a store) of each row of the observations; None, the default, if every row is a

@@ -21,7 +21,6 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Part, Sizes
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 ROWS = 5_000
@@ -86,9 +85,8 @@ def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out:
     return shares if bool(shares.isfinite().all()) else unknown
 
 
-def sample(rows: Table | Blocks[Table]) -> Table:
-    """A copy of at most `ROWS` rows, evenly spaced; of blocks, of the first one."""
-    table = rows[0] if isinstance(rows, Blocks) else rows
+def sample(table: Table) -> Table:
+    """A copy of at most `ROWS` rows, evenly spaced."""
     kept = torch.linspace(0, len(table) - 1, min(ROWS, len(table)), dtype=torch.float64).long()
     return Table(table.names, table.values[kept], table.altered[kept])
 

@@ -24,11 +24,10 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.graph_check import contradictions, dependence_given
-from rehearsal_torch.data.part import Examples, Sizes, Solved
+from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.data.tables.block_statistics import evenly, extremes, moments, rows_at
-from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
+from rehearsal_torch.data.tables.row_places import evenly
 from rehearsal_torch.graphs.influence_paths import MAX_POINTS, reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import setting_text
@@ -78,21 +77,19 @@ class Overlap(Solved):
         return (table.columns(self.task.graph.names),)
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to all variables (n, d), in the graph's order and in units."""
-        self.solve_blocks(in_blocks(examples))
-
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """As `solve`: the graph is tested, and distances are taken, on few rows of many in any case."""
-        whole = blocks.map(lambda _, each: (each[0].detach().to(torch.float64),))
-        count, places = len(blocks), positions(self.task.graph.names, self.names)
-        (few,) = rows_at(whole, evenly(count, MAX_POINTS))
-        tested = Table.observed(self.task.graph.names, few)
-        self.p_values = few.new_tensor([dependence_given(tested, self.task, name) for name in self.unlinked])
-        values = whole.map(lambda _, each: each[0][:, places])
-        self.location, spread = moments(values)
-        self.scale = torch.where(spread > 0, spread, torch.ones_like(spread))
-        self.lowest, self.highest = extremes(values)
-        (kept,) = rows_at(values.map(lambda _, each: (each,)), evenly(count, self.max_points))
+        """Fits to all variables (n, d), in the graph's order and in units. The graph is tested, and distances
+        are taken, on few rows of many.
+        """
+        whole = examples[0].detach().to(torch.float64)
+        tested = Table.observed(self.task.graph.names, whole[evenly(len(whole), MAX_POINTS, whole.device)])
+        self.p_values = whole.new_tensor(
+            [dependence_given(tested, self.task, name) for name in self.unlinked]
+        )
+        values = whole[:, positions(self.task.graph.names, self.names)]
+        spread = values.std(0, correction=0)
+        self.location, self.scale = values.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
+        self.lowest, self.highest = values.aminmax(dim=0)
+        kept = values[evenly(len(values), self.max_points, values.device)]
         self.rows = (kept - self.location) / self.scale
         self._limit()
 

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import (
-    Examples,
     NotFittedError,
     Solved,
     Trained,
@@ -25,14 +24,7 @@ from rehearsal_torch.data.part import (
 )
 from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.trajectory import Trajectory
-
-IN_BLOCKS = (
-    "decision=cme_nystrom or decision=outcome_regression (or decision=cme_published "
-    "surrogate=nested_ridge_cg, which keeps the rows)"
-)
-"""The methods for cases that are fitted to rows in blocks, in messages."""
 
 
 class Surrogate(nn.Module, ABC):
@@ -63,26 +55,6 @@ class Surrogate(nn.Module, ABC):
         An iterator, so that the examples of a later part may depend on the fit of an earlier one (a scaler,
         say).
         """
-
-    def parts_of_blocks(
-        self,
-        blocks: Blocks[Table],  # noqa: ARG002
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """The parts to fit, as `parts` has them, with examples that follow from blocks of a table that need
-        not fit in memory.
-
-        Raises:
-            ValueError: if it is fitted to tables in memory only, as by default.
-        """
-        remedy = (
-            f"choose {IN_BLOCKS}, or read the table at once (dataset=table)"
-            if self.kind == "rehearse"
-            else "models of transitions (surrogate=transition, surrogate=transition_ensemble) are fitted to "
-            "these"
-        )
-        raise ValueError(
-            f"{type(self).__name__} is fitted to a table in memory; got one that is read in blocks: {remedy}"
-        )
 
     def require_fitted(self) -> None:
         """Refuses to answer before the surrogate has been fitted.

@@ -25,11 +25,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
-from rehearsal_torch.data.part import Examples, Solved, Trained
+from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import Blocks, blocks_of
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.mechanisms.trajectory import Trajectory
@@ -161,35 +160,11 @@ class TransitionModel(EpisodeSurrogate):
         del table
         yield from self.mechanism.parts(*scaled)
 
-    def parts_of_blocks(
-        self, blocks: Blocks[Table]
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """The parts as `parts` has them; the doses of all rows are in memory, and nothing else of them."""
-        # Written into tensors of their own: small results that are kept between large intermediate ones
-        # would leave the memory in pieces.
-        first = blocks[0]
-        doses = first.values.new_empty(len(blocks), len(self.levels.names))
-        ends, begin = self.extremes(first), 0
-        for block in blocks:
-            ends = torch.stack(torch.cat([ends, self.extremes(block)]).aminmax(dim=0))
-            doses[begin : begin + len(block)] = block.columns(self.levels.names)
-            begin += len(block)
-        yield self.rescale, (ends,)
-        yield self.levels, (doses,)
-        del doses
-        yield from self.mechanism_parts_of_blocks(blocks)
-
-    def mechanism_parts_of_blocks(
-        self, blocks: Blocks[Table]
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """The parts of the mechanism alone, once the ranges and levels have been fitted."""
-        yield from self.mechanism.parts_of_blocks(blocks.map(lambda _, block: self._scaled(block)))
-
     def extremes(self, table: Table) -> Tensor:
         """The least and largest values of blocks of transitions, (2 k, d), which have the ranges of all."""
         names = self.rescale.names
         found = []
-        for block in blocks_of(table, BLOCK):
+        for block in _blocks_of(table):
             for rows in (block.columns(names), block.columns([next_name(name) for name in names])):
                 found += [rows.amin(0), rows.amax(0)]
         return torch.stack(found)
@@ -213,7 +188,7 @@ class TransitionModel(EpisodeSurrogate):
         like, rows = self.mechanism.factor, len(table)
         widths = (len(self.rescale.names) + len(self.levels.names), len(self.varying))
         parents, values = (like.new_empty(rows, width) for width in widths)
-        for place, block in enumerate(blocks_of(table, BLOCK)):
+        for place, block in enumerate(_blocks_of(table)):
             here = slice(place * BLOCK, place * BLOCK + len(block))
             parents[here], values[here] = self._scaled_block(block.to(like.device))
         return parents, values
@@ -321,6 +296,12 @@ class TransitionModel(EpisodeSurrogate):
     def selectable(self) -> Tensor:
         """Which actions have training rows at each of their levels, (A,) bool."""
         return self.levels.selectable
+
+
+def _blocks_of(table: Table) -> Iterator[Table]:
+    """The rows of a table in blocks, without a copy."""
+    parts = zip(table.values.split(BLOCK), table.altered.split(BLOCK), strict=True)
+    return (Table(table.names, *part) for part in parts)
 
 
 @dataclass(frozen=True)

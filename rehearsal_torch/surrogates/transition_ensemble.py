@@ -15,21 +15,19 @@ unanimity is ours.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from itertools import islice
 
 import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.part import Examples, Solved, Trained
+from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.stacked_trajectory import stacked
 from rehearsal_torch.mechanisms.trajectory import Trajectory
-from rehearsal_torch.seeding import generator, paired_generator, paired_seed
+from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.surrogates.noise_check import NoiseCheck, predictable_noise
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, SeparateMembers
 from rehearsal_torch.surrogates.transition import TransitionModel
@@ -88,24 +86,6 @@ class TransitionEnsemble(EpisodeSurrogate, SeparateMembers):
         drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
         resample = Table(table.names, table.values[drawn], table.altered[drawn])
         yield from self.each[place].mechanism_parts(resample)
-
-    def parts_of_blocks(
-        self, blocks: Blocks[Table]
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """The parts as `parts` has them; rows are resampled within each block."""
-        for place, model in enumerate(self.each):
-            if not place:
-                steps = model.parts_of_blocks(blocks)
-                yield next(steps)
-                yield next(steps)
-            yield from model.mechanism_parts_of_blocks(blocks.map(partial(self._resampled, place)))
-
-    def _resampled(self, member: int, number: int, block: Table) -> Table:
-        """The resample of a block for a member; of a single block, that of a table in memory."""
-        seed = paired_seed(self.seed, member)
-        stream = paired_generator(seed, number) if number else generator(seed)
-        drawn = torch.randint(len(block), (len(block),), generator=stream)
-        return Table(block.names, block.values[drawn], block.altered[drawn])
 
     def trajectory(self, episode: Episode) -> Trajectory:
         """The members' trajectories side by side, with states (T, M D)."""

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.part import Examples, Trained
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.training.gpus import possible, settled
 
 if TYPE_CHECKING:
@@ -130,15 +129,15 @@ class Descent:
     def train(
         self,
         part: Trained,
-        examples: Examples | Blocks[Examples],
-        held_out: Examples | Blocks[Examples] | None = None,
+        examples: Examples,
+        held_out: Examples | None = None,
         name: str = "part",
     ) -> list[tuple[int, str, float]]:
         """Trains a part in place, restores its best weights, and calls its `finish`.
 
         Args:
             part: The part; it is returned to its device and precision.
-            examples: The loss's arguments, (n, ...) each; in blocks if they need not fit in memory.
+            examples: The loss's arguments, (n, ...) each.
             held_out: The same for held-out rows, (m, ...) each, or None.
             name: The part's name in the history and the folder.
 

@@ -1,37 +1,31 @@
 """Batches of examples, reshuffled each epoch by a permutation that depends on (seed, epoch) alone.
 
-Examples in memory are permuted as a whole, and gathered in blocks of many batches. Examples on disk
-(`data.tables.blocks`) are shuffled in two steps: the blocks are put into a random order, and the rows of
-as many blocks as make up a buffer are permuted together. If all rows fit into one buffer, the batches are
-those of examples in memory, to the last bit.
+Examples are permuted as a whole, and gathered in blocks of many batches.
 
 Several processes share each batch: each takes successive rows of it, and weights its mean loss such that the
 mean over the processes is that over the batch.
 
-Source: ours; the shuffle buffer is that of data pipelines (such as tf.data), with whole blocks.
+Source: ours.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Examples
-from rehearsal_torch.data.tables.blocks import Blocks
-from rehearsal_torch.seeding import epoch_seed, generator, paired_generator
+from rehearsal_torch.seeding import epoch_seed, generator
 
 BLOCK = 65_536
 """Rows that are gathered at a time, about."""
 ALIGNED = 64
 """Batches of a block are a multiple of this number, so that each batch lies at the same place of a cache line
 as in one block of all rows: the last bits of a product may depend on it."""
-BUFFER = 1_048_576
-"""Rows of blocks that are permuted together, about."""
 
 
 class Batches:
-    """Batches of examples in memory, reshuffled each epoch.
+    """Batches of examples, reshuffled each epoch.
 
     Args:
         examples: Tensors (n, ...) with the same n.
@@ -76,83 +70,6 @@ class Batches:
         return torch.randperm(self.rows, generator=generator(epoch_seed(self.seed, epoch)))
 
 
-class BlockBatches:
-    """Batches of examples in blocks, reshuffled each epoch; only one buffer of them is in memory.
-
-    Args:
-        blocks: Examples (n_i, ...).
-        size: Rows per batch; the last batch may be smaller, and without an epoch the last one of each block.
-        seed: Determines the orders.
-        epoch: Returns the current epoch; None keeps the rows in their order.
-        device: Where batches are to be.
-
-    Raises:
-        ValueError: if there are no rows, or size is below 1.
-    """
-
-    def __init__(
-        self,
-        blocks: Blocks[Examples],
-        size: int,
-        seed: int = 0,
-        epoch: Callable[[], int] | None = None,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        if not len(blocks) or size < 1:
-            raise ValueError(
-                "expected examples with a positive number of rows and a batch size of at least 1; got "
-                f"{len(blocks)} rows, size {size}"
-            )
-        self.blocks, self.size, self.seed, self.epoch, self.device = blocks, size, seed, epoch, device
-
-    def __len__(self) -> int:
-        """The number of batches per epoch."""
-        if self.epoch is None:
-            return sum(-(-rows // self.size) for rows in self.blocks.rows)
-        return -(-len(self.blocks) // self.size)
-
-    def __iter__(self) -> Iterator[Examples]:
-        """The batches of the current epoch."""
-        if self.epoch is None:
-            for place in range(self.blocks.count):
-                yield from _slices(self._loaded([place]), self.size)
-            return
-        left: Examples | None = None
-        for rows in self._shuffled(self.epoch()):
-            whole = rows if left is None else _joined([left, rows])
-            full = len(whole[0]) // self.size * self.size
-            yield from _slices(tuple(each[:full] for each in whole), self.size)
-            left = tuple(each[full:].clone() for each in whole) if full < len(whole[0]) else None
-        if left is not None:
-            yield left
-
-    def _shuffled(self, epoch: int) -> Iterator[Examples]:
-        """The rows of an epoch, gathered in blocks."""
-        seed, buffers = epoch_seed(self.seed, epoch), buffers_of(self.blocks.rows)
-        if len(buffers) == 1:
-            order, streams = torch.arange(self.blocks.count), [generator(seed)]
-        else:
-            order = torch.randperm(self.blocks.count, generator=generator(seed))
-            streams = [paired_generator(seed, place) for place in range(len(buffers))]
-        for buffer, stream in zip(buffers, streams, strict=True):
-            rows = self._loaded(order[buffer.start : buffer.stop].tolist())
-            yield from _gathered(rows, torch.randperm(len(rows[0]), generator=stream), self.size)
-
-    def _loaded(self, places: Sequence[int]) -> Examples:
-        rows = _joined([self.blocks[place] for place in places])
-        return tuple(each.to(self.device) for each in rows)
-
-
-def buffers_of(rows: Sequence[int]) -> list[range]:
-    """Which of the blocks, in the order of an epoch, are permuted together.
-
-    Args:
-        rows: The number of rows of each block.
-    """
-    most = len(rows) if sum(rows) <= BUFFER else max(BUFFER // max(rows), 1)
-    return [range(begin, min(begin + most, len(rows))) for begin in range(0, len(rows), most)]
-
-
 class Share(NamedTuple):
     """One process's share of a batch.
 
@@ -176,7 +93,7 @@ class Shares:
         world: The number of processes.
     """
 
-    def __init__(self, batches: Batches | BlockBatches, rank: int, world: int) -> None:
+    def __init__(self, batches: Batches, rank: int, world: int) -> None:
         self.batches, self.rank, self.world = batches, rank, world
 
     def __len__(self) -> int:
@@ -205,7 +122,3 @@ def _gathered(rows: Examples, order: Tensor, size: int) -> Iterator[Examples]:
 def _slices(rows: Examples, size: int) -> Iterator[Examples]:
     if len(rows[0]):
         yield from zip(*(each.split(size) for each in rows), strict=True)
-
-
-def _joined(parts: Sequence[Examples]) -> Examples:
-    return parts[0] if len(parts) == 1 else tuple(torch.cat(each) for each in zip(*parts, strict=True))

@@ -15,15 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import torch
-
 from rehearsal_torch.data.finite import in_numbers
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.surrogates.noise_check import sample
 from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
 from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.part_fits import Steps, fit_parts
+from rehearsal_torch.training.part_fits import fit_parts
 from rehearsal_torch.training.shared_members import fit_members, separable
 
 Fitted = TypeVar("Fitted", bound=Surrogate)
@@ -31,9 +28,9 @@ Fitted = TypeVar("Fitted", bound=Surrogate)
 
 def fit(
     surrogate: Fitted,
-    table: Table | Blocks[Table],
+    table: Table,
     trainer: Descent | None = None,
-    held_out: Table | Blocks[Table] | None = None,
+    held_out: Table | None = None,
     *,
     quiet: bool = True,
     workers: int = 1,
@@ -42,8 +39,7 @@ def fit(
 
     Args:
         surrogate: The surrogate.
-        table: The observations, in the variables' units; in blocks if they need not fit in memory, for models
-            of transitions (`data.tables.blocks`).
+        table: The observations, in the variables' units.
         trainer: Trains the parts without a solver; not needed if every part is solved.
         held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts for
             which `uses_held_out` is false.
@@ -68,14 +64,12 @@ def fit(
             raise ValueError(
                 f"expected rows in `{what}`; got none: loosen the data set's filters, or leave `held_out` out"
             )
-    table, held_out = _on_the_cpu(table), None if held_out is None else _on_the_cpu(held_out)
+    table, held_out = table.to("cpu"), None if held_out is None else held_out.to("cpu")
     some, others = sample(table), None if held_out is None else sample(held_out)
     with in_numbers("these rows"), _brought(surrogate):
         surrogate.check_noise(None, None)
         if (
             workers > 1
-            and not isinstance(table, Blocks)
-            and not isinstance(held_out, Blocks)
             and isinstance(surrogate, SeparateMembers)
             and type(surrogate).parts is SeparateMembers.parts
             and len(surrogate.separate()) > 1
@@ -86,8 +80,8 @@ def fit(
             names = {id(module): name for name, module in surrogate.named_modules()}
             # The held-out examples of a part are created after the parts before it have been fitted to
             # `table`, and only for parts that use them: held-out rows need not be rows that one could fit to.
-            checks = None if held_out is None else _parts(surrogate, held_out)
-            steps = _parts(surrogate, table)
+            checks = None if held_out is None else surrogate.parts(held_out)
+            steps = surrogate.parts(table)
             # Training needs examples and not the table: it is gone by then, unless the caller keeps it.
             del table
             fit_parts(steps, checks, names, trainer, quiet)
@@ -107,11 +101,3 @@ def _brought(surrogate: Surrogate) -> Iterator[None]:
         yield
     finally:
         surrogate.to(home)
-
-
-def _on_the_cpu(rows: Table | Blocks[Table]) -> Table | Blocks[Table]:
-    return rows.to(torch.device("cpu")) if isinstance(rows, Table) else rows
-
-
-def _parts(surrogate: Surrogate, rows: Table | Blocks[Table]) -> Steps:
-    return surrogate.parts_of_blocks(rows) if isinstance(rows, Blocks) else surrogate.parts(rows)

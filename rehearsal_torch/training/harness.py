@@ -20,10 +20,9 @@ from lightning.pytorch.callbacks import Callback, EarlyStopping
 from torch import Tensor
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.callbacks import BestWeights, Ended, EpochCount, Finite, LastState
-from rehearsal_torch.training.example_batches import BLOCK, buffers_of
+from rehearsal_torch.training.example_batches import BLOCK
 from rehearsal_torch.training.gpus import alone, current_kept, gpus
 from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
 from rehearsal_torch.training.peers import peers, strategy
@@ -36,14 +35,14 @@ if TYPE_CHECKING:
 def run(
     how: "Descent",
     part: Trained,
-    examples: Examples | Blocks[Examples],
-    held_out: Examples | Blocks[Examples] | None,
+    examples: Examples,
+    held_out: Examples | None,
     name: str,
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
     alone()
     used = gpus(how.devices, how.accelerator)
-    world = _processes(how, part, examples, used)
+    world = _processes(how, part, used)
     used = used[:world]
     homes = {key: (value.device, value.dtype) for key, value in _tensors(part)}
     settings = _settings(how, examples, held_out, world, used)
@@ -81,8 +80,8 @@ def run(
 def _fit(
     how: "Descent",
     module: TrainingModule,
-    examples: Examples | Blocks[Examples],
-    held_out: Examples | Blocks[Examples] | None,
+    examples: Examples,
+    held_out: Examples | None,
     found: list[Callback],
     folder: Path | None,
     resumed: Path | None,
@@ -152,23 +151,10 @@ def _silent(how: "Descent") -> "Descent":
     return other
 
 
-def _processes(
-    how: "Descent", part: Trained, examples: Examples | Blocks[Examples], used: Sequence[int]
-) -> int:
-    """The number of processes of a training: one for a loss that is not a mean over rows.
-
-    Raises:
-        ValueError: if examples in blocks are to be shared.
-    """
+def _processes(how: "Descent", part: Trained, used: Sequence[int]) -> int:
+    """The number of processes of a training: one for a loss that is not a mean over rows."""
     count = len(used) or (how.devices if isinstance(how.devices, int) else 1)
-    if count == 1 or not part.uses_held_out:
-        return 1
-    if isinstance(examples, Blocks):
-        raise ValueError(
-            f"expected devices=1 for rows that are read in blocks; got {count}: they are not shared among "
-            "processes"
-        )
-    return count
+    return count if part.uses_held_out else 1
 
 
 def _callbacks(
@@ -194,8 +180,8 @@ def _callbacks(
 
 def _settings(
     how: "Descent",
-    examples: Examples | Blocks[Examples],
-    held_out: Examples | Blocks[Examples] | None,
+    examples: Examples,
+    held_out: Examples | None,
     world: int,
     used: Sequence[int],
 ) -> dict[str, Any]:
@@ -209,14 +195,11 @@ def _settings(
         "precision": how.precision,
         "seed": how.seed,
     }
-    # What is shuffled at a time; one buffer of all rows gives the batches of rows in memory.
-    buffers = buffers_of(examples.rows) if isinstance(examples, Blocks) else []
     return {
         **decisive,
         "clip": how.clip,
         "examples": _digest(examples),
         "held_out": _digest(() if held_out is None else held_out),
-        **({"buffers": len(buffers)} if len(buffers) > 1 else {}),
         **({"devices": world} if world > 1 else {}),
         # A GPU sums in another order. Its number does not matter.
         **({"accelerator": "gpu"} if used else {}),
@@ -237,20 +220,14 @@ def _agree(path: Path, settings: dict[str, Any]) -> None:
 
 
 def _shown(key: str, settings: dict[str, Any]) -> str:
-    """A setting in words; the CPU, one process and one buffer are not among the settings."""
+    """A setting in words; the CPU and one process are not among the settings."""
     if key == "accelerator":
         return "a GPU" if settings.get(key) == "gpu" else "the CPU"
     return repr(settings.get(key))
 
 
-def _digest(examples: Examples | Blocks[Examples]) -> str:
+def _digest(examples: Examples) -> str:
     digest = hashlib.sha256()
-    if isinstance(examples, Blocks):
-        if examples.count == 1:
-            return _digest(examples[0])
-        for block in examples:
-            digest.update(_digest(block).encode())
-        return digest.hexdigest()
     for example in examples:
         digest.update(f"{example.dtype}{tuple(example.shape)}".encode())
         for rows in example.detach().split(BLOCK) if example.ndim else (example.detach(),):
@@ -258,16 +235,12 @@ def _digest(examples: Examples | Blocks[Examples]) -> str:
     return digest.hexdigest()
 
 
-def _cast(how: "Descent", examples: Examples | Blocks[Examples]) -> Examples | Blocks[Examples]:
+def _cast(how: "Descent", examples: Examples) -> Examples:
     """Detached examples in the precision of the training, so that no batch needs a conversion."""
     double = how.precision == "64-true"
-
-    def changed(_: int, rows: Examples) -> Examples:
-        return tuple(
-            each.detach().double() if double and each.is_floating_point() else each.detach() for each in rows
-        )
-
-    return examples.map(changed) if isinstance(examples, Blocks) else changed(0, examples)
+    return tuple(
+        each.detach().double() if double and each.is_floating_point() else each.detach() for each in examples
+    )
 
 
 def _tensors(part: Trained) -> list[tuple[str, Tensor]]:

@@ -5,9 +5,9 @@ epoch the mean training loss (over the epoch's batches, while the weights change
 (after the epoch); for a mechanism both are negative log-likelihoods per transition. The module exists during
 training only: the saved model is the part.
 
-Examples in memory are moved to the device once, those in blocks as they are read. Batches are slices of
-blocks of shuffled rows (`training.example_batches`), so that a step needs no indexing, copy or worker, and a
-resumed training has the batches of an uninterrupted one without any saved random state.
+Examples are moved to the device once. Batches are slices of blocks of shuffled rows
+(`training.example_batches`), so that a step needs no indexing, copy or worker, and a resumed training has the
+batches of an uninterrupted one without any saved random state.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,8 @@ from lightning.pytorch import LightningDataModule, LightningModule, Trainer
 from torch import Tensor, distributed
 
 from rehearsal_torch.data.part import Examples, Trained
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.seeding import epoch_seed, paired_seed, seed_draws
-from rehearsal_torch.training.example_batches import Batches, BlockBatches, Share, Shares
+from rehearsal_torch.training.example_batches import Batches, Share, Shares
 
 
 class ExampleModule(LightningDataModule):
@@ -28,27 +27,21 @@ class ExampleModule(LightningDataModule):
     of every batch.
 
     Args:
-        examples: Tensors (n, ...), or blocks of them.
-        held_out: Tensors (m, ...), or blocks of them, or None.
+        examples: Tensors (n, ...).
+        held_out: Tensors (m, ...), or None.
         size: Rows per training batch.
         seed: Decides the orders.
     """
 
-    def __init__(
-        self,
-        examples: Examples | Blocks[Examples],
-        held_out: Examples | Blocks[Examples] | None,
-        size: int,
-        seed: int,
-    ) -> None:
+    def __init__(self, examples: Examples, held_out: Examples | None, size: int, seed: int) -> None:
         super().__init__()
         self.examples, self.held_out, self.size, self.seed = examples, held_out, size, seed
 
-    def train_dataloader(self) -> Batches | BlockBatches | Shares:
+    def train_dataloader(self) -> Batches | Shares:
         """The shuffled training batches."""
         return self._batches(self.examples, self.size, lambda: self._trainer.current_epoch)
 
-    def val_dataloader(self) -> Batches | BlockBatches | Shares | list[Batches]:
+    def val_dataloader(self) -> Batches | Shares | list[Batches]:
         """The held-out examples in their order, in batches of at least 8,192 rows for speed; empty without
         them.
         """
@@ -69,15 +62,9 @@ class ExampleModule(LightningDataModule):
             raise RuntimeError("expected a trainer; got none: batches are made for a running training only")
         return self.trainer
 
-    def _batches(
-        self, examples: Examples | Blocks[Examples], size: int, epoch: Callable[[], int] | None
-    ) -> Batches | BlockBatches | Shares:
+    def _batches(self, examples: Examples, size: int, epoch: Callable[[], int] | None) -> Batches | Shares:
         device, world = self._trainer.strategy.root_device, self._trainer.world_size
-        made: Batches | BlockBatches
-        if isinstance(examples, Blocks):
-            made = BlockBatches(examples, size, self.seed, epoch, device)
-        else:
-            made = Batches(tuple(each.to(device) for each in examples), size, self.seed, epoch)
+        made = Batches(tuple(each.to(device) for each in examples), size, self.seed, epoch)
         return made if world == 1 else Shares(made, self._trainer.global_rank, world)
 
 

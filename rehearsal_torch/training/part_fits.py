@@ -11,11 +11,10 @@ Source: ours.
 from collections.abc import Iterator, Mapping
 
 from rehearsal_torch.data.part import Examples, Solved, Trained
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.descent import Descent
 
-Steps = Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]
+Steps = Iterator[tuple[Solved | Trained, Examples]]
 
 
 def fit_parts(
@@ -39,7 +38,7 @@ def fit_parts(
         name = names.get(id(part), type(part).__name__)
         if isinstance(part, Solved):
             with Progress(f"fitting the model, part {place + 1}", quiet=quiet):
-                _solve(part, examples)
+                part.solve(*examples)
             _make_contiguous(part)
         elif trainer is None:
             raise ValueError(
@@ -51,13 +50,6 @@ def fit_parts(
             if checks is not None and part.uses_held_out:
                 check = next(each[1] for other, each in checks if other == place)
             trainer.train(part, examples, check, name)
-
-
-def _solve(part: Solved, examples: Examples | Blocks[Examples]) -> None:
-    if isinstance(examples, Blocks):
-        part.solve_blocks(examples)
-    else:
-        part.solve(*examples)
 
 
 def _make_contiguous(part: Solved) -> None:

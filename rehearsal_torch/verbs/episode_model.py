@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.objectives.reward import Reward
-    from rehearsal_torch.problems.episodes.episode_problem import EpisodeProblem
     from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
     from rehearsal_torch.problems.episodes.roles import EpisodeRoles
     from rehearsal_torch.reporting.style import Wording
@@ -68,7 +67,7 @@ class EpisodeReading:
     amounts: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: "EpisodeProblem") -> "EpisodeReading":
+    def of(cls, problem: "EpisodeTable") -> "EpisodeReading":
         """That of a table to which a model was fitted."""
         amounts = {each.name: problem.largest[each.name] for each in problem.roles.actions if not each.levels}
         return cls(problem.roles, problem.length, problem.first, problem.keep_last, amounts)
@@ -160,7 +159,7 @@ class EpisodeModel:
         import pandas as pd
 
         from rehearsal_torch.data.reading import TableError, table_file
-        from rehearsal_torch.problems.episodes.episode_problem import in_retrospect
+        from rehearsal_torch.problems.episodes.own_episodes import in_retrospect
         from rehearsal_torch.problems.episodes.steps import read_episodes
 
         rows, roles = rows_of(table), self.reading.roles

@@ -17,7 +17,6 @@ import pytest
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import TableError, read_table
-from rehearsal_torch.data.tables.row_groups import read_parts
 from rehearsal_torch.data.trials.file import TrialFileError, read_campaign
 from rehearsal_torch.files.plain import PlainFileError, read_json, read_yaml
 from rehearsal_torch.files.rows import read_rows
@@ -214,13 +213,6 @@ FORMATS: dict[str, tuple[Make, int]] = {
     "excel, comment": (workbook("<!--{}-->"), 2_000_000),
     "excel, attribute": (workbook('<c r="{}"/>'), 2_000_000),
     "parquet": (frame("t.parquet", mixed, "to_parquet"), 100_000),
-    "parquet in parts": (
-        lambda folder, size: (
-            pd.DataFrame(mixed(size)).to_parquet(folder / "t.parquet", row_group_size=5_000),
-            lambda: list(read_parts(folder / "t.parquet", ["a", "c"], 5_000)),
-        )[1],
-        100_000,
-    ),
     "feather": (frame("t.feather", mixed, "to_feather"), 100_000),
     "dagitty": (text("g.dagitty", dagitty, read_graph), 4_000),
     "dagitty, comments left open": (

@@ -3,7 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.data.scaling import Rescale, Standardise
+from rehearsal_torch.data import scaling
+from rehearsal_torch.data.scaling import Rescale, Standardise, quantiles
 from tests.toys.second_device import second_device
 
 
@@ -101,3 +102,15 @@ def test_a_constant_column_stays_finite_standardise():
     scaler = Standardise(("a",))
     scaler.solve(torch.full((5, 1), 7.0))
     assert scaler.standardised(("a",), torch.tensor([[8.0]])).tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9, 10, 11, 1000])
+def test_quantiles_of_any_number_of_rows_are_those_of_torch(rows, monkeypatch):
+    values = torch.randn(rows, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).round(
+        decimals=1
+    )
+    levels = (0.0, 0.1, 0.5, 0.9, 1.0)
+    expected = torch.quantile(values, values.new_tensor(levels), dim=0)
+    assert torch.equal(quantiles(values, levels), expected)
+    monkeypatch.setattr(scaling, "CELLS", 1)
+    torch.testing.assert_close(quantiles(values, levels), expected, rtol=1e-15, atol=1e-15)

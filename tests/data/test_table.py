@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from rehearsal_torch.data import table as tables
 from rehearsal_torch.data.table import Table, positions
 from tests.toys.second_device import second_device
 
@@ -68,3 +69,10 @@ def test_fingerprints_are_equal_on_machines_that_round_differently():
     assert not torch.equal(one.values, other.values)
     assert one.fingerprint() == other.fingerprint()
     assert one.fingerprint() != Table.observed(("a", "b", "c"), values * (1 + 1e-6)).fingerprint()
+
+
+def test_the_fingerprint_does_not_depend_on_how_many_rows_are_hashed_at_a_time(monkeypatch):
+    rows = torch.randn(50, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    whole = Table.observed(("a", "b"), rows).fingerprint()
+    monkeypatch.setattr(tables, "ROWS", 7)
+    assert Table.observed(("a", "b"), rows).fingerprint() == whole

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.tables.blocks import in_blocks
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier, modes_of
 from rehearsal_torch.seeding import generator
 
@@ -48,7 +47,7 @@ def test_the_mode_is_a_maximum_with_the_curvature_of_the_posterior():
     features, answers = drawn(60, 4), (drawn(60, seed=3) > 0).double()
     variances = torch.tensor([0.1, 1.0, 10.0]).double()
     location = torch.tensor(0.2).double()
-    modes = modes_of(in_blocks((features, answers), 23), location, variances)
+    modes = modes_of([(features[:23], answers[:23]), (features[23:], answers[23:])], location, variances)
     signs = 2 * answers - 1
 
     def value(points):
@@ -64,7 +63,7 @@ def test_the_mode_is_a_maximum_with_the_curvature_of_the_posterior():
             lambda b, place=place: value(modes.points.index_put((torch.tensor(place),), b))[place], at[place]
         )
         torch.testing.assert_close(root @ root.mT, -own, rtol=1e-6, atol=1e-6)
-    nothing = modes_of(in_blocks((torch.zeros(60, 4).double(), answers)), location, variances)
+    nothing = modes_of([(torch.zeros(60, 4).double(), answers)], location, variances)
     assert torch.allclose(nothing.evidence, torch.special.log_ndtr(signs * location).sum())
 
 

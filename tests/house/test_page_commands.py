@@ -79,17 +79,9 @@ RUN = {
         *KERNEL,
         "workers=1",
     ],
-    f"decide +experiment=own_table dataset=table_file path=rows.parquet {FILES} decision=cme_nystrom": [
-        "surrogate.estimator.rank=20",
-        "workers=1",
-    ],
     "decide path=problem.yaml": [*KERNEL, "workers=1"],
     f"decide {ANY_EFFECT} path=machines/problem.yaml": [*MACHINES, "limit=2"],
     f"train {OWN} path=machines/machines.csv dataset.task=machines/machines.yaml {ANY_EFFECT}": [
-        *MACHINES,
-        "preview=2",
-    ],
-    f"train {OWN} dataset=episode_file path=machines/machines.parquet dataset.task=machines/machines.yaml": [
         *MACHINES,
         "preview=2",
     ],

@@ -75,7 +75,6 @@ def test_by_default_a_problem_looks_back_at_the_columns_of_its_observations():
     assert made.surrogate_settings() == {}
     assert made.to_begin() is None
     assert made.episodes() is None
-    assert made.training_rows() is made.held_out_rows() is TABLE
 
 
 def test_a_world_may_have_no_word_on_success_and_reward():

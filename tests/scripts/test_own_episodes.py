@@ -27,31 +27,16 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.nightly
-def test_a_parquet_file_in_blocks_gives_the_run_of_the_table(trained, monkeypatch, capsys):
+def test_a_folder_of_parquet_files_gives_the_run_of_the_table(trained, monkeypatch):
     monkeypatch.chdir(trained)
     frame = pd.read_csv("machines.csv")
     Path("parts").mkdir()
     frame.iloc[:700].to_parquet("parts/1.parquet", row_group_size=100)
     frame.iloc[700:].to_parquet("parts/2.parquet", row_group_size=333)
-    typed = [TYPED[0], "dataset=episode_file", "path=parts", *TYPED[2:]]
-    assert main(train, [*typed, *SMALL, "preview=4", "out=blocks"]) == 0
+    typed = [TYPED[0], "path=parts", *TYPED[2:]]
+    assert main(train, [*typed, *SMALL, "preview=4", "out=again"]) == 0
     for name in ("decisions.jsonl", "checkpoint/weights.safetensors"):
-        assert Path("blocks", name).read_bytes() == Path("trained", name).read_bytes()
-    assert "the model is fitted to" not in capsys.readouterr().out, "all rows are in the sample"
-    more = [*typed[:-1], "decision=greedy", "checkpoint=blocks/checkpoint", "limit=5", "workers=2"]
-    assert main(decide, [*more, "out=shared"]) == 0
-    alone = [*TYPED, "decision=greedy", "checkpoint=trained/checkpoint", "limit=5", "out=alone"]
-    assert main(decide, alone) == 0
-    assert lines(Path("shared")) == lines(Path("alone"))
-
-
-@pytest.mark.nightly
-def test_other_models_say_that_they_need_the_table_in_memory(trained, monkeypatch, capsys):
-    monkeypatch.chdir(trained)
-    pd.read_csv("machines.csv").to_parquet("machines.parquet")
-    typed = ["dataset=episode_file", "path=machines.parquet", TYPED[2], "reward=weights_score_costs"]
-    assert main(train, [*typed, "decision=branch_and_bound", "trainer.devices=2", "out=none"]) == 2
-    assert "expected devices=1 for rows that are read in blocks; got 2" in capsys.readouterr().err
+        assert Path("again", name).read_bytes() == Path("trained", name).read_bytes()
 
 
 def test_a_trained_model_decides_for_units_of_its_own(trained, monkeypatch, capsys):

@@ -59,7 +59,7 @@ def test_a_shard_of_patients(tmp_path):
     assert beyond_imports(tmp_path, *typed, "limit=1", "workers=1") < 2
 
 
-def test_a_shard_of_a_table_that_is_read_in_parts(tmp_path):
+def test_a_shard_of_a_large_table(tmp_path):
     draws, rows = np.random.default_rng(0), 2_000_000
     x, a = draws.standard_normal(rows), draws.uniform(-1, 1, rows)
     table = pd.DataFrame({"x": x, "a": a, "y": x + a + draws.standard_normal(rows)})
@@ -72,7 +72,7 @@ def test_a_shard_of_a_table_that_is_read_in_parts(tmp_path):
     }
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task))
     pd.DataFrame({"x": [0.0]}).to_csv(tmp_path / "cases.csv", index=False)
-    typed = ("+experiment=own_table", "dataset=table_file", "dataset.task=task.yaml", "decision=cme_nystrom")
+    typed = ("+experiment=own_table", "dataset.task=task.yaml", "decision=cme_nystrom")
     typed += ("dataset.contexts=cases.csv", "path=rows.parquet", "workers=1")
     trained = called(tmp_path, "train", *typed, "out=model")
     assert trained.code == 0, trained.err

@@ -7,7 +7,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import in_blocks
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.surrogates.overlap import ROUNDING, Overlap
 from tests.toys.linear_truth import chain
@@ -153,12 +152,3 @@ def test_rows_that_repeat_few_values_are_no_distance_apart_up_to_rounding():
     assert made.limit(("a", "m")) <= ROUNDING
     half = table.columns(("x",))[:1] * 0 + 1.15
     assert float(made.distance(("a", "m"), half, table.columns(("a", "m"))[:1])) > 0.9
-
-
-@pytest.mark.parametrize("points", [50, 2000])
-def test_rows_in_blocks_give_the_overlap_of_all(points):
-    table = WORLD.table(700)
-    whole, made = seen(table, max_points=points), Overlap(WORLD.task, (WORLD.task.graph,), points)
-    made.solve_blocks(in_blocks(made.examples(table), 64))
-    for name, value in whole.state_dict().items():
-        torch.testing.assert_close(made.state_dict()[name], value, rtol=1e-10, atol=1e-12, msg=name)

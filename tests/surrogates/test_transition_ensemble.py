@@ -5,7 +5,6 @@ import torch
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.data.tables.blocks import blocks_of
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.guard import guarded_sequence
@@ -43,25 +42,6 @@ def ensemble() -> TransitionEnsemble:
 
 def objective(surrogate, reward, changes=2, **use) -> CounterfactualReturn:
     return CounterfactualReturn(surrogate, EpisodeCase(patients(1, 5, seed=7)[0]), reward, changes, **use)
-
-
-def test_rows_in_blocks_are_resampled_within_them(ensemble):
-    how, table, checks = Descent(max_epochs=4, progress=False), observations(), observations(10, seed=1)
-    torch.manual_seed(0)
-    one = fit(TransitionEnsemble(MEMBER, 3), blocks_of(table, 500), how, blocks_of(checks, 500))
-    for name, value in ensemble.state_dict().items():
-        assert torch.equal(one.state_dict()[name], value), name
-    given = [examples for _, examples in TransitionEnsemble(MEMBER, 3).parts_of_blocks(blocks_of(table, 40))]
-    assert len(given) == 2 + 2 * 3
-    torch.manual_seed(0)
-    several = fit(TransitionEnsemble(MEMBER, 3), blocks_of(table, 40), how, blocks_of(checks, 40))
-    assert several.faults() == []
-    drawn = [several._resampled(member, 1, blocks_of(table, 40)[1]).values for member in range(3)]
-    assert all(
-        set(map(tuple, rows.tolist())) <= set(map(tuple, table.values[40:80].tolist())) for rows in drawn
-    )
-    assert not torch.equal(drawn[0], drawn[1])
-    assert torch.equal(drawn[0], several._resampled(0, 1, blocks_of(table, 40)[1]).values), "always the same"
 
 
 def test_members_share_ranges_and_levels_and_differ_in_weights(ensemble):

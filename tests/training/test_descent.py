@@ -8,10 +8,8 @@ from lightning.pytorch.callbacks import Callback
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Trained
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.training import callbacks as loggers
-from rehearsal_torch.training import example_batches
 from rehearsal_torch.training.descent import Descent
 
 
@@ -80,36 +78,6 @@ def test_a_killed_training_goes_on_to_the_same_bits(tmp_path: Path, held_out: bo
     again = Descent(**settings, folder=tmp_path)
     assert again.train(resumed, examples, checks) == readings
     assert equal(whole, resumed)
-
-
-@pytest.mark.parametrize("buffer", [1000, 60])
-def test_a_killed_training_on_blocks_goes_on_to_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, buffer: int
-):
-    monkeypatch.setattr(example_batches, "BUFFER", buffer)
-    inside, held_out = rows(200, 1), rows(50, 2)
-
-    def blocks(given: tuple[Tensor, Tensor]) -> Blocks[tuple[Tensor, ...]]:
-        return Blocks(
-            [30] * (len(given[0]) // 30) + [20], lambda place: tuple(e.split(30)[place] for e in given)
-        )
-
-    examples, checks = blocks(inside), blocks(held_out)
-    settings = {"max_epochs": 6, "batch_size": 64, "learning_rate": 0.05, "patience": 2, "progress": False}
-    whole, resumed = mechanism(), mechanism(seed=5)
-    readings = Descent(**settings).train(whole, examples, checks)
-    with pytest.raises(KilledError):
-        Descent(**settings, folder=tmp_path, callbacks={"kill": lambda: Killer(3, 1)}).train(
-            mechanism(), examples, checks
-        )
-    assert Descent(**settings, folder=tmp_path).train(resumed, examples, checks) == readings
-    assert equal(whole, resumed)
-    memory = mechanism()
-    same = Descent(**settings).train(memory, inside, checks) == readings
-    assert same == equal(whole, memory) == (buffer == 1000), "one buffer gives the batches of rows in memory"
-    if buffer == 60:
-        with pytest.raises(ValueError, match="buffers: 4 there, None here"):
-            Descent(**settings, folder=tmp_path).train(mechanism(), inside, held_out)
 
 
 def test_a_loss_with_draws_of_its_own_resumes_to_the_same_bits(tmp_path: Path):

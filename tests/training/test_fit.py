@@ -7,7 +7,6 @@ from lightning.pytorch.callbacks import Callback
 
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import blocks_of
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -60,7 +59,7 @@ def test_every_fit_checks_the_noise_and_forgets_what_it_was_for_other_rows():
     fit(surrogate, table, Descent(max_epochs=1, progress=False))
     assert surrogate.noise_shares() == {}
     surrogate.noise_check.shares = stale
-    fit(surrogate, blocks_of(table, 150), Descent(max_epochs=1, progress=False), blocks_of(held_out, 150))
+    fit(surrogate, table, Descent(max_epochs=1, progress=False), held_out)
     assert list(surrogate.noise_shares()) == ["x", "y"]
     assert 0.9 not in surrogate.noise_shares().values()
     surrogate.noise_check.shares = stale
@@ -75,12 +74,6 @@ def test_held_out_rows_are_not_looked_at_where_no_part_uses_them():
     estimator = partial(small, members=1, features=20, iterations=2)
     made = fit(NestedRidge(confounded(), estimator), table, held_out=same)
     assert made.faults() == []
-
-
-def test_what_is_fitted_to_tables_in_memory_says_so():
-    blocks = blocks_of(confounded_table(60), 20)
-    with pytest.raises(ValueError, match=r"NestedRidge is fitted to a table in memory.*decision=cme_nystrom"):
-        fit(NestedRidge(confounded(), partial(small, members=1, features=20, iterations=2)), blocks)
 
 
 def test_training_holds_no_table_that_the_caller_does_not_keep():

@@ -14,7 +14,6 @@ from torch import Tensor, distributed, nn
 from torch.distributed import distributed_c10d
 
 from rehearsal_torch.data.part import Trained
-from rehearsal_torch.data.tables.blocks import Blocks
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.training import peers as peers_module
 from rehearsal_torch.training import watch
@@ -111,12 +110,6 @@ def test_a_loss_that_is_no_mean_over_rows_is_trained_in_one_process():
     part = Evidence()
     Descent(max_epochs=1, batch_size=40, progress=False, devices=2).train(part, (torch.ones(40),))
     assert part.seen == {40}
-
-
-def test_blocks_are_not_shared():
-    blocks = Blocks([10], lambda _: rows(10, 1))
-    with pytest.raises(ValueError, match="expected devices=1 for rows that are read in blocks; got 2"):
-        Descent(max_epochs=1, devices=2).train(LocationScale(3, 2, 2, hidden=4), blocks)
 
 
 def summed(rank: int, world: int, share: Tensor) -> None:

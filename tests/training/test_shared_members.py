@@ -20,7 +20,6 @@ from rehearsal_torch.cluster.address import ClusterError
 from rehearsal_torch.cluster.connection import connected
 from rehearsal_torch.cluster.sharing import named_cluster
 from rehearsal_torch.data.missing.imputation import ImputedTable
-from rehearsal_torch.data.tables.blocks import blocks_of
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
@@ -330,8 +329,5 @@ def test_what_does_not_pay_or_cannot_be_shared_is_trained_here(monkeypatch, tmp_
     ):
         assert not separable(ensemble(), rows, Descent(**how)), how
     monkeypatch.setattr(shared_members, "MANY", 0)
-    torch.manual_seed(0)
-    fit(ensemble(), blocks_of(observations(), 500), Descent(1, progress=False), workers=2)
-    assert asked == [], "rows in blocks"
     with pytest.raises(ValueError, match="at least 1 worker; got 0"):
         fit(ensemble(), observations(), Descent(), workers=0)

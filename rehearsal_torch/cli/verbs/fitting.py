@@ -37,7 +37,7 @@ class Fitted:
         surrogate: The fitted surrogate.
         seconds: The duration of the fit alone, without sampling the data.
         readings: The losses, as (step, name, value).
-        held_out: The held-out rows, or a sample of those that are read in blocks; None if they were not used.
+        held_out: The held-out rows; None if they were not used.
     """
 
     surrogate: "Surrogate"
@@ -68,19 +68,17 @@ def learnt(
     Raises:
         ValueError: if a part refuses its data.
     """
-    from rehearsal_torch.data.tables.blocks import Blocks
     from rehearsal_torch.training.fit import fit as fit_parts
 
     surrogate = run.surrogate() if surrogate is None else surrogate
-    held_out = run.problem.held_out_rows() if validated else None
-    trainer, given = run.trainer(training), [run.problem.training_rows()]
+    held_out = run.problem.held_out() if validated else None
+    trainer, given = run.trainer(training), [run.problem.observations()]
     began = time.perf_counter()
     # Nothing here keeps the rows: a model that has its examples from them needs them no longer.
     fit_parts(surrogate, given.pop(), trainer, held_out, quiet=quiet, workers=workers)
     seconds = time.perf_counter() - began
     readings = [] if trainer is None else trainer.history
-    some = run.problem.held_out() if isinstance(held_out, Blocks) else held_out
-    return Fitted(surrogate, seconds, readings, some)
+    return Fitted(surrogate, seconds, readings, held_out)
 
 
 def fit(run: Run, folder: RunFolder, workers: int = 1) -> "Surrogate":

@@ -1,5 +1,8 @@
 """Parquet and Feather files, read by pyarrow. Lines in messages count the rows from 2, as in a plain file.
 
+A folder of Parquet files with the same columns is one table, in the order of their names. Of many columns,
+those that are needed are read alone.
+
 Categories and text are text, dates are text as well, decimal numbers are numbers.
 
 What a file takes in memory is no function of its size: a text that occurs in a million rows is stored once,
@@ -13,11 +16,13 @@ Source: Apache Parquet and Apache Arrow (Feather; IPC messages, which are FlatBu
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.tables.frame import (
@@ -33,55 +38,57 @@ from rehearsal_torch.data.tables.frame import (
 from rehearsal_torch.files.addresses import beginning
 
 COLUMNAR = (".parquet", ".feather", ".arrow")
-ROWS = 65_536
-"""Rows that are read at a time, at most."""
-# The same, of texts that share their beginnings: each may be as long as the file.
-SHARED_ROWS = 256
+# From the names of a file's columns to those that are read.
+Needed = Callable[[Sequence[str]], Iterable[str]]
+# Rows that are written out at a time; fewer of texts that share their beginnings: each may be as long as the
+# file.
+ROWS, SHARED_ROWS = 65_536, 256
 _MAGIC = b"ARROW1\0\0"
 # The kinds of Arrow whose cells are texts.
 TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
-def read_columnar(file: Path, faults: list[str] | None = None) -> ReadTable:
-    """Reads a Parquet or Feather file.
+def read_columnar(file: Path, faults: list[str] | None = None, needed: Needed | None = None) -> ReadTable:
+    """Reads a Parquet or Feather file, or a folder of Parquet files.
 
     Args:
-        file: The file; at most 2 GiB and 200 million cells in memory.
+        file: The file, or a folder that has some; at most 2 GiB and 200 million cells in memory.
         faults: Collects faults of the header instead of raising for them.
+        needed: Which of the columns to read; None for all.
 
     Raises:
         TableError: if pyarrow is not installed, the file is no such file, or it is too large.
         OSError: if the file cannot be read.
     """
-    kind = "Parquet" if file.suffix.lower() == ".parquet" else "Feather"
-    pa = parquet_reader(file, kind)
-    with file.open("rb"):  # an error of the operating system, before pyarrow says it in its own words
-        pass
-    with damaged(pa, file, kind):
-        table = _parquet(pa, file) if kind == "Parquet" else _feather(pa, file)
-        names = [str(name) for name in table.column_names]
-        few_columns(len(names), str(file))
-        frame = arrow_cells(table)
+    parquet = file.is_dir() or file.suffix.lower() == ".parquet"
+    kind = "Parquet" if parquet else "Feather"
+    pa = _pyarrow(file, kind)
+    files, tables = [file], list[Any]()
+    if file.is_dir():
+        files = sorted(each for each in file.iterdir() if each.suffix.lower() == ".parquet")
+    for each in files:
+        with each.open("rb"):  # an error of the operating system, before pyarrow says it in its own words
+            pass
+        with _damaged(pa, each, kind):
+            tables.append(_parquet(pa, each, needed, tables) if parquet else _feather(pa, each, needed))
+    names = [str(name) for name in tables[0].column_names]
+    with _damaged(pa, file, kind):
+        if any(set(each.column_names) != set(names) for each in tables):
+            raise TableError(f"{file}: expected the same columns in each of its {len(files)} files")
+        frame = _cells(pa, _joined(pa, tables))
     refused_or_collected(header_faults(names, frame), str(file), faults)
     frame.columns = pd.Index(names)
-    frame = frame.loc[:, ~frame.columns.duplicated()]
-    kept = frame[~frame.isna().all(axis=1)] if frame.shape[1] else frame
+    if frame.columns.has_duplicates:
+        frame = frame.loc[:, ~frame.columns.duplicated()]
+    empty = frame.isna().all(axis=1).to_numpy() if frame.shape[1] else np.zeros(0, dtype=bool)
     # pandas writes an index without a name under this name: it is no variable.
-    return ReadTable(
-        kept.drop(columns=[name for name in names if name.startswith("__index_level_")]), str(file)
-    )
+    unnamed = [name for name in frame.columns if name.startswith("__index_level_")]
+    kept = frame[~empty] if empty.any() else frame
+    return ReadTable(kept.drop(columns=unnamed) if unnamed else kept, str(file))
 
 
-def parquet_reader(file: Path, kind: str) -> Any:
-    """The package pyarrow, imported.
-
-    Args:
-        file: The file that it is to read.
-        kind: Parquet or Feather, for the message.
-
-    Raises:
-        TableError: if it is not installed.
-    """
+def _pyarrow(file: Path, kind: str) -> Any:
+    """The package, imported, with what is used of it."""
     try:
         import pyarrow as pa
         import pyarrow.compute
@@ -96,12 +103,8 @@ def parquet_reader(file: Path, kind: str) -> Any:
 
 
 @contextmanager
-def damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
-    """Turns errors of pyarrow into one about the file.
-
-    Raises:
-        TableError: if pyarrow cannot read it.
-    """
+def _damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
+    """Turns errors of pyarrow into one about the file."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -114,16 +117,16 @@ def damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
         ) from error
 
 
-def plain_texts(pa: Any, batch: Any) -> Any:
-    """A batch of Arrow whose texts are the cells that they become, written out once: each text of a list of
-    texts is looked at once, and nothing of the batch is kept with them.
+def _joined(pa: Any, tables: list[Any]) -> Any:
+    """The rows of all tables, which are given up."""
+    joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    tables.clear()
+    return joined
 
-    Args:
-        pa: The package pyarrow.
-        batch: The batch.
 
-    Raises:
-        ValueError: if it is damaged.
+def _plain_texts(pa: Any, batch: Any) -> Any:
+    """A batch whose texts are the cells that they become, written out once: each text of a list of texts is
+    looked at once, and nothing of the batch is kept with them.
     """
     # Lengths and offsets of a damaged file may lead outside its buffers.
     batch.validate(full=True)
@@ -139,54 +142,98 @@ def plain_texts(pa: Any, batch: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, list(batch.schema.names))
 
 
-def arrow_cells(table: Any) -> pd.DataFrame:
-    """The cells of a table of batches of `plain_texts`, with numbers for the names of columns: numbers and
+def _cells(pa: Any, table: Any) -> pd.DataFrame:
+    """The cells of a table of batches of `_plain_texts`, with numbers for the names of columns: numbers and
     truth values as they are, all else as text.
     """
     # What pandas wrote about itself is not needed, and not trusted.
-    bare = table.replace_schema_metadata(None)
-    frame: pd.DataFrame = bare.to_pandas(timestamp_as_object=True, date_as_object=True)
+    table = table.replace_schema_metadata(None)
+    texts = [
+        str(column.type) == "large_string" and column.null_count < len(column) for column in table.columns
+    ]
+    # Each column is given up once it is converted: all of them twice would be twice the memory. pyarrow would
+    # keep what it has freed.
+    frame: pd.DataFrame = table.to_pandas(
+        memory_pool=pa.system_memory_pool(),
+        timestamp_as_object=True,
+        date_as_object=True,
+        split_blocks=True,
+        self_destruct=True,
+    )
+    del table
+    pa.default_memory_pool().release_unused()
     frame = frame.set_axis(range(frame.shape[1]), axis=1)
-    for place, kind in zip(frame.columns, bare.schema.types, strict=True):
-        done = str(kind) == "large_string" and bare.column(place).null_count < len(frame)
-        if not done and frame[place].dtype.kind not in "biuf":
+    for place, text in enumerate(texts):
+        if not text and frame[place].dtype.kind not in "biuf":
             frame[place] = frame[place].astype(object).map(plain_cell).infer_objects()
     return frame
 
 
-def parquet_file(pa: Any, file: Path) -> tuple[Any, int]:
-    """An opened Parquet file whose texts are read as numbers of a list of texts, and the rows to read at a
-    time.
-
-    Args:
-        pa: The package pyarrow.
-        file: The file.
-
-    Raises:
-        TableError: if a row group says that it is too large.
+def _parquet(pa: Any, file: Path, needed: Needed | None, before: Sequence[Any]) -> Any:
+    """The rows of a file, after those of other files. Texts are read as numbers of a list of texts; what a
+    row group says of its size is heeded before it is read.
     """
     about = pa.parquet.read_metadata(file)
-    texts, shared = dict[str, bool](), False
+    names = [str(name) for name in about.schema.to_arrow_schema().names]
+    few_columns(len(names), str(file))
+    wanted = set(names if needed is None else needed(names))
+    texts, shared, whole, cells = dict[str, bool](), False, 0, 0
     for group in (about.row_group(place) for place in range(about.num_row_groups)):
         size = 0
         for place in range(about.num_columns):
             column, kind = group.column(place), about.schema.column(place)
+            if wanted.isdisjoint(accumulate(kind.path.split("."), "{}.{}".format)):
+                continue
             size += max(column.total_uncompressed_size, column.num_values * kind.length)
             begun = "DELTA_BYTE_ARRAY" in column.encodings
             shared |= begun
             if kind.physical_type == "BYTE_ARRAY":
                 texts[kind.path] = texts.get(kind.path, True) and not begun
+            cells += column.num_values
             bounded(file, size, column.num_values)
+        whole += size
+    bounded(file, whole, max(cells, about.num_rows * max(len(wanted), 1)))
     kept = [path for path, keep in texts.items() if keep]
-    return pa.parquet.ParquetFile(file, read_dictionary=kept), SHARED_ROWS if shared else ROWS
+    with pa.parquet.ParquetFile(file, read_dictionary=kept) as opened:
+        read = None if needed is None else [name for name in names if name in wanted]
+        batches = opened.iter_batches(SHARED_ROWS if shared else ROWS, columns=read)
+        return _together(pa, file, batches, opened.schema_arrow, before)
 
 
-def unpacked(pa: Any, column: Any) -> int:
+def _feather(pa: Any, file: Path, needed: Needed | None) -> Any:
+    with pa.memory_map(str(file)) as source:
+        if source.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError("it does not begin as one")
+        size = 0
+        for message in pa.ipc.MessageReader.open_stream(source):
+            if message.type in ("record batch", "dictionary"):
+                rows, content = _announced(bytes(message.metadata), message.body)
+                size += content
+                bounded(file, size, rows)
+        source.seek(len(_MAGIC))
+        with pa.ipc.open_stream(source) as opened:
+            names = [str(name) for name in opened.schema.names]
+            few_columns(len(names), str(file))
+            wanted = set(names if needed is None else needed(names))
+            batches = (batch.select([name for name in names if name in wanted]) for batch in opened)
+            return _together(pa, file, batches if needed else opened, opened.schema)
+
+
+def _together(pa: Any, file: Path, batches: Any, schema: Any, before: Sequence[Any] = ()) -> Any:
+    """One table of batches that are counted as they come, with the tables before it."""
+    kept, size = list[Any](), sum(table.nbytes for table in before)
+    cells = sum(table.num_rows * max(table.num_columns, 1) for table in before)
+    for batch in batches:
+        size += sum(_unpacked(pa, column) for column in batch.columns)
+        cells += batch.num_rows * max(batch.num_columns, 1)
+        bounded(file, size, cells)
+        parts = (batch.slice(begin, ROWS) for begin in range(0, batch.num_rows, ROWS))
+        kept += [_plain_texts(pa, part) for part in parts]
+    return pa.Table.from_batches(kept) if kept else schema.empty_table()
+
+
+def _unpacked(pa: Any, column: Any) -> int:
     """The bytes of a column of Arrow once every text is written out.
-
-    Args:
-        pa: The package pyarrow.
-        column: The column.
 
     Raises:
         ValueError: if it is of a kind whose values may stand for any number of others.
@@ -205,53 +252,14 @@ def unpacked(pa: Any, column: Any) -> int:
         parts = (column.slice(begin, SHARED_ROWS) for begin in range(0, len(column), SHARED_ROWS))
         return sum(part.cast(pa.large_binary()).nbytes for part in parts)
     if types.is_struct(kind):
-        return sum(unpacked(pa, each) for each in column.flatten())
+        return sum(_unpacked(pa, each) for each in column.flatten())
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         # As Python's objects.
         below = column.flatten()
-        return 64 * len(below) + unpacked(pa, below)
+        return 64 * len(below) + _unpacked(pa, below)
     if types.is_nested(kind) or types.is_run_end_encoded(kind):
         raise ValueError(f"columns of the kind {str(kind)[:40]} are not read")
     return int(column.nbytes)
-
-
-def _parquet(pa: Any, file: Path) -> Any:
-    opened, rows = parquet_file(pa, file)
-    with opened:
-        about = opened.metadata
-        groups = [about.row_group(place) for place in range(about.num_row_groups)]
-        size = sum(group.total_byte_size for group in groups)
-        values = sum(group.column(place).num_values for group in groups for place in range(about.num_columns))
-        bounded(file, size, max(values, about.num_rows * max(about.num_columns, 1)))
-        return _together(pa, file, opened.iter_batches(rows), opened.schema_arrow)
-
-
-def _feather(pa: Any, file: Path) -> Any:
-    with pa.memory_map(str(file)) as source:
-        if source.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError("it does not begin as one")
-        size = 0
-        for message in pa.ipc.MessageReader.open_stream(source):
-            if message.type in ("record batch", "dictionary"):
-                rows, content = _announced(bytes(message.metadata), message.body)
-                size += content
-                bounded(file, size, rows)
-        source.seek(len(_MAGIC))
-        with pa.ipc.open_stream(source) as opened:
-            few_columns(len(opened.schema), str(file))
-            return _together(pa, file, opened, opened.schema)
-
-
-def _together(pa: Any, file: Path, batches: Any, schema: Any) -> Any:
-    """One table of batches that are counted as they come."""
-    kept, size, cells = [], 0, 0
-    for batch in batches:
-        size += sum(unpacked(pa, column) for column in batch.columns)
-        cells += batch.num_rows * max(batch.num_columns, 1)
-        bounded(file, size, cells)
-        parts = (batch.slice(begin, ROWS) for begin in range(0, batch.num_rows, ROWS))
-        kept += [plain_texts(pa, part) for part in parts]
-    return pa.Table.from_batches(kept) if kept else schema.empty_table()
 
 
 def _announced(head: bytes, body: Any) -> tuple[int, int]:

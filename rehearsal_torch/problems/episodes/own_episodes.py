@@ -8,27 +8,39 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given); the checks 
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
+from torch import Tensor
 
+from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
+from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.reading import ReadTable, TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.problems.episodes.episode_problem import CAUTION, SHARES, EpisodeProblem
-from rehearsal_torch.problems.episodes.fixed_columns import fixed_columns
-from rehearsal_torch.problems.episodes.roles import EpisodeRoles
+from rehearsal_torch.files.sealed import sealed
+from rehearsal_torch.problems.episodes.plain_task import plain_task
+from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
 from rehearsal_torch.problems.episodes.splits import split as split_units
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.episodes.task import episode_task
+from rehearsal_torch.problems.problem import Problem
+
+CAUTION = (
+    "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
+    "influences both actions and states."
+)
+SHARES = {"train": 0.7, "validation": 0.1, "test": 0.2}
+FEW_UNITS = 100
+"""Units to learn from below which the card warns."""
 
 
-class EpisodeTable(EpisodeProblem):
+class EpisodeTable(Problem):
     """Units of a table, split by unit.
 
     Args:
@@ -41,6 +53,13 @@ class EpisodeTable(EpisodeProblem):
         split: The split that the cases come from: "train", "validation" or "test".
         keep_last: How many actions at the end of each episode stay as they were, because what they bring
             comes after it. With costs, the last action would else be dropped for its cost alone.
+
+    Attributes:
+        roles: The content of the task.
+        chosen: The episodes to decide on.
+        length: The length of a step, in the unit of time.
+        first: The time of the first step, if it is the same for all units; None elsewhere.
+        largest: Action to its largest amount, or level, among the units to learn from.
 
     Raises:
         TableError: if there is no such file, or the table has faults; all are listed.
@@ -72,10 +91,11 @@ class EpisodeTable(EpisodeProblem):
         elif isinstance(path, pd.DataFrame):
             frame, where, self.source = path.reset_index(drop=True), "the table", "table in memory"
         else:
-            frame, where = table_file(path), str(path)
+            frame, where = table_file(path, needed=lambda names: _needed(task, names)), str(path)
             self.source = Path(where).name
         self.roles, self.split, self.keep_last = _task(task, frame, where), split, keep_last
         found = read_episodes(frame, self.roles, where, min_length, max_length)
+        del frame  # of many rows, the largest thing in memory
         self.all, self.length, self.counts = found.episodes, found.length, found.counts
         self.first, self.step = found.first, found.step
         units = self.roles.words.units
@@ -94,11 +114,48 @@ class EpisodeTable(EpisodeProblem):
         if not wanted:
             raise ValueError(f"{where}: no {units} of split {split!r} have {horizon} steps: lower `horizon`")
 
+    def surrogate_settings(self) -> Mapping[str, Any]:
+        """The columns of a model of transitions, and the number of levels."""
+        return self.roles.surrogate_settings()
+
+    def reward_settings(self) -> Mapping[str, Any]:
+        """The reward of a step, as the task has it."""
+        return self.roles.reward_settings()
+
+    def episode_reading(self) -> Mapping[str, Any]:
+        """The task as plain data, the length of a step, the time of the first one, how many actions at the
+        end stay, and the largest amounts, sealed.
+        """
+        amounts = {each.name: self.largest[each.name] for each in self.roles.actions if not each.levels}
+        return sealed(
+            {
+                "task": plain_task(self.roles),
+                "step": self.length,
+                "first": self.first,
+                "keep_last": self.keep_last,
+                "amounts": amounts,
+            }
+        )
+
+    def count(self) -> int:
+        """The number of units to decide on."""
+        return len(self.chosen)
+
+    def case(self, index: int) -> EpisodeCase:
+        """Unit number `index` of the split, in retrospect."""
+        if not 0 <= index < self.count():
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
+        return in_retrospect(self.chosen[index], self.keep_last, self.first)
+
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Empty: the outcome of other actions is unknown."""
+        return {}
+
     def wording(self) -> Mapping[str, Any]:
         """What units, steps and columns are called in reports, and the time of the first step, if it is the
         same for all units.
         """
-        said = super().wording()
+        said = self.roles.wording()
         return said if self.first is None else {**said, "first": self.first}
 
     def observations(self) -> Table:
@@ -153,6 +210,134 @@ class EpisodeTable(EpisodeProblem):
         faults = fixed_columns(self.roles, least, largest)
         if faults:
             raise TableError(listed(where, faults, "nothing was fitted"))
+
+    def _levels(self) -> DoseLevels:
+        """The levels of the actions, fitted to the units to learn from."""
+        names = [each.name for each in self.roles.actions]
+        levels = DoseLevels(names, self.roles.count)
+        levels.solve(self.observations().columns(names))
+        return levels
+
+    def _policy(self) -> str:
+        rule = self.roles.missing
+        return f"carry forward within {rule.steps} steps" if rule.rule == "carry" else rule.rule
+
+    def _unseen(self, levels: DoseLevels) -> dict[str, str]:
+        """A note for each action with given levels that no unit to learn from was given, or whose amounts
+        share levels.
+        """
+        table = self.observations()
+        found: dict[str, str] = {}
+        for each in self.roles.actions:
+            if not each.levels:
+                note = levels.notes.get(each.name, "")
+                found |= {f"levels of {each.name}": note} if note else {}
+                continue
+            seen = set(table.columns((each.name,))[:, 0].to(torch.long).tolist())
+            unseen = [name for place, name in enumerate(each.levels) if place not in seen]
+            if unseen:
+                found[f"levels of {each.name}"] = (
+                    f"{', '.join(unseen)} never occurs among the {self.roles.words.units} to learn from, and "
+                    "is not recommended"
+                )
+        return found
+
+    def _amounts(self, levels: DoseLevels) -> dict[str, str]:
+        """The levels of each action in words."""
+        return {
+            each.name: _shown(each, row)
+            for each, row in zip(self.roles.actions, levels.medians.tolist(), strict=True)
+        }
+
+    def _few(self, learnt: int) -> dict[str, str]:
+        """A caution if there are few units to learn from."""
+        if learnt >= FEW_UNITS:
+            return {}
+        note = f"{learnt} to learn from: below {FEW_UNITS}, claims are worth little"
+        return {f"caution: number of {self.roles.words.units}": note}
+
+    def _features(self, rows: Tensor) -> dict[str, dict[str, float | str]]:
+        """Range and median of each column of steps, (n, d), with its unit."""
+        columns = (*self.roles.varying, *self.roles.static, *self.roles.contextual)
+        units = {each.name: each.unit for each in columns}
+        return {
+            name: {
+                "min": float(column.min()),
+                "median": float(column.median()),
+                "max": float(column.max()),
+                **({"unit": units[name]} if units.get(name) else {}),
+            }
+            for name, column in zip(self.roles.names, rows.T, strict=True)
+        }
+
+
+def in_retrospect(episode: Episode, keep_last: int, first: int | None = None) -> EpisodeCase:
+    """An episode to look back at, whose last actions stay as they were.
+
+    Args:
+        episode: The episode.
+        keep_last: How many of them.
+        first: The time of its first step; None if it is not known.
+    """
+    fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
+    fixed[max(episode.horizon - keep_last, 0) :] = True
+    return EpisodeCase(episode, fixed, first=first)
+
+
+def _shown(action: Action, amounts: Sequence[float]) -> str:
+    """The levels of an action in words, given the amounts that they stand for."""
+    if action.levels:
+        return ", ".join(action.levels)
+    return f"none, {', '.join(f'{each:.4g}' for each in dict.fromkeys(amounts[1:]))} {action.unit}".strip()
+
+
+def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[str]:
+    """The faults of states and contextual columns with one value, and of actions that never are, or always
+    are, at their lowest level.
+
+    Args:
+        roles: What the columns mean.
+        least: The least value of each of `EpisodeRoles.names`, (d,); actions are at least 0.
+        largest: The largest values, (d,).
+    """
+    lows = dict(zip(roles.names, least.tolist(), strict=True))
+    highs = dict(zip(roles.names, largest.tolist(), strict=True))
+    units, faults = roles.words.units, []
+    settings = roles.surrogate_settings()
+    faults = [
+        f"{name}: all values of the {units} to learn from are {lows[name]:g}: a constant carries no "
+        "information, take the column out"
+        for name in (*settings["varying"], *settings["contextual"])
+        if lows[name] == highs[name]
+    ]
+    for each in roles.actions:
+        lowest = each.levels[0] if each.levels else "0"
+        if highs[each.name] == 0:
+            faults.append(
+                f"{each.name}: it is {lowest} in all rows of the {units} to learn from: nothing can be "
+                "learnt about other actions, take the column out"
+            )
+        elif lows[each.name] != 0:
+            faults.append(
+                f"{each.name}: it is never {lowest} among the {units} to learn from, so that nothing is "
+                "known about it: "
+                + ("take this level out" if each.levels else "subtract the usual amount, or give levels")
+            )
+    return faults
+
+
+def _needed(
+    task: str | Path | Mapping[str, Any] | EpisodeRoles | None, names: Sequence[str]
+) -> Sequence[str]:
+    """The columns that a task needs, of a file with these names; all of them where it has faults or the file
+    lacks some, since messages say what there is.
+    """
+    try:
+        roles = episode_task(task)
+    except TaskError:
+        return names
+    wanted = {roles.unit, roles.time, *roles.columns}
+    return [name for name in names if name in wanted] if wanted <= set(names) else names
 
 
 def _task(

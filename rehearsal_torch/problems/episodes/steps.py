@@ -267,19 +267,19 @@ def _cut(
 ) -> tuple[Episode, ...]:
     """One episode for each unit that is long enough."""
     unit, names = rows[UNIT].to_numpy(), roles.names
-    values = torch.from_numpy(rows[list(names)].to_numpy(np.float64).copy())
+    columns = [rows[name].to_numpy(np.float64) for name in names]
     begins = [*np.flatnonzero(np.r_[True, unit[1:] != unit[:-1]]).tolist(), len(unit)] if len(unit) else []
     episodes = []
     for begin, end in pairwise(begins):
-        part = values[begin:end]
-        if max_length is not None and len(part) > max_length:
-            counts["steps behind the longest horizon"] += len(part) - max_length
-            part = part[:max_length]
-        if len(part) < min_length:
+        if max_length is not None and end - begin > max_length:
+            counts["steps behind the longest horizon"] += end - begin - max_length
+            end = begin + max_length
+        if end - begin < min_length:
             counts[f"{roles.words.units} with fewer than {min_length} steps"] += 1
             continue
-        # A view would carry the whole table into every process.
-        episodes.append(Episode(str(unit[begin]), names, part.clone()))
+        # Numbers of its own: a view would carry the whole table into every process.
+        values = torch.from_numpy(np.stack([column[begin:end] for column in columns], -1))
+        episodes.append(Episode(str(unit[begin]), names, values))
     return tuple(episodes)
 
 

@@ -80,9 +80,11 @@ def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd
     time = None if roles.time in absent else _times(frame[roles.time], whose, roles, faults)
     if units is None or time is None:
         return pd.DataFrame()
-    rows = pd.DataFrame({**columns, UNIT: units, TIME: time, LINE: lines})
-    order = _order(frame[roles.unit], units)
-    rows = rows.iloc[np.lexsort((time, order))].reset_index(drop=True)
+    rows = pd.DataFrame({**columns, UNIT: units, TIME: time, LINE: lines}, copy=False)
+    del columns
+    order = np.lexsort((time, _order(frame[roles.unit], units)))
+    if (order[1:] < order[:-1]).any():
+        rows = rows.iloc[order].reset_index(drop=True)
     twice = rows.duplicated([UNIT, TIME]).to_numpy()
     if twice.any():
         first = rows.iloc[int(twice.argmax())]
@@ -116,9 +118,12 @@ def _units(column: pd.Series, lines: np.ndarray, roles: EpisodeRoles, faults: li
             f"{lines[int(nobody.argmax())]}: fill them in, or delete the rows"
         )
         return None
-    if pd.api.types.is_float_dtype(column) and (column % 1 == 0).all():
-        column = column.astype(np.int64)
-    return np.asarray(column.astype(str).str.strip(), dtype=object)
+    codes, different = pd.factorize(column)
+    names = pd.Series(different)
+    if pd.api.types.is_float_dtype(names) and (names % 1 == 0).all():
+        names = names.astype(np.int64)
+    # One text for each unit, and not for each row.
+    return np.asarray(names.astype(str).str.strip(), dtype=object)[codes]
 
 
 def _order(column: pd.Series, units: np.ndarray) -> np.ndarray:

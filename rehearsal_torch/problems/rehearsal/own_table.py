@@ -38,8 +38,9 @@ from rehearsal_torch.data.reading import (
 )
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.columnar import Needed
 from rehearsal_torch.data.tables.held_out_rows import parted
-from rehearsal_torch.data.tables.in_memory import data_frame
+from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
 from rehearsal_torch.data.tables.row_faults import set_faults, unit_faults
 from rehearsal_torch.data.task_file import TaskError
@@ -105,7 +106,7 @@ class RehearsalTable(RehearsalProblem):
         if validation is not None and not 0 <= validation < 1:
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
         faults: list[str] = []
-        table = rows_in(path, "path", "the table", faults)
+        table = rows_in(path, "path", "the table", faults, lambda names: _needed(task, identity, names))
         frame, where = table.frame, table.where
         notes: list[str] = []
         self.rare: list[str] = []
@@ -348,7 +349,13 @@ def cases_in(
     return given, identities
 
 
-def rows_in(given: Rows | None, role: str, called: str, faults: list[str] | None = None) -> ReadTable:
+def rows_in(
+    given: Rows | None,
+    role: str,
+    called: str,
+    faults: list[str] | None = None,
+    needed: Needed | None = None,
+) -> ReadTable:
     """Rows as a data frame, numbered from 0 if they are in memory, and their name in messages.
 
     Args:
@@ -356,11 +363,12 @@ def rows_in(given: Rows | None, role: str, called: str, faults: list[str] | None
         role: The argument that names the file.
         called: Name of rows in memory.
         faults: Collects duplicate column names instead of raising for them.
+        needed: Which columns of a Parquet or Feather file to read; None for all.
     """
     if isinstance(given, ReadTable):
         return given
     if given is None or isinstance(given, str | Path):
-        return read_table(given, role, faults)
+        return read_table(given, role, faults, needed=needed)
     if isinstance(given, Table):
         if bool(given.altered.any()):
             raise TableError(
@@ -370,6 +378,22 @@ def rows_in(given: Rows | None, role: str, called: str, faults: list[str] | None
         rows = pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names))
         return ReadTable(rows, called)
     return ReadTable(data_frame(given, called, faults), called)
+
+
+def _needed(
+    task: str | Path | Mapping[str, Any] | None, identity: str | None, names: Sequence[str]
+) -> Sequence[str]:
+    """The columns that a task needs, of a file with these names; all of them where it has faults or the file
+    lacks some, since messages say what there is.
+    """
+    try:
+        read = written_task(task, columns=names)
+    except TaskError:
+        return names
+    wanted = {*read.graph.names, *(each for each in (read.unit, identity) if each is not None)}
+    priced = {each.column for each in read.costs.values()}
+    complete = wanted <= set(names)
+    return [name for name in names if name.removeprefix(SET) in wanted | priced] if complete else names
 
 
 def _with_gaps(rows: pd.DataFrame, names: Sequence[str]) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.problem_file.findings import key
 from rehearsal_torch.data.tables.identifiers import identifier
-from rehearsal_torch.problems.episodes.episode_problem import FEW_UNITS
+from rehearsal_torch.problems.episodes.own_episodes import FEW_UNITS
 from rehearsal_torch.problems.episodes.roles import Action
 from rehearsal_torch.problems.written.own_sequence import OwnSequence
 

@@ -32,9 +32,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Examples, Sizes, Solved
-from rehearsal_torch.data.tables.block_statistics import evenly, rows_at
-from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
+from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.tables.row_places import evenly
 from rehearsal_torch.graphs.separation import Adjustment
 
 NEIGHBOURS, AROUND, SHARE = 5, 50, 0.975
@@ -76,13 +75,9 @@ class NearRows(Solved):
         return [f"radii: expected distances; got {self.radii.tolist()}"]
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to z (n, p) and a - h(z) (n, k), standardised."""
-        self.solve_blocks(in_blocks(examples))
-
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """As `solve`, to evenly spaced rows."""
-        whole = blocks.map(lambda _, each: tuple(part.detach().to(torch.float64) for part in each))
-        rows, left = rows_at(whole, evenly(len(blocks), self.most))
+        """Fits to z (n, p) and a - h(z) (n, k), standardised; of many rows, to evenly spaced ones."""
+        kept = evenly(len(examples[0]), self.most, examples[0].device)
+        rows, left = (each.detach().to(torch.float64)[kept] for each in examples)
         distinct = torch.cat((rows, left), -1).unique(dim=0)
         if DISTINCT <= len(distinct) < len(rows):
             rows, left = distinct.split((rows.shape[1], left.shape[1]), -1)

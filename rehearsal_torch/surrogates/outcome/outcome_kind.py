@@ -24,9 +24,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Examples, Sizes, Solved
-from rehearsal_torch.data.tables.block_statistics import drawn, rows_at
-from rehearsal_torch.data.tables.blocks import Blocks, in_blocks
+from rehearsal_torch.data.part import Sizes, Solved
+from rehearsal_torch.data.tables.row_places import drawn
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
@@ -43,18 +42,12 @@ def latent_face() -> FaceCoordinates:
     return FaceCoordinates(one, -one, torch.zeros(1, dtype=torch.float64))
 
 
-def values_of(blocks: Blocks[Tensor]) -> Values:
-    """How many values the outcomes, (n_i, |Y|) each, take; the outcome with the fewest counts."""
-    known: dict[int, Tensor] = {}
-    for outcomes in blocks:
-        for place, column in enumerate(outcomes.mT):
-            before = known.get(place, column[:0])
-            # More than 50 values are many, however many there are.
-            known[place] = before if len(before) > FEW else torch.cat((before, column)).unique()
-    fewest = min(len(each) for each in known.values())
+def values_of(outcomes: Tensor) -> Values:
+    """How many values the outcomes, (n, |Y|), take; the outcome with the fewest counts."""
+    fewest = min(len(column.unique()) for column in outcomes.mT)
     if fewest <= BINARY:
         return "binary"
-    return "few" if fewest <= min(FEW, len(blocks) // REPEATS) else "many"
+    return "few" if fewest <= min(FEW, len(outcomes) // REPEATS) else "many"
 
 
 class OutcomeKind(Solved):
@@ -110,16 +103,14 @@ class OutcomeKind(Solved):
     def solve(self, *examples: Tensor) -> None:
         """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|).
 
+        Of more than 10,000 rows, so many are drawn by the seed for held-out scores.
+
         Raises:
             ValueError: if an outcome has two values only, and all rows are desired or none is.
         """
-        self.solve_blocks(in_blocks(examples))
-
-    def solve_blocks(self, blocks: Blocks[Examples]) -> None:
-        """As `solve`; of more than 10,000 rows, so many are drawn by the seed for held-out scores."""
-        rows = blocks.map(lambda _, each: tuple(one.detach().to(torch.float64) for one in each))
-        values, number = values_of(rows.map(lambda _, each: each[1])), len(rows)
-        count = sum(int(self._desired(outcomes).sum()) for _, outcomes in rows)
+        inputs, outcomes = (each.detach().to(torch.float64) for each in examples)
+        values, number = values_of(outcomes), len(outcomes)
+        count = int(self._desired(outcomes).sum())
         rarer = min(count, number - count)
         if values == "binary" and not rarer:
             which = "every one" if count else "none"
@@ -127,11 +118,11 @@ class OutcomeKind(Solved):
                 f"an outcome has two values only, and {which} of the {number} rows is desired: the "
                 "rows do not show what makes the difference; add rows of both kinds, or change the region"
             )
-        (_, first) = rows[0]
-        self.classified = first.new_tensor([float(values == "binary")])
+        self.classified = outcomes.new_tensor([float(values == "binary")])
         if values != "few" or rarer < FEWEST_ROWS:
             return
-        inputs, outcomes = rows_at(rows, drawn(number, SCORED_ROWS, generator(self.seed + 2)))
+        some = drawn(number, SCORED_ROWS, generator(self.seed + 2)).to(outcomes.device)
+        inputs, outcomes = inputs[some], outcomes[some]
         desired = self._desired(outcomes)
         folds = torch.randperm(len(desired), generator=generator(self.seed)).to(desired.device) % 2
         scores = []

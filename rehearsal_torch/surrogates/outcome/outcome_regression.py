@@ -25,19 +25,18 @@ Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Morti
 implementation with one model per variable); the slack, the posterior and the fits are ours.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Examples, Solved, Trained
+from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import Blocks, blocks_of
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
@@ -140,54 +139,30 @@ class OutcomeRegression(RehearsalSurrogate):
             ValueError: if an outcome has two values only, and all rows are desired or none is.
         """
         self.task.check(table)
-        for part, examples in self._parts(blocks_of(table, len(table))):
-            yield part, examples[0]
-
-    def parts_of_blocks(
-        self, blocks: Blocks[Table]
-    ) -> Iterator[tuple[Solved | Trained, Examples | Blocks[Examples]]]:
-        """The parts as `parts` has them, with examples in blocks."""
-        self.task.check(blocks)
-        yield from self._parts(blocks)
-
-    def _parts(self, blocks: Blocks[Table]) -> Iterator[tuple[Solved | Trained, Blocks[Examples]]]:
-        def shown(names: Sequence[str], table: Table) -> Tensor:
-            return self._shown(table, names)
-
-        def outcomes(table: Table) -> Tensor:
-            return table.columns(self.task.outcomes)
-
-        def targets(table: Table) -> Tensor:
-            return self.outcome_kind.targets(outcomes(table))
-
-        def examples(*made: Callable[[Table], Tensor]) -> Blocks[Examples]:
-            return blocks.map(lambda _, table: tuple(make(table) for make in made))
-
         if not len(self.near):
             self.habits, self.near = self._support()
-        context = partial(shown, self.task.context)
-        yield self.overlap, blocks.map(lambda _, table: self.overlap.examples(table))
-        yield self.scaler, examples(lambda table: table.columns(self.task.graph.names))
-        yield self.outcome_kind, examples(partial(self.inputs, which=0), outcomes)
+        outcomes = table.columns(self.task.outcomes)
+        yield self.overlap, self.overlap.examples(table)
+        yield self.scaler, (table.columns(self.task.graph.names),)
+        yield self.outcome_kind, (self.inputs(table, 0), outcomes)
         self._model(self.outcome_kind.of_success)
+        context, targets = self._shown(table, self.task.context), self.outcome_kind.targets(outcomes)
         for part in self.covariates:
             assert isinstance(part, FeatureRegression)
-            yield part, examples(context, partial(shown, self.before))
+            yield part, (context, self._shown(table, self.before))
         for which, found in enumerate(self.adjustments):
             between = self.models(which).between
             if between is not None:
                 known = (*self.task.context, *found.before, *found.first)
-                yield between, examples(partial(shown, known), partial(shown, found.between))
+                yield between, (self._shown(table, known), self._shown(table, found.between))
             for member in self.models(which).outcomes:
-                yield member, examples(partial(self.inputs, which=which), targets)
+                yield member, (self.inputs(table, which), targets)
             habit, near = self.habit(which), self.near[which]
             assert isinstance(near, NearRows)
-            yield habit, examples(partial(self.covariates_of, which=which), partial(self.set_to, which=which))
-            yield (
-                near,
-                examples(partial(self.covariates_of, which=which), partial(self.left_open, which=which)),
-            )
-        yield self.no_action, examples(context, targets)
+            covariates = self.covariates_of(table, which)
+            yield habit, (covariates, self.set_to(table, which))
+            yield near, (covariates, self.left_open(table, which))
+        yield self.no_action, (context, targets)
 
     def used(self) -> tuple[str, ...]:
         """All fields: the coordinates depend on the region, and each candidate set has regressions of its

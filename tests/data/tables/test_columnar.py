@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rehearsal_torch.data.reading import number_columns, number_faults
+from rehearsal_torch.data.reading import number_columns, number_faults, read_table
 from rehearsal_torch.data.tables import frame
 from rehearsal_torch.data.tables.columnar import TableError, read_columnar
 
@@ -68,6 +68,43 @@ def test_damaged_and_large_files_are_refused(tmp_path, monkeypatch, name):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(TableError, match="pyarrow, which reads it, is not installed"):
         read_columnar(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_columns_that_are_not_needed_are_neither_read_nor_counted(tmp_path, monkeypatch, name):
+    getattr(FRAME, f"to_{name[2:]}")(tmp_path / name)
+    asked = []
+    found = read_columnar(tmp_path / name, needed=lambda names: asked.append(names) or ["price", "a"]).frame
+    assert asked == [list(FRAME.columns)]
+    pd.testing.assert_frame_equal(found, read_columnar(tmp_path / name).frame[["a", "price"]])
+    if name == "t.parquet":
+        monkeypatch.setattr(frame, "CELLS", 5)
+        assert len(read_columnar(tmp_path / name, needed=lambda _: ["a"]).frame) == 2
+        with pytest.raises(TableError, match="and 5 cells; there are more"):
+            read_columnar(tmp_path / name, needed=lambda _: ["a", "yes", "kind"])
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path, monkeypatch):
+    whole = pd.DataFrame({"a": [1.0, 2.5, 3.0, 4.0], "b": list("xyzx")})
+    whole.iloc[2:].to_parquet(tmp_path / "2.parquet", index=False)
+    whole.iloc[:2][["b", "a"]].to_parquet(tmp_path / "1.PARQUET", index=False)
+    (tmp_path / "notes.txt").write_text("a,b")
+    found = read_table(tmp_path).frame
+    pd.testing.assert_frame_equal(found[["a", "b"]], whole)
+    assert found.index.tolist() == [0, 1, 2, 3]
+    monkeypatch.setattr(frame, "CELLS", 7)
+    with pytest.raises(TableError, match="and 7 cells; there are more"):
+        read_columnar(tmp_path)
+    monkeypatch.undo()
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "3.parquet", index=False)
+    with pytest.raises(TableError, match="expected the same columns in each of its 3 files"):
+        read_columnar(tmp_path)
+    (tmp_path / "3.parquet").write_text("a")
+    with pytest.raises(TableError, match=r"3.parquet is not a Parquet file, or is damaged"):
+        read_columnar(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TableError, match="there is no file"):
+        read_table(tmp_path / "empty")
 
 
 def packed(table, file):

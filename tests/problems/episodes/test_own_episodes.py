@@ -1,10 +1,14 @@
+import re
+
 import pytest
+import torch
 import yaml
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, fixed_columns
+from rehearsal_torch.problems.episodes.task import episode_task
 from tests.toys.pumps import TASK, table, task
 
 
@@ -13,13 +17,15 @@ def pumps():
     return EpisodeTable(table(60), TASK)
 
 
-def test_a_file_and_a_frame_give_the_same(tmp_path, pumps):
-    table(60).to_csv(tmp_path / "pumps.csv", index=False)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_and_a_frame_give_the_same(tmp_path, pumps, ending):
+    file = tmp_path / f"pumps.{ending}"
+    getattr(table(60).assign(note="x"), f"to_{ending}")(file, index=False)
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK, sort_keys=False), encoding="utf-8")
-    read = EpisodeTable(tmp_path / "pumps.csv", tmp_path / "task.yaml")
+    read = EpisodeTable(file, tmp_path / "task.yaml")
     assert read.observations().fingerprint() == pumps.observations().fingerprint()
     assert read.held_out().fingerprint() == pumps.held_out().fingerprint()
-    assert read.card()["source"] == "pumps.csv"
+    assert read.card()["source"] == file.name
     assert {**read.card(), "source": ""} == {**pumps.card(), "source": ""}
 
 
@@ -139,3 +145,52 @@ def test_the_values_are_those_of_the_table(pumps):
     own = frame[frame["pump"].astype(str) == first.identity]
     names = ["flow", "heat", "bore", "demand", "oil"]
     assert first.columns(names).tolist() == own[names].to_numpy().tolist()
+
+
+@pytest.fixture
+def problem():
+    return EpisodeTable(table(60), TASK, keep_last=2)
+
+
+def test_cases_keep_their_last_actions(problem):
+    case = problem.case(0)
+    assert case.fixed.tolist() == [False] * 4 + [True] * 2
+    with pytest.raises(IndexError, match="expected a case in 0"):
+        problem.case(problem.count())
+    assert problem.score(case, None) == {}
+
+
+def test_the_card_has_levels_and_ranges_in_words(problem):
+    card, rows = problem.card(), problem.observations()
+    assert card["actions"]["valve"] == "shut, half, open"
+    oil = rows.columns(("oil",))
+    given = oil[oil > 0]
+    levels = [float(each) for each in card["actions"]["oil"].removeprefix("none, ")[:-3].split(", ")]
+    assert len(levels) == 4
+    assert float(given.min()) <= levels[0] < levels[1] < levels[2] < levels[3] <= float(given.max())
+    assert card["features"]["flow"]["unit"] == "l/s"
+    assert card["features"]["flow"]["min"] <= float(rows.columns(("flow",)).min())
+    assert card["caution: number of pumps"].startswith("4"), "forty-odd pumps are learnt from"
+    assert torch.isfinite(torch.tensor(card["features"]["heat"]["median"]))
+
+
+ROLES = episode_task(TASK)
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "said"),
+    [
+        ("flow", 3.0, 3.0, "flow: all values of the pumps to learn from are 3: a constant"),
+        ("valve", 0.0, 0.0, "valve: it is shut in all rows of the pumps"),
+        ("valve", 1.0, 2.0, "valve: it is never shut among the pumps .*: take this level out"),
+        ("oil", 0.0, 0.0, "oil: it is 0 in all rows"),
+        ("oil", 0.5, 2.0, "oil: it is never 0 among .*: subtract the usual amount, or give levels"),
+    ],
+)
+def test_columns_from_which_nothing_is_learnt_are_named(name: str, low: float, high: float, said: str):
+    least, largest = torch.zeros(len(ROLES.names)), torch.ones(len(ROLES.names))
+    assert fixed_columns(ROLES, least, largest) == []
+    place = ROLES.names.index(name)
+    least[place], largest[place] = low, high
+    (fault,) = fixed_columns(ROLES, least, largest)
+    assert re.match(said, fault)

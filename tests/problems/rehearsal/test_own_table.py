@@ -8,6 +8,8 @@ import yaml
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.problems.rehearsal import own_table
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.problems.world_size import SampleSize
@@ -175,3 +177,29 @@ def test_a_name_twice_is_told_with_the_other_faults_of_a_frame(frame):
         TableError, match=r"2 faults(?s:.*)several columns are called 'U1'(?s:.*)no column 'Y1'"
     ):
         RehearsalTable(twice, TASK)
+
+
+def test_of_a_parquet_file_only_what_the_task_needs_is_read(tmp_path, frame, monkeypatch):
+    frame = frame.assign(shop=range(60), note="x", price=2.0, called=[f"n{place}" for place in range(60)])
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    read, reader = [], own_table.read_table
+
+    def noted(*given, **settings):
+        found = reader(*given, **settings)
+        read.append(list(found.frame.columns))
+        return found
+
+    monkeypatch.setattr(own_table, "read_table", noted)
+    task = {**TASK, "unit": "shop", "costs": {"A2": {"column": "price"}}}
+    one, other = (
+        RehearsalTable(tmp_path / f"t.{ending}", task, identity="called") for ending in ("parquet", "csv")
+    )
+    assert {*read[0]} == {*one.task.graph.names, "shop", "price", "called"}
+    assert {*read[1]} == {*frame.columns}
+    assert one.observations().fingerprint() == other.observations().fingerprint()
+    assert one.identities == other.identities
+    with pytest.raises(ValueError, match=r"identity: .* has no column .nam.; it has .*note"):
+        RehearsalTable(tmp_path / "t.parquet", TASK, identity="nam")
+    with pytest.raises(TaskError, match="Y3"):
+        RehearsalTable(tmp_path / "t.parquet", {**TASK, "region": {"Y3": [0, None]}})

@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 import torch
 
-from rehearsal_torch.data.tables.blocks import in_blocks
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.spaces.polytope import Polytope
@@ -43,9 +42,7 @@ def drawn(*shape, seed=0):
     ],
 )
 def test_the_outcome_with_the_fewest_values_counts(columns, expected):
-    outcomes = torch.stack(columns, -1).double()
-    for rows in (len(outcomes), 7):
-        assert values_of(in_blocks((outcomes,), rows).map(lambda _, each: each[0])) == expected
+    assert values_of(torch.stack(columns, -1).double()) == expected
 
 
 def test_the_latent_sum_is_desired_from_zero():

@@ -7,7 +7,6 @@ import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.blocks import blocks_of
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess
 from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
@@ -218,42 +217,3 @@ def test_a_task_without_a_context_has_regressions_without_inputs():
         1,
         4,
     )
-
-
-def parts_close(one, other):
-    expected = other.state_dict()
-    for name, value in one.state_dict().items():
-        torch.testing.assert_close(value, expected[name], rtol=1e-8, atol=1e-8, msg=name)
-    assert one.faults() == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", [30, 97, 300])
-def test_a_table_in_blocks_gives_the_model_of_the_table(rows):
-    # Two thousand rows keep no roots' rows, 300 do (`FeatureRegression.rows`).
-    cases = [
-        (confounded(), confounded_table(300)),
-        (sequential(), sequential_table(300)),
-        (confounded(), confounded_table(2000)),
-    ]
-    for task, table in cases:
-        whole = fit(OutcomeRegression(task, **SMALL), table)
-        blocks = fit(OutcomeRegression(task, **SMALL), blocks_of(table, rows))
-        parts_close(blocks, whole)
-        assert (len(whole.no_action.rows) > 0) == (len(table) == 300)
-    same = fit(OutcomeRegression(*cases[0][:1], **SMALL), blocks_of(cases[0][1], 300)).state_dict()
-    expected = fit(OutcomeRegression(*cases[0][:1], **SMALL), cases[0][1]).state_dict()
-    assert all(torch.equal(value, expected[name]) for name, value in same.items()), "one block"
-
-
-@pytest.mark.parametrize("values", [2, 7])
-def test_few_valued_outcomes_in_blocks_give_the_model_of_the_table(values):
-    table = confounded_table(300)
-    outcome = table.columns(("y",))[:, 0]
-    table.values[:, -1] = (outcome.argsort().argsort() * values // 300).double() - values // 2
-    task = RehearsalTask.of({**confounded().to_plain(), "region": {"y": [0, None]}})
-    whole = fit(OutcomeRegression(task, **SMALL), table)
-    blocks = fit(OutcomeRegression(task, **SMALL), blocks_of(table, 41))
-    assert whole.outcome_kind.of_success == blocks.outcome_kind.of_success
-    assert whole.outcome_kind.of_success or values == 7
-    parts_close(blocks, whole)

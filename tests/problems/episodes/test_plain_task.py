@@ -1,47 +1,13 @@
-"""What a table in memory and one on disk have in common."""
+"""Roles as plain data: what the reader of tasks reads, written again."""
 
 import pytest
-import torch
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.problems.episodes.episode_file import EpisodeFile
-from rehearsal_torch.problems.episodes.episode_problem import plain_task
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.episodes.plain_task import plain_task
 from rehearsal_torch.problems.episodes.task import episode_task
-from tests.toys.pumps import TASK, table, task
-
-
-@pytest.fixture(params=["memory", "disk"])
-def problem(request, tmp_path):
-    if request.param == "memory":
-        return EpisodeTable(table(60), TASK, keep_last=2)
-    table(60).to_parquet(tmp_path / "t.parquet", index=False)
-    return EpisodeFile(tmp_path / "t.parquet", TASK, keep_last=2)
-
-
-def test_cases_keep_their_last_actions(problem):
-    case = problem.case(0)
-    assert case.fixed.tolist() == [False] * 4 + [True] * 2
-    with pytest.raises(IndexError, match="expected a case in 0"):
-        problem.case(problem.count())
-    assert problem.score(case, None) == {}
-
-
-def test_the_card_has_levels_and_ranges_in_words(problem):
-    card, rows = problem.card(), problem.observations()
-    assert card["actions"]["valve"] == "shut, half, open"
-    oil = rows.columns(("oil",))
-    given = oil[oil > 0]
-    levels = [float(each) for each in card["actions"]["oil"].removeprefix("none, ")[:-3].split(", ")]
-    assert len(levels) == 4
-    assert float(given.min()) <= levels[0] < levels[1] < levels[2] < levels[3] <= float(given.max())
-    assert card["features"]["flow"]["unit"] == "l/s"
-    assert card["features"]["flow"]["min"] <= float(rows.columns(("flow",)).min())
-    assert card["caution: number of pumps"].startswith("4"), "forty-odd pumps are learnt from"
-    assert torch.isfinite(torch.tensor(card["features"]["heat"]["median"]))
-
+from tests.toys.pumps import task
 
 WORDS = st.text("abcxyz_ %", min_size=1, max_size=6).map(lambda each: f"w{each}".strip())
 COST = st.floats(0, 9, allow_nan=False)
