@@ -215,12 +215,18 @@ def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
 
     Raises:
         ModuleNotFoundError: with what to type, if a logger's library is not installed.
-        ValueError: if a library cannot begin, as without a key where losses are to be sent.
+        ValueError: if a name is none of a folder, or a library cannot begin, as without a key where losses
+            are to be sent.
     """
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     made = []
     for name, make in how.loggers.items():
+        # A folder that is resumed may have been written by somebody else.
+        if not name.isidentifier():
+            raise ValueError(
+                f"expected the name of a logger, of letters, digits and underscores; got {name!r}"
+            )
         place = (folder / name).resolve()
         place.mkdir(parents=True, exist_ok=True)
         named = {_NAMES[name]: folder.name} if name in _NAMES else {}

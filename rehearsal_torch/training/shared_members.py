@@ -8,23 +8,16 @@ sent to each process once; a task is the number of a member, and its result the 
 
 A member's initial weights are drawn when the surrogate is built, its resample and the order of its batches
 from seeds, and it is fitted with one thread; so its bits are those of a fit in one process with one thread.
-The parts that follow from all members come last, in this process. Each training keeps its own folder,
-``<part>/last.ckpt``, from which it is resumed with any number of processes.
+Each training keeps its own folder, ``<part>/last.ckpt``, from which any number of processes resume it.
 
-**What is shared**, if workers are asked for:
+**What is shared**, if workers are asked for: trained members, if M members x n rows x the most epochs are at
+least `MANY` = 2,000,000, some 15 s of one core, and in a cluster of joblib's context any number; solved
+members, by the time that the first one takes (`shared_tasks`). States may be large, 250 MB for a candidate
+set of a kernel method with 2,000 rows or more: each is held once, and that of the first is not sent.
 
-- trained members, if M members x n rows x the most epochs are at least `MANY` = 2,000,000, some 15 s of one
-  core at 120,000 rows a second: early stopping may end the trainings at half of that, and processes take
-  seconds to start. In a cluster of joblib's context, any number;
-- solved members, by the time that the first one takes (`shared_tasks`). States may be large, 250 MB for a
-  candidate set of a kernel method with 2,000 rows or more: each is held once, and that of the first is not
-  sent to the others' processes. A surrogate that overrides `parts` is fitted here.
-
-Not shared are rows in blocks, trainings on a GPU, with several threads or processes each, with callbacks, or
-with loggers that write to one place for all (other than csv and tensorboard). Whether `accelerator=auto` is a
-GPU is decided here: a worker with a GPU trains on its CPU if this process has none.
-
-A training is resumed by workers of a cluster on other machines only if these see the trainer's folder.
+Not shared are surrogates that override `parts`, rows in blocks, trainings on a GPU, with several threads or
+processes each, with callbacks, or with loggers that may write to one place for all. Whether
+`accelerator=auto` is a GPU is decided here: a worker with a GPU trains on its CPU if this process has none.
 """
 
 import copy
@@ -68,21 +61,12 @@ class _Fits:
 
 
 def shareable(trainer: Descent | None) -> bool:
-    """Whether processes may share fits: not those on GPUs, or by several processes each.
-
-    Args:
-        trainer: The settings of their trainings; None if every part has a solver.
-    """
+    """Whether processes may share fits: not those on GPUs, or by several processes each; None has solvers."""
     return trainer is None or (settled(trainer.accelerator) == "cpu" and trainer.devices in (1, [1]))
 
 
 def trained_elsewhere(trainer: Descent, rows: float) -> bool:
-    """Whether trainings of one process each pay to be shared, and can be.
-
-    Args:
-        trainer: Their settings.
-        rows: The number of rows of all of them.
-    """
+    """Whether trainings of `rows` rows in all, by one process each, pay to be shared, and can be."""
     apart = not trainer.callbacks and set(trainer.loggers) <= _APART
     if not (shareable(trainer) and trainer.threads == 1 and apart):
         return False
@@ -90,13 +74,7 @@ def trained_elsewhere(trainer: Descent, rows: float) -> bool:
 
 
 def separable(surrogate: SeparateMembers, rows: int, trainer: Descent | None) -> bool:
-    """Whether workers are to share the fits of a surrogate's members.
-
-    Args:
-        surrogate: The surrogate.
-        rows: The number of rows that each member is fitted to.
-        trainer: Trains the parts without a solver.
-    """
+    """Whether workers are to share the fits of a surrogate's members, to `rows` rows each."""
     members = surrogate.separate()
     return not _trained(members) or (
         trainer is not None and trained_elsewhere(trainer, len(members) * float(rows))
@@ -112,14 +90,6 @@ def fit_members(
     quiet: bool,
 ) -> None:
     """Fits a surrogate of separate members in place, as `training.fit.fit` does.
-
-    Args:
-        surrogate: The surrogate.
-        table: The observations.
-        trainer: Trains the parts without a solver.
-        held_out: Rows for early stopping; None for none.
-        workers: The number of processes.
-        quiet: Whether no progress is shown.
 
     Raises:
         ClusterError: if a cluster cannot share the members.

@@ -64,9 +64,7 @@ def equal(one: nn.Module, other: nn.Module) -> bool:
     return all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("held_out", "epoch", "batch"), [(False, 3, 1), (True, 2, 0), (True, 4, 2)]
-)
+@pytest.mark.parametrize(("held_out", "epoch", "batch"), [(False, 3, 1), (True, 2, 0), (True, 4, 2)])
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path: Path, held_out: bool, epoch: int, batch: int):
     examples, checks = rows(200, 1), rows(50, 2) if held_out else None
     settings = {"max_epochs": 6, "batch_size": 64, "learning_rate": 0.05, "patience": 2, "progress": False}

@@ -13,6 +13,7 @@ import pytest
 import torch
 from hydra.utils import instantiate
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.loggers import CSVLogger
 from omegaconf import OmegaConf
 from torch import nn
 
@@ -343,6 +344,14 @@ def test_a_logger_that_cannot_begin_is_one_paragraph(tmp_path):
         ValueError, match=r"^logger\.own: the library cannot begin \(no answer after 7 tries\): "
     ):
         how.train(Line(), rows())
+
+
+def test_a_logger_writes_nowhere_but_below_the_folder_of_the_part(tmp_path):
+    for name in ("../elsewhere", "/elsewhere", ""):
+        how = Descent(max_epochs=1, progress=False, folder=tmp_path / "run", loggers={name: CSVLogger})
+        with pytest.raises(ValueError, match="expected the name of a logger"):
+            how.train(Line(), rows())
+    assert not list(tmp_path.iterdir())
 
 
 def payloads(path):
