@@ -5,6 +5,7 @@ exists, and exits if not; that needs no message from the parent.
 """
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -25,6 +26,8 @@ def begin(parent: int) -> None:
     from joblib.externals.loky import process_executor
 
     end_with(parent)
+    # A terminal sends Ctrl-C to all processes, and each would write a traceback; they end with the first one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Where psutil is installed, loky takes 300 MB more than after the first task for a leak, and starts the
     # process again, with a warning; a fitted model may have as much.
     process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import settings
 
 # How long an input takes says nothing of the code on a machine that does other work beside it.
-settings.register_profile("project", deadline=None)
+settings.register_profile("project", deadline=None, max_examples=30)
 settings.load_profile("project")
 
 # Every test below the folder has the marker; elsewhere a test or a file says for itself that it is slow.

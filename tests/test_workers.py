@@ -1,6 +1,7 @@
 """Workers end with their parent, however it ends."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -44,6 +45,7 @@ def test_a_process_does_not_wait_for_itself():
 
 def test_a_worker_has_one_thread_and_may_keep_memory(monkeypatch):
     monkeypatch.setattr(process_executor, "_MAX_MEMORY_LEAK_SIZE", 1)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     with threads(2):
         begin(os.getpid())
         assert torch.get_num_threads() == 1

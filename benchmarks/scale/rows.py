@@ -28,10 +28,8 @@ WAYS = {
 SHARDS = ("-m", "shards=2", "shard=range(2)")
 SHARDED = {
     "two shards, joblib": (*SHARDS, "hydra/launcher=joblib"),
-    "two shards, batches_local": (
-        *SHARDS, "hydra/launcher=batches_local", "hydra.launcher.jobs_per_submission=1",
-    ),
-}  # fmt: skip
+    "two shards, submitit_local": (*SHARDS, "hydra/launcher=submitit_local"),
+}
 # Processes and threads of each way to train.
 TRAINED = {ONE: (1, 1), "one process, two threads": (1, 2), "two processes": (2, 1)}
 # Candidate sets of the worlds, each of one variable.

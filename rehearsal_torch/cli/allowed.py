@@ -4,8 +4,8 @@ A configuration given on the command line, or in files named there, is built as 
 included. A folder to be resumed may have been written by somebody else. A target that it names is built only
 if it is
 
-    a class that this package defines for that group of the configuration, or the function that makes the
-    reward of a task of episodes from plain data, or
+    a class that this package defines for that group of the configuration, the function that makes the
+    reward of a task of episodes from plain data, or a logger as it stands in ``conf/logger``, or
     a target of a module that is trusted on this command line (``trusted=[my_lab]``), or one that a file in
     the folder of ``--config-dir`` names.
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.errors import UserError
+from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.files.dotted import defined_in, found_at, mappings
 from rehearsal_torch.files.plain import read_yaml
 
@@ -30,21 +31,11 @@ ROOMS = {
     "objective": ("objectives",),
     "search": ("search",),
     "certificate": ("certificate", "credible_bound"),
-    "trainer": (
-        "training.descent",
-        "training.callbacks",
-        "training.wandb_logger",
-        "training.mlflow_logger",
-    ),
+    "trainer": ("training.descent", "training.callbacks"),
 }
-# Logger factories, which are passed the training's own folder, and the settings (a type, or the only value)
-# under which they write there and nowhere else.
-LOGGERS: dict[str, dict[str, object]] = {
-    "training.callbacks.csv": {},
-    "training.callbacks.tensorboard": {},
-    "training.wandb_logger.wandb": {"project": str, "offline": True},
-    "training.mlflow_logger.mlflow": {"uri": None, "experiment": str},
-}
+# The settings of a logger that may differ from ``conf/logger``: with the others as they stand there, it
+# writes below the training's own folder and nowhere else.
+_NAMES = ("project", "experiment_name")
 # The functions among the targets of ``conf``, by their groups; each makes an object from plain data alone.
 _MAKERS = {"objective": (f"{PACKAGE}.objectives.episode_reward.episode_reward",)}
 _INSTRUCTIONS = ("_target_", "_partial_", "_convert_", "_recursive_")
@@ -71,9 +62,9 @@ def check_allowed(node: Any, group: str, trusted: Sequence[str]) -> None:
             remedy = "Nothing was built. Resume only folders whose origin you know"
             raise UserError(f"a resumed folder may not contain {odd[0]}", where, remedy)
         target = each.get("_target_")
-        if "_target_" in each and not _named(target, trusted) and not _ours(target, group, each):
+        if "_target_" in each and not (_named(target, trusted) or _ours(target, group) or _kept(each, group)):
             home = str(target).partition(".")[0]
-            if group == "trainer" and LOGGERS.get(_own(target)) and each.get("_partial_") is True:
+            if group == "trainer" and any(target == one["_target_"] for one in _loggers()):
                 raise UserError(
                     f"the folder asks {target} for more than to keep losses in the run folder; nothing was "
                     "built",
@@ -154,35 +145,28 @@ def _named(target: Any, trusted: Sequence[str]) -> bool:
     )
 
 
-def _ours(target: Any, group: str, node: Mapping[Any, Any]) -> bool:
+def _ours(target: Any, group: str) -> bool:
     rooms = [f"{PACKAGE}.{room}" for room in ROOMS.get(group, ())]
     found = defined_in(target, rooms)
     if found is None:
         return False
     if not isinstance(found, type):
-        if f"{found.__module__}.{found.__qualname__}" in _MAKERS.get(group, ()):
-            return True
-        kept = LOGGERS.get(_own(f"{found.__module__}.{found.__name__}"))
-        return (
-            group == "trainer"
-            and kept is not None
-            and node.get("_partial_") is True
-            and all(
-                key in ("_target_", "_partial_") or (key in kept and _within(value, kept[key]))
-                for key, value in node.items()
-            )
-        )
+        return f"{found.__module__}.{found.__qualname__}" in _MAKERS.get(group, ())
     return issubclass(found, _kinds(group))
 
 
-def _own(target: Any) -> str:
-    """A dotted path without the name of this package."""
-    return str(target).removeprefix(f"{PACKAGE}.")
+def _kept(node: Mapping[Any, Any], group: str) -> bool:
+    """Whether a node is a logger that keeps losses in the run folder."""
+    if group != "trainer" or not all(isinstance(node.get(name, ""), str) for name in _NAMES):
+        return False
+    return any({**node, **{name: one[name] for name in _NAMES if name in one}} == one for one in _loggers())
 
 
-def _within(value: object, kept: object) -> bool:
-    """Whether a setting has the type, or is the value, that is allowed."""
-    return isinstance(value, kept) if isinstance(kept, type) else value is kept
+@cache
+def _loggers() -> list[dict[str, Any]]:
+    """The loggers of ``conf/logger``."""
+    files = sorted((conf_folder() / "logger").glob("*.yaml"))
+    return [node for path in files for node in read_yaml(path).values()]
 
 
 @cache

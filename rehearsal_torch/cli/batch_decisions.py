@@ -265,12 +265,10 @@ def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, to
             "parallel=dask",
             "Leave it out",
         )
-    from rehearsal_torch.cluster.address import ClusterError
-    from rehearsal_torch.cluster.connection import connected
-    from rehearsal_torch.cluster.sharing import named_cluster
+    from rehearsal_torch.cluster import ClusterError, connected, named_cluster
 
     address = config["dask"]["address"]
-    # One worker of a cluster is not this process, which a loop with one worker would take: two groups are
+    # One worker of a cluster is not this process, which a loop with one worker would take: two tasks are
     # with the cluster at least, one of which waits where it has one worker.
     most = sys.maxsize if address is not None and asked_for is None else max(2, processes(asked_for, sweep))
     try:

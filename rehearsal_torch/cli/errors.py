@@ -41,8 +41,8 @@ UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 # Exceptions of joblib and concurrent.futures for a killed worker; compared by name, as importing them takes
 # time.
 _KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
-# Those of submitit, and of the launchers of several jobs, which name the submissions.
-_ENDED = ("FailedJobError", "UncompletedJobError", "SubmissionsEndedError")
+# Those of submitit.
+_ENDED = ("FailedJobError", "UncompletedJobError")
 # What submitit says where SLURM is not installed.
 _NO_SLURM = 'Could not detect "srun"'
 
@@ -111,13 +111,11 @@ def user_error_from(error: BaseException) -> UserError | None:
         return UserError(
             "the commands of SLURM (sbatch, srun) are not on this machine",
             "hydra/launcher",
-            "Type the command on a machine of the cluster, or take hydra/launcher=batches_local",
+            "Type the command on a machine of the cluster, or take hydra/launcher=submitit_local",
         )
     if type(error).__name__ in _ENDED:
-        named = type(error).__name__ == _ENDED[-1]
-        unnamed = "what was submitted ended before its jobs did: it was killed, or its time was over"
         return UserError(
-            str(error) if named else unnamed,
+            "what was submitted ended before its jobs did: it was killed, or its time was over",
             "",
             "What it printed is in the folder .submitit of the sweep. Results are kept: run the same command "
             "with resume=FOLDER",

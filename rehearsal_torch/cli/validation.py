@@ -11,7 +11,7 @@ from rehearsal_torch.cli.errors import UserError, as_user_error, choose_from, di
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.spelling import on_file, spoken
 from rehearsal_torch.cli.verbs.decide import surrogate_in
-from rehearsal_torch.cluster.address import check_reachable, require_dask
+from rehearsal_torch.cluster import check_reachable, require_dask
 from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.checkpoint_folders import suggestion
 from rehearsal_torch.files.nearby import beside, near_files
@@ -59,8 +59,6 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     _parallel(config)
     _claims(config)
     _choice(config, typed)
-    submitted = "hydra.launcher.jobs_per_submission"
-    _whole(submitted, OmegaConf.select(config, submitted, default=1), 1, optional=False)
     _whole("shards", config.shards, 1, optional=False)
     _whole("shard", config.shard, 0, optional=False)
     shards = {int(text.partition("=")[2]) for job in jobs for text in job if text.startswith("shard=")} or {

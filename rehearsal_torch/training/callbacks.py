@@ -1,13 +1,8 @@
-"""Lightning callbacks and loggers of a training: best weights, last state, finite losses, progress.
-
-A logger factory takes the folder of one part's training and returns a logger that writes there, in addition
-to the history. Lightning's loggers are imported when one is created, not when a configuration is read.
-"""
+"""Lightning callbacks of a training: best weights, last state, finite losses, progress."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -16,49 +11,6 @@ from torch import Tensor
 
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.module import HELD_OUT, TrainingModule
-
-if TYPE_CHECKING:
-    from lightning.pytorch.loggers import Logger
-
-
-def csv(folder: Path) -> "Logger":
-    """Losses as ``folder/csv/metrics.csv``."""
-    from lightning.pytorch.loggers import CSVLogger
-
-    return CSVLogger(folder, name="", version="csv")
-
-
-def tensorboard(folder: Path) -> "Logger":
-    """Losses for TensorBoard under ``folder/tensorboard``.
-
-    Raises:
-        ModuleNotFoundError: if TensorBoard is not installed.
-    """
-    require("tensorboard", "tensorboard")
-    from lightning.pytorch.loggers import TensorBoardLogger
-
-    return TensorBoardLogger(folder, name="", version="tensorboard")
-
-
-def require(package: str, extra: str) -> None:
-    """Checks that a logger's package is installed; nothing is imported.
-
-    Args:
-        package: The module that the logger imports.
-        extra: The extra of this package that installs it.
-
-    Raises:
-        ModuleNotFoundError: with what to type, if it is not.
-    """
-    from importlib.util import find_spec
-
-    found = find_spec(package)
-    # A folder of that name, which the libraries make where they run, is found without a file.
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError(
-            f"expected the package {package}; it is not installed: pip install "
-            f"'rehearsal-torch[{extra}]' or choose logger=csv"
-        )
 
 
 class BestWeights(Callback):
@@ -103,18 +55,16 @@ class LastState(Checkpoint):
 
     Args:
         folder: The target folder; created if missing.
-        whole: Raises an error if the state is not that of a training by all of its processes.
     """
 
-    def __init__(self, folder: Path, whole: Callable[[], None] = lambda: None) -> None:
-        self.folder, self.whole = folder, whole
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Writes a temporary file, then renames it: a killed process leaves the previous state intact."""
         self.folder.mkdir(parents=True, exist_ok=True)
         # All processes of a training take part, and the first one writes.
         trainer.save_checkpoint(self.folder / "last.tmp")
-        self.whole()
         if trainer.is_global_zero:
             (self.folder / "last.tmp").replace(self.folder / "last.ckpt")
 

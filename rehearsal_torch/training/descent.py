@@ -35,13 +35,13 @@ class Descent:
         patience: The number of epochs without a lower held-out loss after which training ends; None disables
             early stopping. Ignored without held-out examples.
         accelerator: Where to train: "cpu", "gpu" (CUDA), or "auto" for a GPU if there is one.
-        devices: The number of processes, or of GPUs, that share a training (`training.peers`): each takes its
+        devices: The number of processes, or of GPUs, that share a training: each takes its
             part of every batch. A loss that is no mean over rows is trained on one. GPUs may also be given as
             a sequence of their numbers.
         precision: "32-true" trains a part in its own precision, "64-true" in float64.
         progress: Shows a progress bar on a terminal, a few plain lines elsewhere.
-        loggers: Name to logger factory (see `training.callbacks`), each called with the folder of a part's
-            training.
+        loggers: Name to one of Lightning's loggers, called with a folder of that name below the folder of a
+            part's training as ``save_dir``.
         folder: Stores ``<part>/last.ckpt`` (the last and the best weights, and all that is needed to resume),
             and the loggers' files; None stores nothing.
         seed: Determines the order of the examples.
@@ -68,7 +68,7 @@ class Descent:
         devices: int | Sequence[int] = 1,
         precision: Literal["32-true", "64-true"] = "32-true",
         progress: bool = True,
-        loggers: Mapping[str, Callable[[Path], "Logger"]] | None = None,
+        loggers: Mapping[str, Callable[..., "Logger"]] | None = None,
         folder: str | Path | None = None,
         seed: int = 0,
         clip: float | None = None,

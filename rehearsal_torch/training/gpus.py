@@ -6,7 +6,6 @@ devices=[1, 3], accelerator=gpu    the GPUs 1 and 3
 accelerator=auto                   GPUs if there are some, else the CPU
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
@@ -43,20 +42,6 @@ def settled(accelerator: Literal["cpu", "gpu", "auto"]) -> Literal["cpu", "gpu"]
     if accelerator == "auto":
         return "gpu" if torch.cuda.is_available() else "cpu"
     return accelerator
-
-
-def alone() -> None:
-    """Checks that no launcher has started several processes, each of which would train the whole.
-
-    Raises:
-        RuntimeError: if `torchrun` has.
-    """
-    count = os.environ.get("WORLD_SIZE", "1")
-    if "TORCHELASTIC_RUN_ID" in os.environ and count != "1":
-        raise RuntimeError(
-            f"expected one process; torchrun has started {count}, each of which would train the whole: start "
-            "the command without torchrun, and choose trainer.devices for several processes or GPUs"
-        )
 
 
 @contextmanager

@@ -2,34 +2,55 @@
 
 Builds the Lightning trainer that a `Descent` describes, resumes an unfinished training of the same data and
 settings from its folder, and returns the part with its best weights, on its original device and in its
-original precision.
+original precision. Several processes are those of Lightning's data parallelism; what they have learnt comes
+back in the last state that the first one of them writes.
+
+Source: Li et al. (2020), PyTorch Distributed: experiences on accelerating data parallel training.
 """
 
-import copy
 import hashlib
 import logging
+import os
+import signal
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import Callback, EarlyStopping
+from lightning.pytorch.loggers import WandbLogger
+from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor
+from torch.multiprocessing.spawn import ProcessException
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.training.callbacks import BestWeights, Ended, EpochCount, Finite, LastState
 from rehearsal_torch.training.example_batches import BLOCK
-from rehearsal_torch.training.gpus import alone, current_kept, gpus
+from rehearsal_torch.training.gpus import current_kept, gpus
 from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
-from rehearsal_torch.training.peers import peers, strategy
 from rehearsal_torch.workers import threads
 
 if TYPE_CHECKING:
+    from lightning.pytorch.loggers import Logger
+
     from rehearsal_torch.training.descent import Descent
+
+
+# The extras that install the libraries of loggers, and the word for a run's name where runs have names.
+_EXTRAS = {"tensorboard": "tensorboard", "wandb": "loggers", "mlflow": "loggers"}
+_NAMES = {"wandb": "name", "mlflow": "run_name"}
+# Read by the libraries when they are imported: no reports about their use; files may be a store.
+_ENVIRONMENT = {
+    "WANDB_ERROR_REPORTING": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ALLOW_FILE_STORE": "true",
+}
 
 
 def run(
@@ -40,7 +61,6 @@ def run(
     name: str,
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
-    alone()
     used = gpus(how.devices, how.accelerator)
     world = _processes(how, part, used)
     used = used[:world]
@@ -51,11 +71,12 @@ def run(
     resumed = last if last is not None and last.exists() else None
     if resumed is not None:
         _agree(resumed, settings)
-    examples, held_out = _cast(how, examples), None if held_out is None else _cast(how, held_out)
-    others = [
-        (_silent(how), copy.deepcopy(part), examples, held_out, settings, folder, resumed, used)
-        for _ in range(world - 1)
-    ]
+    data = ExampleModule(
+        _cast(how, examples),
+        None if held_out is None else _cast(how, held_out),
+        how.batch_size,
+        how.seed,
+    )
     module, best = TrainingModule(part.train(), settings), BestWeights()
     line = Progress(
         f"fitting {in_words(name)}",
@@ -64,10 +85,23 @@ def run(
         at_most=held_out is not None and how.patience is not None,
         quiet=not how.progress,
     )
-    sharing = peers(_peer, others, used) if others else nullcontext(lambda: None)
-    with current_kept(used), sharing as whole, threads(how.threads), line:
-        found = _callbacks(how, best, folder, held_out is not None, line, whole)
-        _fit(how, module, examples, held_out, found, folder, resumed, used, 0, world)
+    with (
+        current_kept(used),
+        threads(how.threads),
+        line,
+        _place(folder, world) as kept,
+    ):
+        found = _callbacks(how, best, kept, held_out is not None)
+        # Of several processes, this one only waits.
+        found += [EpochCount(line)] if world == 1 else []
+        _fit(how, module, data, found, folder, resumed, used, world)
+        if world > 1:
+            assert kept is not None
+            state = torch.load(kept / "last.ckpt", map_location="cpu", weights_only=True)
+            module.load_state_dict(state["state_dict"])
+            module.on_load_checkpoint(state)
+            if held_out is not None:
+                best.load_state_dict(state["callbacks"][best.state_key])
     best.restore(module)
     part.zero_grad(set_to_none=True)
     for key, value in _tensors(part):
@@ -77,43 +111,77 @@ def run(
     return module.readings
 
 
+@contextmanager
+def _place(folder: Path | None, world: int) -> Iterator[Path | None]:
+    """Where the last state is written, in which the result of several processes comes back."""
+    if folder is not None or world == 1:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="training-") as made:
+        yield Path(made)
+
+
+class _Processes(DDPStrategy):
+    """Processes that Lightning starts for one training, by spawning: a forked process may deadlock in the
+    threads of its parent. They talk over gloo on the CPU, and over NCCL with a GPU each.
+
+    Args:
+        used: The GPU of each process; empty on the CPU.
+        threads: The number of threads of each; None keeps Lightning's.
+    """
+
+    def __init__(self, used: Sequence[int], threads: int | None) -> None:
+        super().__init__(
+            cluster_environment=LightningEnvironment(),
+            process_group_backend="nccl" if used else "gloo",
+            gradient_as_bucket_view=True,
+            start_method="spawn",
+        )
+        self.threads = threads
+
+    def setup_environment(self) -> None:
+        """Prepares one of the processes."""
+        for name in _TALKERS:
+            logging.getLogger(name).setLevel(logging.WARNING)
+        _ignore_advice()
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        super().setup_environment()
+
+
 def _fit(
     how: "Descent",
     module: TrainingModule,
-    examples: Examples,
-    held_out: Examples | None,
+    data: ExampleModule,
     found: list[Callback],
     folder: Path | None,
     resumed: Path | None,
     used: list[int],
-    rank: int,
     world: int,
 ) -> None:
-    """Trains a module, as one of several processes if `world` is above 1; on the GPUs `used`, if there are
-    some, a process each.
-    """
-    data = ExampleModule(examples, held_out, how.batch_size, how.seed)
-    with _quiet(), torch.random.fork_rng(devices=used[rank : rank + 1]):
+    """Trains a module, in `world` processes; on the GPUs `used`, if there are some, a process each."""
+    with _quiet(), torch.random.fork_rng(devices=used[:1]):
         trainer = Trainer(
             max_epochs=how.max_epochs,
             accelerator="cuda" if used else "cpu",
             devices=used or world,
-            strategy="auto" if world == 1 else strategy(rank, used),
+            strategy="auto" if world == 1 else _Processes(used, how.threads),
             use_distributed_sampler=False,
             precision=how.precision,
             gradient_clip_val=how.clip,
-            logger=[make(folder) for make in how.loggers.values()] if folder is not None else False,
+            logger=_loggers(how, folder, world) if folder is not None else False,
             callbacks=found,
-            enable_checkpointing=folder is not None,
+            enable_checkpointing=any(isinstance(each, LastState) for each in found),
             enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,
-            limit_val_batches=None if held_out is not None else 0,
+            limit_val_batches=None if data.held_out is not None else 0,
             # Losses are logged per epoch; Lightning warns if this interval, which is unused then, is longer
             # than an epoch.
             log_every_n_steps=1,
             default_root_dir=folder,
         )
+        port = os.environ.get("MASTER_PORT")
         try:
             trainer.fit(module, datamodule=data, ckpt_path=resumed, weights_only=True)
         except SystemExit as error:
@@ -121,34 +189,64 @@ def _fit(
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise error.__context__ from None
             raise
+        except ProcessException as error:
+            said = str(error).strip().splitlines()[-1]
+            raise RuntimeError(
+                f"one of the {world} processes of this training has ended ({said[:300]}): choose "
+                "trainer.devices=1, or start again"
+            ) from error
+        finally:
+            launcher = trainer.strategy.launcher
+            if launcher is not None:
+                # This process waits for its children when it ends, and after an interruption they go on.
+                launcher.kill(signal.SIGKILL)
+                # The next training takes a free port of its own.
+                if port is None:
+                    os.environ.pop("MASTER_PORT", None)
+            for logger in trainer.loggers:
+                if isinstance(logger, WandbLogger) and world == 1:
+                    # The next part's losses get a run of their own.
+                    logger.experiment.finish()
 
 
-def _peer(
-    rank: int,
-    world: int,
-    how: "Descent",
-    part: Trained,
-    examples: Examples,
-    held_out: Examples | None,
-    settings: dict[str, Any],
-    folder: Path | None,
-    resumed: Path | None,
-    used: list[int],
-) -> None:
-    """What a further process of a training runs."""
-    checked = held_out is not None
-    line = Progress("", how.max_epochs, steps="epoch", at_most=False, quiet=True)
-    found = _callbacks(how, BestWeights(), folder, checked, line)
-    module = TrainingModule(part.train(), settings)
-    with threads(how.threads):
-        _fit(how, module, examples, held_out, found, folder, resumed, used, rank, world)
+def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
+    """Loggers that write below a folder, each into one of its name.
 
-
-def _silent(how: "Descent") -> "Descent":
-    """The settings for a further process, which reports nothing."""
-    other = copy.copy(how)
-    other.loggers, other.callbacks, other.history, other.progress = {}, {}, [], False
-    return other
+    Raises:
+        ModuleNotFoundError: with what to type, if a logger's library is not installed.
+        ValueError: if a name is none of a folder, or a library cannot begin, as without a key where losses
+            are to be sent.
+    """
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    made = []
+    for name, make in how.loggers.items():
+        # A folder that is resumed may have been written by somebody else.
+        if not name.isidentifier():
+            raise ValueError(
+                f"expected the name of a logger, of letters, digits and underscores; got {name!r}"
+            )
+        place = (folder / name).resolve()
+        place.mkdir(parents=True, exist_ok=True)
+        named = {_NAMES[name]: folder.name} if name in _NAMES else {}
+        try:
+            logger = make(save_dir=str(place), **named)
+            # Of several processes, the first one begins.
+            _ = getattr(logger, "experiment", None) if world == 1 else None
+        except ModuleNotFoundError as error:
+            if name not in _EXTRAS:
+                raise
+            raise ModuleNotFoundError(
+                f"expected the package {name}; it is not installed: pip install "
+                f"'rehearsal-torch[{_EXTRAS[name]}]' or choose logger=csv"
+            ) from error
+        except Exception as error:
+            raise ValueError(
+                f"logger.{name}: the library cannot begin ({' '.join(str(error).split())[:300]}): correct "
+                "its settings, or choose logger=csv"
+            ) from error
+        made.append(logger)
+    return made
 
 
 def _processes(how: "Descent", part: Trained, used: Sequence[int]) -> int:
@@ -157,14 +255,7 @@ def _processes(how: "Descent", part: Trained, used: Sequence[int]) -> int:
     return count if part.uses_held_out else 1
 
 
-def _callbacks(
-    how: "Descent",
-    best: BestWeights,
-    folder: Path | None,
-    checked: bool,
-    line: Progress,
-    whole: Callable[[], None] = lambda: None,
-) -> list[Callback]:
+def _callbacks(how: "Descent", best: BestWeights, folder: Path | None, checked: bool) -> list[Callback]:
     found: list[Callback] = [best, Ended(), Finite()] if checked else [Finite()]
     if checked and how.patience is not None:
         found.append(
@@ -173,8 +264,7 @@ def _callbacks(
             )
         )
     if folder is not None:
-        found.append(LastState(folder, whole))
-    found.append(EpochCount(line))
+        found.append(LastState(folder))
     return found + [make() for make in how.callbacks.values()]
 
 
@@ -247,22 +337,30 @@ def _tensors(part: Trained) -> list[tuple[str, Tensor]]:
     return [*part.named_parameters(), *part.named_buffers()]
 
 
+# Lightning's advice on devices and services.
+_TALKERS = ("lightning.pytorch", "lightning.fabric")
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences Lightning's advice on devices and services."""
-    talkers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric")]
+    """Silences Lightning's advice."""
+    talkers = [logging.getLogger(name) for name in _TALKERS]
     levels = [talker.level for talker in talkers]
     for talker in talkers:
         talker.setLevel(logging.WARNING)
     try:
         with warnings.catch_warnings():
-            # Not using an available GPU is intended.
-            warnings.filterwarnings("ignore", message=r"GPU available but not used")
-            # Jobs of SLURM train in the process that runs them.
-            warnings.filterwarnings("ignore", message=r"The `srun` command is available")
-            # Lightning's own use of torch's tree functions.
-            warnings.filterwarnings("ignore", message=r".*LeafSpec.* is deprecated", category=FutureWarning)
+            _ignore_advice()
             yield
     finally:
         for talker, level in zip(talkers, levels, strict=True):
             talker.setLevel(level)
+
+
+def _ignore_advice() -> None:
+    # Not using an available GPU is intended.
+    warnings.filterwarnings("ignore", message=r"GPU available but not used")
+    # Jobs of SLURM train in the process that runs them.
+    warnings.filterwarnings("ignore", message=r"The `srun` command is available")
+    # Lightning's own use of torch's tree functions.
+    warnings.filterwarnings("ignore", message=r".*LeafSpec.* is deprecated", category=FutureWarning)

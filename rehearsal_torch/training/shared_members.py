@@ -8,40 +8,27 @@ sent to each process once; a task is the number of a member, and its result the 
 
 A member's initial weights are drawn when the surrogate is built, its resample and the order of its batches
 from seeds, and it is fitted with one thread; so its bits are those of a fit in one process with one thread.
-The parts that follow from all members come last, in this process. Each training keeps its own folder,
-``<part>/last.ckpt``, from which it is resumed with any number of processes.
+Each training keeps its own folder, ``<part>/last.ckpt``, from which any number of processes resume it.
 
-**What is shared**, if workers are asked for:
+**What is shared**, if workers are asked for: trained members, if M members x n rows x the most epochs are at
+least `MANY` = 2,000,000, some 15 s of one core, and in a cluster of joblib's context any number; solved
+members, by the time that the first one takes (`shared_tasks`). States may be large, 250 MB for a candidate
+set of a kernel method with 2,000 rows or more: each is held once, and that of the first is not sent.
 
-- trained members, if M members x n rows x the most epochs are at least `MANY` = 2,000,000, some 15 s of one
-  core at 120,000 rows a second: early stopping may end the trainings at half of that, and processes take
-  seconds to start. In a cluster of joblib's context, any number;
-- solved members, by the time that the first one takes, and by the bytes of its state (`shared_tasks`). States
-  may be large, 250 MB for a candidate set of a kernel method with 2,000 rows or more: each is held once, and
-  that of the first is not sent to the others' processes. A surrogate that overrides `parts` is fitted here.
-
-Not shared are rows in blocks, trainings on a GPU, with several threads or processes each, with callbacks, or
-with loggers that write to one place for all (other than csv and tensorboard). Whether `accelerator=auto` is a
-GPU is decided here: a worker with a GPU trains on its CPU if this process has none.
-
-Workers of a cluster on other machines must see the trainer's folder, or the training ends with an error.
-
-Source: ours.
+Not shared are surrogates that override `parts`, rows in blocks, trainings on a GPU, with several threads or
+processes each, with callbacks, or with loggers that may write to one place for all. Whether
+`accelerator=auto` is a GPU is decided here: a worker with a GPU trains on its CPU if this process has none.
 """
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.cluster.address import ClusterError
-from rehearsal_torch.cluster.sharing import named_cluster
+from rehearsal_torch.cluster import named_cluster
 from rehearsal_torch.data.part import Solved, Trained, forget
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
@@ -71,25 +58,15 @@ class _Fits:
     held_out: Table | None
     trainer: Descent | None
     random: Tensor
-    seen: Path | None = None
 
 
 def shareable(trainer: Descent | None) -> bool:
-    """Whether processes may share fits: not those on GPUs, or by several processes each.
-
-    Args:
-        trainer: The settings of their trainings; None if every part has a solver.
-    """
+    """Whether processes may share fits: not those on GPUs, or by several processes each; None has solvers."""
     return trainer is None or (settled(trainer.accelerator) == "cpu" and trainer.devices in (1, [1]))
 
 
 def trained_elsewhere(trainer: Descent, rows: float) -> bool:
-    """Whether trainings of one process each pay to be shared, and can be.
-
-    Args:
-        trainer: Their settings.
-        rows: The number of rows of all of them.
-    """
+    """Whether trainings of `rows` rows in all, by one process each, pay to be shared, and can be."""
     apart = not trainer.callbacks and set(trainer.loggers) <= _APART
     if not (shareable(trainer) and trainer.threads == 1 and apart):
         return False
@@ -97,13 +74,7 @@ def trained_elsewhere(trainer: Descent, rows: float) -> bool:
 
 
 def separable(surrogate: SeparateMembers, rows: int, trainer: Descent | None) -> bool:
-    """Whether workers are to share the fits of a surrogate's members.
-
-    Args:
-        surrogate: The surrogate.
-        rows: The number of rows that each member is fitted to.
-        trainer: Trains the parts without a solver.
-    """
+    """Whether workers are to share the fits of a surrogate's members, to `rows` rows each."""
     members = surrogate.separate()
     return not _trained(members) or (
         trainer is not None and trained_elsewhere(trainer, len(members) * float(rows))
@@ -120,16 +91,8 @@ def fit_members(
 ) -> None:
     """Fits a surrogate of separate members in place, as `training.fit.fit` does.
 
-    Args:
-        surrogate: The surrogate.
-        table: The observations.
-        trainer: Trains the parts without a solver.
-        held_out: Rows for early stopping; None for none.
-        workers: The number of processes.
-        quiet: Whether no progress is shown.
-
     Raises:
-        ClusterError: if a cluster cannot share the members, or does not see the folder of the trainer.
+        ClusterError: if a cluster cannot share the members.
         ValueError: as `fit`.
     """
     names = {id(module): name for name, module in surrogate.named_modules()}
@@ -143,13 +106,15 @@ def fit_members(
             forget(member)
     quiet = quiet if timed or trainer is None else not trainer.progress
     line = Progress(f"fitting the {len(members)} {surrogate.members_are}", len(members), quiet=quiet)
-    used = None if timed else trainer
-    folder = None if used is None or used.folder is None else used.folder.resolve()
-    seen = None if folder is None or named_cluster() is None else folder / f".seen-{uuid4().hex}"
-    fits = _Fits(surrogate, table, held_out, _silent(used, folder), torch.get_rng_state(), seen)
+    silent = None
+    if trainer is not None and not timed:
+        silent = trainer.settled()
+        silent.progress = False
+        silent.folder = None if trainer.folder is None else trainer.folder.resolve()
+    fits = _Fits(surrogate, table, held_out, silent, torch.get_rng_state())
     # A solver's bits depend on the number of threads, and a worker has one.
-    with line, _shown(seen), threads(1 if timed else None):
-        found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1, size=_bytes)
+    with line, threads(1 if timed else None):
+        found = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
         for place, (state, readings) in enumerate(found):
             if place:
                 _adopt(members[place], state, timed)
@@ -168,12 +133,6 @@ def fit_members(
 
 def _member(fits: _Fits, place: int) -> _Found:
     """The state of a member after its fit, as arrays, which travel in half the time, and the losses."""
-    if fits.seen is not None and not fits.seen.is_file():
-        raise ClusterError(
-            f"a worker of the cluster does not see {fits.seen.parent}, where the state of a training is "
-            "kept: choose a folder (out=FOLDER) on a file system that all workers share, or train without "
-            "the cluster"
-        )
     surrogate, trainer = fits.surrogate, copy.copy(fits.trainer)
     if trainer is not None:
         trainer.history = []
@@ -197,10 +156,6 @@ def _adopt(member: nn.Module, state: dict[str, np.ndarray], solved: bool) -> Non
     member.eval()
 
 
-def _bytes(found: _Found) -> int:
-    return sum(value.nbytes for value in found[0].values())
-
-
 def _tensor(value: np.ndarray) -> Tensor:
     """An array as a tensor that begins where tensors begin: the last bits of products depend on it."""
     found = torch.from_numpy(value)
@@ -214,26 +169,3 @@ def _trained(members: Sequence[nn.Module]) -> bool:
         for member in members
         for each in member.modules()
     )
-
-
-@contextmanager
-def _shown(seen: Path | None) -> Iterator[None]:
-    """A file by which workers know that they see its folder."""
-    if seen is None:
-        yield
-        return
-    seen.parent.mkdir(parents=True, exist_ok=True)
-    seen.touch()
-    try:
-        yield
-    finally:
-        seen.unlink(missing_ok=True)
-
-
-def _silent(trainer: Descent | None, folder: Path | None) -> Descent | None:
-    """A trainer with the same settings that shows nothing."""
-    if trainer is None:
-        return None
-    made = trainer.settled()
-    made.progress, made.folder = False, folder
-    return made

@@ -270,24 +270,30 @@ def test_every_group_is_looked_at_before_anything_is_built():
     screen(OmegaConf.create(groups | {"trusted": None}))  # typed on this command line
 
 
-WANDB = "rehearsal_torch.training.wandb_logger.wandb"
-MLFLOW = "rehearsal_torch.training.mlflow_logger.mlflow"
-
-
 @pytest.mark.parametrize(
-    ("maker", "more"),
+    ("name", "more"),
     [
-        (MLFLOW, {"uri": None, "experiment": ["a"]}),
+        ("csv", {"_partial_": False}),
+        ("csv", {"save_dir": "elsewhere"}),
+        ("wandb", {"offline": False}),
+        ("wandb", {"base_url": "https://elsewhere.org"}),
+        ("wandb", {"settings": {"base_url": "https://elsewhere.org"}}),
+        ("mlflow", {"tracking_uri": "https://elsewhere.org"}),
+        ("mlflow", {"experiment_name": ["a"]}),
     ],
 )
-def test_a_resumed_folder_sends_losses_nowhere_unless_it_is_allowed_here(maker, more):
-    check_allowed({"one": called(WANDB, _partial_=True, project="x", offline=True)}, "trainer", [])
-    check_allowed({"one": called(MLFLOW, _partial_=True, uri=None, experiment="x")}, "trainer", [])
-    node = {"one": called(maker, _partial_=True, **more)}
+def test_a_resumed_folder_sends_losses_nowhere_unless_it_is_allowed_here(name, more):
+    shipped = yaml.safe_load((CONF / f"logger/{name}.yaml").read_text())[name]
+    named = {key: "x" for key in ("project", "experiment_name") if key in shipped}
+    check_allowed({"one": shipped | named}, "trainer", [])
     with pytest.raises(UserError, match=r"more than to keep losses .*nothing was built") as caught:
-        check_allowed(node, "trainer", [])
-    assert f"trusted=[{maker}]" in str(caught.value)
-    check_allowed(node, "trainer", [maker])
+        check_allowed({"one": shipped | more}, "trainer", [])
+    assert f"trusted=[{shipped['_target_']}]" in str(caught.value)
+    check_allowed({"one": shipped | more}, "trainer", [shipped["_target_"]])
+    for left_out in ("offline", "settings", "_partial_"):
+        if left_out in shipped:
+            with pytest.raises(UserError, match="nothing was built"):
+                check_allowed({"one": {k: v for k, v in shipped.items() if k != left_out}}, "trainer", [])
 
 
 def test_every_option_that_is_shipped_may_be_resumed():

@@ -61,7 +61,7 @@ def test_a_machine_without_slurm_is_told(tmp_path, monkeypatch):
         submitit.AutoExecutor(folder=tmp_path, cluster="slurm")
     told = str(user_error_from(raised.value))
     assert told.startswith("hydra/launcher: the commands of SLURM (sbatch, srun) are not on this machine")
-    assert "hydra/launcher=batches_local" in told
+    assert "hydra/launcher=submitit_local" in told
 
 
 @pytest.mark.parametrize("name", ["FailedJobError", "UncompletedJobError"])

@@ -127,7 +127,7 @@ NOT_RUN = {
     "prepare machines *": "tests/cli/verbs/test_prepare.py types it",
     "reproduce*": "takes minutes to hours; tests/studies runs each study with a few small jobs",
     "train +experiment=sepsis trainer=gpu": "needs a GPU",
-    "decide -m +experiment=sepsis * hydra/launcher=batches_slurm *": "tests/slurm types it on SLURM",
+    "decide -m +experiment=sepsis * hydra/launcher=submitit_slurm *": "tests/slurm types it on SLURM",
     "train +experiment=sepsis logger=wandb": "tests/training trains with it where its library is installed",
     "train resume=*": "needs a run that was killed; tests/scripts/test_runs.py kills runs and resumes them",
     "train +experiment=sepsis dataset=mimic path=mimic-table.csv": "needs a table with restricted access",

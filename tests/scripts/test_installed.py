@@ -121,12 +121,8 @@ def test_the_wheel_carries_what_runs_need(wheel):
     assert shipped <= names
     conf = {f"{PACKAGE}/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*.yaml")}
     assert {name for name in names if name.startswith(f"{PACKAGE}/conf/")} == conf
-    # Hydra looks for launchers in `hydra_plugins`, which others share: no `__init__.py` may lie there.
-    assert {name for name in names if name.startswith("hydra_plugins/")} == {
-        "hydra_plugins/rehearsal_batches.py"
-    }
     parts = {name.split("/")[0] for name in names}
-    assert parts == {PACKAGE, "hydra_plugins", f"{PACKAGE}-{__version__}.dist-info"}
+    assert parts == {PACKAGE, f"{PACKAGE}-{__version__}.dist-info"}
 
 
 def test_the_readme_reads_well_away_from_the_repository(wheel):

@@ -171,7 +171,7 @@ def test_a_run_is_resumed_as_it_was_begun(place, cohort):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "batches_local"])
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
     out = f"shards-{launcher}"
     answer = typed(
@@ -184,12 +184,8 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
         "shards=3",
         f"out={out}",
         f"hydra/launcher={launcher}",
-        *(["hydra.launcher.jobs_per_submission=2"] if launcher == "batches_local" else []),
     )
     assert answer.code == 0, answer.err
-    if "local" in launcher:
-        submissions = len(list((place / out / ".submitit").glob("[0-9]*")))
-        assert submissions == (2 if launcher == "batches_local" else 3)
     assert content(place / out) == content(place / "whole")
     assert (place / out / "decisions.jsonl").read_bytes() == cohort
     assert len((place / out / "1/decisions.jsonl").read_bytes().splitlines()) == 7
@@ -209,7 +205,7 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
 
 @pytest.mark.parametrize(
     "launcher",
-    ["basic", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("joblib", "batches_local"))],
+    ["basic", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("joblib", "submitit_local"))],
 )
 def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     out = f"sweep-{launcher}"
@@ -235,34 +231,13 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
 
 
 @pytest.mark.nightly
-def test_a_killed_submission_stops_no_other(place):
-    # Jobs 0 and 1 are one submission, whose process the first of them ends; 2 and 3 take longer.
-    answer = typed(
-        place,
-        "decide",
-        "-m",
-        *TOY,
-        "checkpoint=trained",
-        "dataset.fatal=true,false",
-        "dataset.pause=0.2,0.3",
-        "limit=3",
-        "out=killed",
-        "hydra/launcher=batches_local",
-        "hydra.launcher.jobs_per_submission=2",
-    )
+def test_a_killed_submission_is_told(place):
+    sweep = ("-m", *TOY, "checkpoint=trained", "dataset.fatal=true,false", "limit=1", "out=killed")
+    answer = typed(place, "decide", *sweep, "hydra/launcher=submitit_local")
     assert answer.code == 2, answer.err
     assert "Traceback" not in answer.err
-    assert "1 of 2 submissions ended before their jobs did: " in answer.err
-    assert " (jobs 0 to 1: killed, or out of time or memory)" in answer.err
-    states = [json.loads((place / f"killed/{number}/status.json").read_text()) for number in range(4)]
-    assert [state["state"] for state in states] == ["failed", "skipped", "ok", "ok"]
-    assert [state["message"] for state in states[:2]] == [
-        "ended without a status: killed, or out of memory",
-        "never started",
-    ]
-    table = answer.out[answer.out.index("4 jobs in") :]
-    assert "hydra" not in table, "the launcher is common to all jobs"
-    assert "limit" not in table
+    assert "what was submitted ended before its jobs did" in answer.err
+    assert json.loads((place / "killed/0/status.json").read_text())["state"] == "failed"
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""Callbacks and loggers by themselves, and in the training that they watch."""
+"""Callbacks by themselves, and in the training that they watch."""
 
 from types import SimpleNamespace
 
@@ -9,7 +9,6 @@ from torch import nn
 
 from rehearsal_torch.data.part import Trained
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.training import callbacks
 from rehearsal_torch.training.callbacks import BestWeights, Ended, EpochCount, Finite, LastState
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.module import HELD_OUT
@@ -148,24 +147,3 @@ def test_the_epochs_of_before_are_counted_as_done():
     assert line.line() == "fitting: 5 of 9, 0 s so far"
     with pytest.raises(AssertionError):
         EpochCount(line).on_train_epoch_end(SimpleNamespace(current_epoch=5), nn.Linear(1, 1))
-
-
-def test_losses_are_logged_epoch_by_epoch_below_the_parts_folder(tmp_path):
-    loggers = {"csv": callbacks.csv, "board": callbacks.tensorboard}
-    Descent(max_epochs=3, batch_size=40, progress=False, folder=tmp_path, loggers=loggers).train(
-        Line(), rows(), rows(10, 1), "line"
-    )
-    lines = (tmp_path / "line/csv/metrics.csv").read_text().splitlines()
-    assert set(lines[0].split(",")) >= {"epoch", "train_loss", "held_out_loss"}
-    assert {line.split(",")[lines[0].split(",").index("epoch")] for line in lines[1:]} == {"0", "1", "2"}
-    assert len(list((tmp_path / "line/tensorboard").glob("events.out.tfevents.*"))) == 1
-
-
-def test_a_logger_that_is_not_installed_says_what_to_type(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(
-        ModuleNotFoundError,
-        match=r"^expected the package tensorboard; it is not installed: pip install "
-        r"'rehearsal-torch\[tensorboard\]' or choose logger=csv$",
-    ):
-        callbacks.tensorboard(tmp_path)

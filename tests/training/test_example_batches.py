@@ -52,7 +52,7 @@ def test_examples_that_make_no_batches_are_refused(rows: tuple[torch.Tensor, ...
 
 
 @given(rows=st.integers(1, 60), size=st.integers(1, 20), world=st.integers(1, 5))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_the_mean_of_the_shares_is_the_mean_of_the_batch(rows: int, size: int, world: int):
     values = torch.randn(rows, generator=torch.Generator().manual_seed(rows), dtype=torch.float64)
     batches = Batches((values,), size, 0, lambda: 0)

@@ -1,11 +1,9 @@
 """The devices of a training, on machines with any number of GPUs."""
 
-from contextlib import nullcontext
-
 import pytest
 import torch
 
-from rehearsal_torch.training.gpus import alone, current_kept, gpus, possible, settled, turn
+from rehearsal_torch.training.gpus import current_kept, gpus, possible, settled, turn
 
 
 @pytest.fixture
@@ -97,21 +95,3 @@ def test_the_current_gpu_comes_back_whatever_happened(monkeypatch):
     with pytest.raises(ValueError, match="on the way"):
         training([])
     assert current == [3, 1, 3, 1], "the CPU asks for no GPU"
-
-
-@pytest.mark.parametrize(
-    ("environment", "refused"),
-    [
-        ({}, False),
-        ({"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "1"}, False),
-        ({"TORCHELASTIC_RUN_ID": "none", "WORLD_SIZE": "3"}, True),
-        ({"WORLD_SIZE": "3"}, False),
-    ],
-)
-def test_a_launcher_of_several_processes_is_refused(monkeypatch, environment, refused):
-    for name in ("TORCHELASTIC_RUN_ID", "WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(RuntimeError, match="torchrun has started 3") if refused else nullcontext():
-        alone()

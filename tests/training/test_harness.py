@@ -1,18 +1,29 @@
 """One training under Lightning: what it leaves as it was, and whose folder it goes on in."""
 
+import json
+import os
+import signal
+import struct
+import time
 import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 import torch
+from hydra.utils import instantiate
 from lightning.pytorch.callbacks import Callback
-from torch import distributed, nn
+from lightning.pytorch.loggers import CSVLogger
+from omegaconf import OmegaConf
+from rehearsal_torch.data.tables.blocks import Blocks
+from torch import nn
 
 from rehearsal_torch.data.part import Trained
+from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.training import harness
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.harness import _digest, _quiet, run
-from rehearsal_torch.training.peers import _meet
+from tests.places import CONF
 
 
 class Line(Trained):
@@ -131,35 +142,6 @@ def test_a_training_of_the_cpu_does_not_go_on_on_a_gpu_unasked(tmp_path, monkeyp
     assert "accelerator" not in kept, "as in folders that were written before GPUs were told apart"
 
 
-@pytest.mark.parametrize(("count", "refused"), [("1", False), ("2", True)])
-def test_several_processes_of_torchrun_are_refused(monkeypatch, count, refused):
-    for name, value in (("TORCHELASTIC_RUN_ID", "none"), ("WORLD_SIZE", count), ("RANK", "0")):
-        monkeypatch.setenv(name, value)
-    said = r"torchrun has started 2, each of which .* without torchrun, and choose trainer\.devices"
-    with pytest.raises(RuntimeError, match=said) if refused else nullcontext():
-        run(Descent(max_epochs=1, progress=False), Line(), rows(), None, "line")
-
-
-def test_nothing_is_kept_of_processes_of_which_one_has_ended(tmp_path, monkeypatch):
-    """What the sums of an aborted group mean is known after the state has been written aside."""
-    whole = []
-
-    @contextmanager
-    def met(work, arguments, used):
-        yield lambda: whole.pop()
-
-    settings = {"max_epochs": 3, "progress": False, "folder": tmp_path}
-    monkeypatch.setattr(harness, "peers", met)
-    monkeypatch.setattr(harness, "strategy", lambda rank, used: "auto")
-    monkeypatch.setattr(harness, "_processes", lambda *_: 2)
-    trainer = harness.Trainer
-    monkeypatch.setattr(harness, "Trainer", lambda **rest: trainer(**rest | {"devices": 1}))
-    whole += [None, None]
-    with pytest.raises(IndexError):
-        run(Descent(**settings), Line(), rows(), None, "line")
-    assert torch.load(tmp_path / "line/last.ckpt", weights_only=True)["epoch"] == 1
-
-
 def test_data_are_the_same_by_value_shape_and_kind():
     values = torch.arange(6.0)
     same = _digest((values,))
@@ -193,43 +175,256 @@ def test_every_gpu_has_a_process_that_talks_over_nccl(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", lambda number: asked.update(left=number))
+    monkeypatch.setattr(torch.random, "fork_rng", lambda devices: nullcontext())
     asked = {}
-
-    @contextmanager
-    def met(work, arguments, used):
-        asked.update(peers=[each[-1] for each in arguments], used=used)
-        yield lambda: None
 
     def trainer(**settings):
         asked.update(settings)
         raise StoppedError
 
-    def forked(devices):
-        asked.update(forked=devices)
-        return nullcontext()
-
-    monkeypatch.setattr(torch.random, "fork_rng", forked)
-    monkeypatch.setattr(harness, "peers", met)
     monkeypatch.setattr(harness, "Trainer", trainer)
     for devices, used in ((2, [0, 1]), ([3, 1, 2], [3, 1, 2])):
         with pytest.raises(StoppedError):
             run(Descent(accelerator="gpu", devices=devices, progress=False), Line(), rows(), None, "line")
-        assert (asked["used"], asked["peers"]) == (used, [used] * (len(used) - 1))
-        assert (asked["accelerator"], asked["devices"], asked["forked"]) == ("cuda", used, used[:1])
-        assert asked["strategy"].process_group_backend == "nccl"
-        assert asked["strategy"].cluster_environment.local_rank() == 0
+        assert (asked["accelerator"], asked["devices"]) == ("cuda", used)
+        assert asked["strategy"]._process_group_backend == "nccl"
         assert asked.pop("left") == 2, "the current GPU is that of before"
     with pytest.raises(StoppedError):
         run(Descent(accelerator="gpu", devices=[3], progress=False), Line(), rows(), None, "line")
     assert (asked["devices"], asked["strategy"]) == ([3], "auto")
 
 
-@pytest.mark.parametrize(("used", "over", "device"), [((2, 3), "nccl", 3), ((), "gloo", None)])
-def test_processes_meet_on_their_own_gpus(monkeypatch, used, over, device):
-    made = {}
-    monkeypatch.setattr(torch.cuda, "set_device", lambda number: made.update(device=number))
-    monkeypatch.setattr(
-        distributed, "init_process_group", lambda name, **rest: made.update(rest, backend=name)
+def trained(devices, **settings):
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        part = LocationScale(3, 2, 2, hidden=8).double()
+    how = Descent(
+        **{"batch_size": 63, "learning_rate": 0.05, "progress": False, "devices": devices} | settings
     )
-    _meet("file:///meeting", 1, 2, used)
-    assert (made["backend"], made.get("device"), made["rank"], made["world_size"]) == (over, device, 1, 2)
+
+    def examples(count, seed):
+        stream = torch.Generator().manual_seed(seed)
+        parents = torch.rand(count, 5, generator=stream, dtype=torch.float64) - 0.5
+        noise = torch.randn(count, 2, generator=stream, dtype=torch.float64)
+        return parents, 0.7 * parents[:, :2] + 0.1 * noise
+
+    # The last batch of an epoch has one row: fewer than processes.
+    how.train(part, examples(190, 1), examples(51, 2))
+    return part, how
+
+
+def same(one, other, tolerance):
+    state = other.state_dict()
+    return all(
+        torch.allclose(value, state[name], atol=tolerance, rtol=0) for name, value in one.state_dict().items()
+    )
+
+
+class Threads(Callback):
+    """Notes the threads of a process."""
+
+    def on_train_start(self, trainer, pl_module):
+        Path(os.environ["NOTES"], f"{trainer.global_rank}-{torch.get_num_threads()}").touch()
+
+
+@pytest.mark.nightly
+def test_two_processes_train_the_weights_of_one_with_one_thread_each(tmp_path, monkeypatch):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    monkeypatch.setenv("NOTES", str(notes))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    settings = {"max_epochs": 40, "learning_rate": 0.2, "patience": 1, "clip": 1.0}
+    one, alone = trained(1, **settings)
+    other, shared = trained(2, **settings, callbacks={"threads": Threads})
+    assert [each[:2] for each in shared.history] == [each[:2] for each in alone.history]
+    assert len(alone.history) < 80, "stopped early, in the same epoch"
+    for (*_, value), (*_, expected) in zip(shared.history, alone.history, strict=True):
+        assert value == pytest.approx(expected, abs=1e-9)
+    assert same(one, other, 1e-9)
+    assert sorted(path.name for path in notes.iterdir()) == ["0-1", "1-1"]
+
+
+class Killer(Callback):
+    """Ends one of the processes in an epoch."""
+
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+        if (trainer.current_epoch, batch_idx, trainer.global_rank) == (2, 1, 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.nightly
+def test_a_killed_training_of_two_goes_on_and_only_with_two(tmp_path):
+    settings = {"max_epochs": 4, "patience": None, "folder": tmp_path}
+    with pytest.raises(RuntimeError, match="one of the 2 processes of this training has ended"):
+        trained(2, **settings, callbacks={"kill": Killer})
+    resumed, again = trained(2, **settings)
+    whole, how = trained(2, **settings | {"folder": None})
+    assert again.history == how.history
+    assert same(whole, resumed, 0.0)
+    assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == ["last.ckpt"]
+    with pytest.raises(ValueError, match="devices: 2 there, None here"):
+        trained(1, **settings)
+
+
+class Evidence(Trained):
+    """A loss of all rows together, which remembers how many it saw."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.seen = nn.Parameter(torch.zeros(1)), set()
+
+    @property
+    def uses_held_out(self):
+        return False
+
+    def loss(self, *examples):
+        self.seen.add(len(examples[0]))
+        return (examples[0] - self.weight).square().sum()
+
+    def finish(self):
+        pass
+
+
+def test_a_loss_that_is_no_mean_over_rows_is_trained_in_one_process():
+    part = Evidence()
+    Descent(max_epochs=1, batch_size=40, progress=False, devices=2).train(part, (torch.ones(40),))
+    assert part.seen == {40}
+
+
+def test_blocks_are_not_shared():
+    blocks = Blocks([10], lambda _: rows(10))
+    with pytest.raises(ValueError, match="expected devices=1 for rows that are read in blocks; got 2"):
+        Descent(max_epochs=1, devices=2).train(Line(), blocks)
+
+
+def shipped(name):
+    """A logger as the configuration makes it, by its name."""
+    return {name: instantiate(OmegaConf.load(CONF / f"logger/{name}.yaml")[name])}
+
+
+def logged(folder, *names, parts=("line",)):
+    loggers = {key: made for name in names for key, made in shipped(name).items()}
+    how = Descent(max_epochs=3, batch_size=40, progress=False, folder=folder, loggers=loggers)
+    for part in parts:
+        how.train(Line(), rows(), rows(10, 1), part)
+    return how.history
+
+
+def test_csv_and_tensorboard_have_the_losses_of_each_epoch_below_the_folder_of_the_part(tmp_path):
+    logged(tmp_path, "csv", "tensorboard")
+    lines = (tmp_path / "line/csv/metrics.csv").read_text().splitlines()
+    assert set(lines[0].split(",")) >= {"epoch", "train_loss", "held_out_loss"}
+    assert {line.split(",")[lines[0].split(",").index("epoch")] for line in lines[1:]} == {"0", "1", "2"}
+    assert len(list((tmp_path / "line/tensorboard").glob("events.out.tfevents.*"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "extra"),
+    [
+        ("tensorboard", "lightning.fabric.loggers.tensorboard._TENSORBOARD_AVAILABLE", "tensorboard"),
+        ("wandb", "lightning.pytorch.loggers.wandb._WANDB_AVAILABLE", "loggers"),
+        ("mlflow", "lightning.pytorch.loggers.mlflow._MLFLOW_AVAILABLE", "loggers"),
+    ],
+)
+def test_a_logger_that_is_not_installed_says_what_to_type(tmp_path, monkeypatch, name, module, extra):
+    monkeypatch.setattr(module, False)
+    monkeypatch.setattr("lightning.fabric.loggers.tensorboard._TENSORBOARDX_AVAILABLE", False)
+    monkeypatch.setattr("lightning.pytorch.loggers.mlflow._MLFLOW_SKINNY_AVAILABLE", False, raising=False)
+    said = rf"^expected the package {name}; .* pip install 'rehearsal-torch\[{extra}\]' or choose logger=csv$"
+    with pytest.raises(ModuleNotFoundError, match=said):
+        logged(tmp_path, name)
+
+
+def test_a_logger_that_cannot_begin_is_one_paragraph(tmp_path):
+    def refused(save_dir):
+        raise OSError("no answer\nafter 7 tries")
+
+    how = Descent(max_epochs=1, progress=False, folder=tmp_path, loggers={"own": refused})
+    with pytest.raises(
+        ValueError, match=r"^logger\.own: the library cannot begin \(no answer after 7 tries\): "
+    ):
+        how.train(Line(), rows())
+
+
+def test_a_logger_writes_nowhere_but_below_the_folder_of_the_part(tmp_path):
+    for name in ("../elsewhere", "/elsewhere", ""):
+        how = Descent(max_epochs=1, progress=False, folder=tmp_path / "run", loggers={name: CSVLogger})
+        with pytest.raises(ValueError, match="expected the name of a logger"):
+            how.train(Line(), rows())
+    assert not list(tmp_path.iterdir())
+
+
+def payloads(path):
+    """The records of a file of the library, which is a log in blocks of 32 KiB after a header of 7 bytes."""
+    content, place, parts = path.read_bytes(), 7, []
+    assert content[:4] == b":W&B"
+    while place < len(content):
+        left = 32768 - place % 32768
+        if left < 7:
+            place += left
+            continue
+        _, size, kind = struct.unpack("<IHB", content[place : place + 7])
+        parts.append(content[place + 7 : place + 7 + size])
+        place += 7 + size
+        # Whole, or the last part.
+        if kind in (1, 4):
+            yield b"".join(parts)
+            parts = []
+
+
+def losses(path):
+    """(name, value) of the losses in a file of the library."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    found = []
+    for content in payloads(path):
+        record = Record.FromString(content)
+        for item in record.history.item:
+            name = item.key or "/".join(item.nested_key)
+            if name.endswith("_loss"):
+                found.append((name, json.loads(item.value_json)))
+    return found
+
+
+@pytest.mark.slow
+def test_an_offline_run_of_wandb_holds_the_losses_and_no_surroundings(tmp_path, monkeypatch):
+    pytest.importorskip("wandb", reason="W&B is an option: pip install 'rehearsal-torch[loggers]'")
+    monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
+    monkeypatch.setenv("WANDB_MODE", "")
+    history = logged(tmp_path, "wandb", parts=("first", "second"))
+    for part in ("first", "second"):
+        (path,) = (tmp_path / part).rglob("*.wandb")
+        assert path.parent.name.startswith("offline-run-")
+        # The library writes the file in a process of its own, which a busy machine may keep waiting.
+        ends = time.monotonic() + 60
+        while not losses(path) and time.monotonic() < ends:
+            time.sleep(0.2)
+        expected = [(name, value) for _, name, value in history if name.startswith(f"{part}/")]
+        assert sorted((f"{part}/{name}", value) for name, value in losses(path)) == [
+            (name, pytest.approx(value, rel=1e-6)) for name, value in sorted(expected)
+        ]
+        assert all(told not in path.read_bytes() for told in (b"k" * 40, b"pytest", b"requirements.txt"))
+
+
+@pytest.mark.slow
+def test_a_store_of_mlflow_holds_the_losses_and_no_surroundings(tmp_path, monkeypatch):
+    pytest.importorskip("mlflow", reason="MLflow is an option: pip install 'rehearsal-torch[loggers]'")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("USER", "somebody-i-know")
+    monkeypatch.setenv("LOGNAME", "somebody-i-know")
+    history = logged(tmp_path, "mlflow")
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(f"file:{tmp_path / 'line/mlflow'}")
+    place = client.get_experiment_by_name("rehearsal-torch").experiment_id
+    (found,) = client.search_runs([place])
+    for loss in ("train_loss", "held_out_loss"):
+        read = [each.value for each in client.get_metric_history(found.info.run_id, loss)]
+        assert read == pytest.approx(
+            [value for _, name, value in history if name == f"line/{loss}"], rel=1e-6
+        )
+    assert found.data.tags["mlflow.runName"] == "line"
+    assert found.data.params["settings/learning_rate"] == "0.001"
+    for path in (each for each in (tmp_path / "line/mlflow").rglob("*") if each.is_file()):
+        assert "somebody-i-know" not in path.read_text()
+        assert "pytest" not in path.read_text().replace(str(tmp_path), "")

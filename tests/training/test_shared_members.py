@@ -1,6 +1,5 @@
 """Members that processes share have the bits of one process, and resume what was killed."""
 
-import math
 import os
 import signal
 import subprocess
@@ -14,11 +13,10 @@ import numpy as np
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
+from lightning.pytorch.loggers import CSVLogger
 
 from rehearsal_torch import shared_tasks
-from rehearsal_torch.cluster.address import ClusterError
-from rehearsal_torch.cluster.connection import connected
-from rehearsal_torch.cluster.sharing import named_cluster
+from rehearsal_torch.cluster import connected, named_cluster
 from rehearsal_torch.data.missing.imputation import ImputedTable
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
@@ -28,7 +26,6 @@ from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegress
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training import harness, shared_members
-from rehearsal_torch.training.callbacks import csv
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.training.shared_members import _tensor, separable, shareable, trained_elsewhere
@@ -36,6 +33,7 @@ from rehearsal_torch.workers import threads
 from tests.toys.linear_truth import chain
 from tests.toys.transitions import model, observations
 
+CSV = partial(CSVLogger, name="", version="")
 WORLD = chain()
 TASK = WORLD.task
 SMALL = partial(SpectralEnsemble, members=2, features=20, iterations=4)
@@ -80,9 +78,9 @@ def test_trainings_that_are_shared_have_the_same_bits_losses_and_states(
     effects, tmp_path, shared_always, monkeypatch
 ):
     asked = counted(monkeypatch)
-    alone, losses = trained(1, tmp_path / "one", effects, loggers={"csv": csv})
+    alone, losses = trained(1, tmp_path / "one", effects, loggers={"csv": CSV})
     before = torch.get_rng_state()
-    shared, there = trained(2, tmp_path / "two", effects, loggers={"csv": csv})
+    shared, there = trained(2, tmp_path / "two", effects, loggers={"csv": CSV})
     assert torch.equal(torch.get_rng_state(), before)
     assert asked == [2]
     assert agree(alone, shared)
@@ -105,7 +103,6 @@ def shared_out(monkeypatch):
 
     monkeypatch.setattr(shared_tasks, "_in_processes", noted)
     monkeypatch.setattr(shared_tasks, "PAYS", 0.0)
-    monkeypatch.setattr(shared_tasks, "TRAVELS", math.inf)
     return asked
 
 
@@ -162,7 +159,6 @@ def test_a_solver_has_one_thread_in_this_process_as_in_another(monkeypatch):
 
 
 def test_solved_members_need_neither_the_trainer_nor_its_folder(monkeypatch, tmp_path):
-    """A cluster whose workers did not see the folder of a training that there is not was refused."""
     given, inner = [], shared_members.results
 
     def noted(work, common, tasks, workers, **how):
@@ -170,9 +166,8 @@ def test_solved_members_need_neither_the_trainer_nor_its_folder(monkeypatch, tmp
         return inner(work, common, tasks, workers, **how)
 
     monkeypatch.setattr(shared_members, "results", noted)
-    monkeypatch.setattr(shared_members, "named_cluster", object)
     fit(sets(False), WORLD.table(40), Descent(progress=False, folder=tmp_path / "training"), workers=2)
-    assert [(common.trainer, common.seen) for common in given] == [(None, None)]
+    assert [common.trainer for common in given] == [None]
     assert not (tmp_path / "training").exists()
 
 
@@ -235,19 +230,6 @@ def test_a_killed_training_is_resumed_by_any_number_of_processes(tmp_path, share
         state, there = trained(workers, tmp_path, epochs=25)
         assert agree(alone, state)
         assert there == losses
-
-
-@pytest.mark.nightly
-def test_workers_of_a_cluster_train_members_too(tmp_path, monkeypatch):
-    alone, losses = trained(1)
-    with connected(None, 2):
-        shared, there = trained(2, tmp_path)
-        assert list(tmp_path.glob(".seen-*")) == []
-        monkeypatch.setattr(shared_members.Path, "touch", lambda *given, **how: None)
-        with pytest.raises(ClusterError, match=r"does not see .*: choose a folder .* on a file system"):
-            trained(2, tmp_path / "elsewhere")
-    assert agree(alone, shared)
-    assert there == losses
 
 
 @pytest.mark.nightly
@@ -325,7 +307,7 @@ def test_what_does_not_pay_or_cannot_be_shared_is_trained_here(monkeypatch, tmp_
         {"devices": 2},
         {"accelerator": "gpu"},
         {"callbacks": {"own": Callback}},
-        {"loggers": {"wandb": csv}, "folder": tmp_path},
+        {"loggers": {"wandb": CSVLogger}, "folder": tmp_path},
     ):
         assert not separable(ensemble(), rows, Descent(**how)), how
     monkeypatch.setattr(shared_members, "MANY", 0)

@@ -1,1 +1,0 @@
-"""A Dask cluster: connecting to one, and tasks that its workers share."""
