@@ -106,9 +106,7 @@ lint: $(LINT)
 	$(PY) -m mypy
 
 docs: $(DOCS)
-	$(PY) -m website
-	$(PY) -m zensical build --clean --strict --config-file build/website/zensical.toml
-	rm -rf site && mv build/website/site site
+	$(PY) -m zensical build --clean --strict
 
 # From a clean commit; to try it from any other: make bench ARGS='--out runs/bench'
 bench: $(READY)
@@ -146,7 +144,7 @@ reproduce-calibration: $(READY)
 	$(PY) scripts/reproduce.py study=calibration $(ARGS)
 
 clean:
-	rm -rf $(VENV) site build/website .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The environment is made again when what it is made from has changed. Where Python comes without ensurepip (Debian
 # without python3-venv), the system's pip fills the environment from outside, which pip can do from 22.3 on.
