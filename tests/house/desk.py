@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.cli.verbs.prepare import main as prepare
-from tests.house.layers import ROOT
+from tests.places import ROOT
 from tests.toys.linear_truth import chain
 
 TASK = """

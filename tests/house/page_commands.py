@@ -27,7 +27,7 @@ from rehearsal_torch.studies.flags import translated
 from rehearsal_torch.studies.reproduce import RENAMED
 from rehearsal_torch.studies.request import read
 from rehearsal_torch.studies.study_files import study
-from tests.house.layers import ROOT
+from tests.places import ROOT
 
 # The changelog tells of commands as they were.
 _ALL = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
