@@ -73,7 +73,7 @@ EXPORTED = "two outcomes, a triangle"
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(each, marks=() if each == EXPORTED else pytest.mark.nightly) for each in REGRESSED],
+    [pytest.param(each, marks=() if each == EXPORTED else pytest.mark.bench) for each in REGRESSED],
 )
 def test_a_regressed_surface_is_the_share_of_desired_points(tmp_path, name):
     task, table, altered = REGRESSED[name]()
@@ -93,7 +93,7 @@ def test_a_regressed_surface_is_the_share_of_desired_points(tmp_path, name):
     assert facts["question"] == fingerprint(task)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_regressed_surface_is_the_claim_of_the_method_by_default(tmp_path):
     two = managing()
     model = rt.learn(two.table(100).to_frame(), two.task, method="outcome_regression")

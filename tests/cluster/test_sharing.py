@@ -96,7 +96,7 @@ def test_a_context_that_cannot_share_rounds_is_named(market, surrogate):
         assert len(list(rounds(market, surrogate, near_one(), Grid(), range(2)))) == 2
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize(("search", "begin"), [(GridTogether(3), 0), (GridTogether(3), 5)])
 def test_a_cluster_that_the_context_names_makes_the_same_rounds(client, market, surrogate, search, begin):
     def lines(**how):
@@ -123,7 +123,7 @@ def managed(**settings):
         yield client
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_method_reaches_each_worker_once_and_decides_nothing_here(market, surrogate, tmp_path):
     with managed(start=False) as client:
         made = list(rounds(market, surrogate, near_one(1.0), Slow(tmp_path), range(12), workers=2))
@@ -134,7 +134,7 @@ def test_the_method_reaches_each_worker_once_and_decides_nothing_here(market, su
     assert set(marks(tmp_path, "case")) == set(workers)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.slow
 def test_a_copy_that_the_memory_manager_drops_changes_nothing(market, surrogate, tmp_path):
     expected = [each.line() for each in rounds(market, surrogate, near_one(1.0), Grid(), range(12))]
@@ -159,7 +159,7 @@ def test_what_has_changed_since_is_sent_again(client, market):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("killed", [pytest.param(1, marks=pytest.mark.nightly), 2])
+@pytest.mark.parametrize("killed", [pytest.param(1, marks=pytest.mark.bench), 2])
 def test_workers_that_are_killed_change_nothing(client, market, surrogate, tmp_path, killed):
     expected = [each.line() for each in rounds(market, surrogate, near_one(1.0), Grid(), range(24))]
     client.wait_for_workers(2, timeout=30)
@@ -236,7 +236,7 @@ def test_threads_of_this_process_are_refused(market, surrogate):
         list(rounds(market, surrogate, near_one(), Grid(), range(3), workers=2))
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.slow
 def test_one_worker_is_a_cluster_too_and_is_sent_the_method_again(market, surrogate, tmp_path):
     expected = [each.line() for each in rounds(market, surrogate, near_one(1.0), Grid(), range(8))]
@@ -253,7 +253,7 @@ def test_one_worker_is_a_cluster_too_and_is_sent_the_method_again(market, surrog
     assert sorted(marks(tmp_path, "received")) == sorted({worker, next_worker})
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_cluster_that_ends_is_named(market, surrogate, tmp_path):
     from distributed import Client, LocalCluster
 

@@ -223,7 +223,7 @@ def sepsis_model() -> Any:
     return TransitionModel(VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=8))
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_files_of_a_moved_model_are_those_of_the_cpu(place: Place, tmp_path):
     pytest.importorskip("onnx", reason="ONNX is an option: pip install 'rehearsal-torch[onnx]'")
     linear = learnt_here("linear_structural", WORLD.task, TABLE)
@@ -269,7 +269,7 @@ def test_curves_of_a_moved_causal_model_are_those_of_the_cpu(place: Place):
 QUICK = AcquisitionSearch(screened=32, starts=6, incumbents=2, screening_steps=3, kept=2, steps=6)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_moved_causal_model_keeps_levels_and_limits_as_on_the_cpu(place: Place):
     task = CausalTask.of(
         {

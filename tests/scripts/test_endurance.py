@@ -15,7 +15,7 @@ from benchmarks.endurance.page import OBSTACLES, faults, page
 from tests.places import ROOT
 from tests.scripts.typing_in import surroundings
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.bench
 
 
 def part(name, count, folder):

@@ -29,7 +29,7 @@ def trained(tmp_path_factory):
     return folder
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_parquet_file_in_blocks_gives_the_run_of_the_table(trained, monkeypatch, capsys):
     monkeypatch.chdir(trained)
     frame = pd.read_csv("machines.csv")
@@ -48,7 +48,7 @@ def test_a_parquet_file_in_blocks_gives_the_run_of_the_table(trained, monkeypatc
     assert lines(Path("shared")) == lines(Path("alone"))
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_other_models_say_that_they_need_the_table_in_memory(trained, monkeypatch, capsys):
     monkeypatch.chdir(trained)
     pd.read_csv("machines.csv").to_parquet("machines.parquet")

@@ -106,7 +106,7 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
     assert metrics(place / "broken") == metrics(place / "trained")
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_two_processes_share_a_training(place):
     answer = typed(place, "train", *TOY, "trainer.devices=2", "out=shared")
     assert answer.code == 0, answer.err
@@ -200,7 +200,7 @@ def test_folders_of_others_are_left_alone(place):
     assert json.loads((place / "trained/status.json").read_text())["state"] == "ok"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local", "batches_local"])
 def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
     out = f"shards-{launcher}"
@@ -239,7 +239,7 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
 
 @pytest.mark.parametrize(
     "launcher",
-    ["basic", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("joblib", "batches_local"))],
+    ["basic", *(pytest.param(each, marks=pytest.mark.bench) for each in ("joblib", "batches_local"))],
 )
 def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     out = f"sweep-{launcher}"
@@ -264,7 +264,7 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     assert "ok" in table
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_killed_submission_stops_no_other(place):
     # Jobs 0 and 1 are one submission, whose process the first of them ends; 2 and 3 take longer.
     answer = typed(
@@ -295,7 +295,7 @@ def test_a_killed_submission_stops_no_other(place):
     assert "limit" not in table
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_newcomers_command_on_a_small_cohort(tmp_path):
     answer = called(
         tmp_path,
@@ -316,7 +316,7 @@ def test_a_newcomers_command_on_a_small_cohort(tmp_path):
     assert all("true_improvement" in line["score"] for line in decided)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_folds_are_judged(tmp_path):
     small = (
         "dataset.patients=60",

@@ -43,7 +43,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "method",
-    [pytest.param(name, marks=[] if name == "outcome_regression" else pytest.mark.nightly) for name in FEW],
+    [pytest.param(name, marks=[] if name == "outcome_regression" else pytest.mark.bench) for name in FEW],
 )
 def test_a_file_in_parts_gives_the_decisions_of_the_table(folder, method):
     typed = [
@@ -64,7 +64,7 @@ def test_a_file_in_parts_gives_the_decisions_of_the_table(folder, method):
     assert recorded[0] == recorded[1]
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_held_out_rows_are_decided_for_and_a_checkpoint_serves_the_file_again(folder, capsys):
     typed = [
         "dataset=table_file",
@@ -98,7 +98,7 @@ def test_methods_that_need_all_rows_say_so(folder, capsys, method):
     assert "choose decision=cme_nystrom or decision=outcome_regression" in " ".join(told.split())
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("method", ["nystrom", "outcomes"])
 def test_two_million_rows_are_fitted_in_little_memory(method):
     """Some 0.4 GB of them are imported packages. With all rows as candidates, landmarks alone took 3.2 GB."""

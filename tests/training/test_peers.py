@@ -22,7 +22,7 @@ from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.peers import _peer as peer_of_a_gpu
 from rehearsal_torch.training.peers import backend, peers
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.bench
 
 
 def rows(count: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -62,7 +62,7 @@ def test_unknown_landmarks_are_refused():
 
 
 @pytest.mark.parametrize("covariates", [0, 1])
-@pytest.mark.parametrize("widths", ["median", pytest.param("leave_one_out", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("widths", ["median", pytest.param("leave_one_out", marks=pytest.mark.bench)])
 @pytest.mark.parametrize("how", ["pivoted", "sampled", "uniform"])
 def test_rows_in_blocks_give_the_estimator_of_all_rows(how, widths, covariates, monkeypatch):
     examples, where = rows(400, covariates=covariates), points()
