@@ -1,5 +1,5 @@
-"""The house rules that a machine can check. Limits of size and shape are in test_limits.py, layers of imports in
-pyproject.toml (import-linter)."""
+"""The house rules that a machine can check. Limits of size and shape are in test_limits.py, layers of imports
+in pyproject.toml (import-linter)."""
 
 import ast
 import re
@@ -65,8 +65,8 @@ def test_everything_the_package_offers_exists():
 @pytest.mark.parametrize(
     ("group", "room"),
     [
-        ("dataset", "problems"), ("surrogate", "surrogates"), ("objective", "objectives"), ("search", "search"),
-        ("trainer", "training"),
+        ("dataset", "problems"), ("surrogate", "surrogates"), ("objective", "objectives"),
+        ("search", "search"), ("trainer", "training"),
     ],
 )  # fmt: skip
 def test_conf_builds_what_the_group_is_named_after(group, room):
