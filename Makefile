@@ -43,7 +43,7 @@ test: $(READY)
 	$(PYTEST) $(ARGS)
 
 test-slow: $(READY)
-	$(PYTEST) -m slow $(ARGS)
+	$(PYTEST) -m "slow and not bench" $(ARGS)
 
 # What every process of the tests has taken is joined. Fails below BRANCHES per cent.
 coverage: $(READY)

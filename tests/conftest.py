@@ -9,7 +9,7 @@ import yaml
 from hypothesis import settings
 
 # How long an input takes says nothing of the code on a machine that does other work beside it.
-settings.register_profile("project", deadline=None)
+settings.register_profile("project", deadline=None, max_examples=30)
 settings.load_profile("project")
 
 # Every test below the folder has the marker; elsewhere a test or a file says for itself that it is slow.
@@ -67,7 +67,8 @@ def pytest_terminal_summary(terminalreporter):
 
 def pytest_ignore_collect(collection_path, config):
     """What is of another lane as a whole is not even imported, which takes longer than many tests."""
-    marker = LANES.get(collection_path.name) if collection_path.is_dir() else None
+    here = collection_path.parent == Path(__file__).parent
+    marker = LANES.get(collection_path.name) if here else None
     if collection_path.name.startswith("test_") and collection_path.suffix == ".py":
         found = WHOLE.search(collection_path.read_text(encoding="utf-8"))
         marker = found and found[1]

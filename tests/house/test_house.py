@@ -115,4 +115,4 @@ def test_every_lane_is_kept_out_of_the_fast_tests_and_has_a_target():
     assert words[words.index("-m") + 1] == " and ".join(f"not {marker}" for marker in markers)
     assert set(LANES.values()) <= set(markers)
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert set(re.findall(r"\$\(PYTEST\) -m (\w+)", makefile)) == set(markers)
+    assert set(re.findall(r"\$\(PYTEST\) -m \"?(\w+)", makefile)) == set(markers)
