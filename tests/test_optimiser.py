@@ -112,7 +112,7 @@ def test_a_file_goes_on_without_a_break(tmp_path):
 
 
 def test_the_same_seed_asks_the_same_and_another_seed_something_else():
-    first, second, third = (told(optimiser(seed=seed), 7).table.values for seed in (0, 0, 1))
+    first, second, third = (told(optimiser(seed=seed), 6).table.values for seed in (0, 0, 1))
     assert torch.equal(first, second)
     assert not torch.equal(first, third)
 

@@ -37,7 +37,7 @@ def test_both_ends_are_those_of_the_linear_programme(p, gamma):
     assert float(high) == pytest.approx(-ends[1], abs=1e-7)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     st.lists(share, min_size=1, max_size=5), st.lists(st.floats(0.0, 1.0), min_size=5, max_size=5), strength
 )
@@ -57,7 +57,7 @@ def test_every_hidden_cause_of_that_strength_lies_within(success, mix, gamma):
     assert float(low) - 1e-9 <= true <= float(high) + 1e-9
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(share, share, strength)
 def test_an_average_is_bounded_less_tightly_than_its_terms(one, other, gamma):
     low, high = (each.mean() for each in bounds(numbers(one, other), gamma))
@@ -66,7 +66,7 @@ def test_an_average_is_bounded_less_tightly_than_its_terms(one, other, gamma):
     assert float(loose[1]) >= float(high) - 1e-12
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(share, share, strength)
 def test_an_interval_widens_with_the_strength_and_starts_as_itself(one, other, gamma):
     lower, upper = numbers(min(one, other)), numbers(max(one, other))
@@ -76,7 +76,7 @@ def test_an_interval_widens_with_the_strength_and_starts_as_itself(one, other, g
     assert float(some[1]) - 1e-12 <= float(more[1]) <= 1
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(share, share)
 def test_at_the_tipping_strength_the_lower_end_meets_the_baseline(lower, baseline):
     found = tipping_strength(numbers(lower), numbers(baseline))
@@ -86,7 +86,7 @@ def test_at_the_tipping_strength_the_lower_end_meets_the_baseline(lower, baselin
         assert float(bounds(numbers(lower), found)[0]) == pytest.approx(baseline, rel=1e-9)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(share, share)
 def test_at_the_strength_between_two_actions_the_bounds_of_both_meet(better, other):
     found = tipping_between(numbers(better), numbers(other))
@@ -98,7 +98,7 @@ def test_at_the_strength_between_two_actions_the_bounds_of_both_meet(better, oth
         assert float(found) <= float(tipping_strength(numbers(better), numbers(other))) + 1e-12
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(share, share, st.floats(0.0, 0.9))
 def test_where_an_action_has_to_be_better_by_something_the_bounds_meet_that_far_apart(better, other, less):
     found = tipping_between(numbers(better), numbers(other), less)

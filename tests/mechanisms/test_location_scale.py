@@ -37,7 +37,7 @@ def draws(seed: int, rows: int, *widths: int, dtype: torch.dtype = torch.float64
     loud=st.floats(0.1, 20.0),
     spread=st.floats(1e-3, 5.0),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_lipschitz_in_the_state_whatever_the_action_and_the_noise(
     seed: int, factor: float, loud: float, spread: float
 ):
@@ -56,7 +56,7 @@ def test_lipschitz_in_the_state_whatever_the_action_and_the_noise(
 
 
 @given(seed=st.integers(0, 10_000), factor=st.floats(0.05, 20.0), loud=st.floats(0.1, 20.0))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_the_jacobians_norm_stays_below_the_bound(seed: int, factor: float, loud: float):
     made = mechanism(seed, factor=factor)
     state, action, noise = draws(seed, 16, 5, 3, 3)
@@ -99,7 +99,7 @@ def test_the_density_integrates_to_one():
 
 
 @given(entries=st.lists(st.floats(-3, 3), min_size=9, max_size=9))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_sigma_is_positive_definite_with_a_triangular_factor(entries: list[float]):
     made = mechanism()
     with torch.no_grad():

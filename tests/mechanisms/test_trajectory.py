@@ -22,7 +22,7 @@ def unit(generator: torch.Generator, width: int) -> torch.Tensor:
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), learnt=st.booleans(), width=st.integers(1, 4), radius=st.floats(0, 3))
 def test_bounds_hold_on_the_ball(seed, learnt, width, radius):
     trajectory, generator = course_of(seed, learnt, width), torch.Generator().manual_seed(seed)
@@ -114,7 +114,7 @@ def test_nothing_is_certified_where_softplus_jumps():
     assert torch.isinf(bounds.second_derivative_norm).all()
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
     rows=st.integers(1, 12),

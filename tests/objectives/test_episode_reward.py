@@ -90,7 +90,7 @@ def test_the_lipschitz_constant_is_that_of_the_states():
     assert smooth.lipschitz(NAMES, scale) == pytest.approx(math.hypot(3.0, 2.0), rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(some.lists(some.floats(0, 100), min_size=4, max_size=4), some.floats(0, 1), some.floats(0, 1))
 def test_the_bound_holds_over_boxes(ends, first, second):
     pairs = torch.tensor(ends, dtype=torch.float64).reshape(2, 2)

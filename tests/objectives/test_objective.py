@@ -90,7 +90,7 @@ def test_a_case_that_does_not_allow_a_variable_to_be_set_is_named():
         Cubic([case("6", a=(0, 1), b=(0, 1), c=(0, 1)), case("7", a=(0, 1))], ("a", "b", "c"))
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(a=st.floats(-20, 20), b=st.floats(-20, 20))
 def test_the_projection_is_the_nearest_point_of_each_box(a, b):
     found = BOTH.project(torch.tensor([[a, b], [a, b]], dtype=DOUBLE))
@@ -121,7 +121,7 @@ def test_the_frame_spans_the_boxes_of_all_cases():
     assert (location.tolist(), scale.tolist()) == ([4.0], [1.0]), "a scale is positive"
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 1000))
 def test_gradients_are_those_of_the_formula_in_units_and_in_the_frame(seed):
     points = torch.rand(3, 2, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(seed)) * 2 - 1
@@ -163,7 +163,7 @@ def test_an_interval_needs_both_ends(ends):
     assert chance(0.5, *ends).to_dict() == {"point": 0.5, "of": CHANCE}
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(point=st.floats(0, 1), lower=st.floats(0, 1), width=st.floats(0, 1))
 def test_an_interval_always_holds_its_point(point, lower, width):
     found = chance(point, lower, lower + width, 0.9)

@@ -64,9 +64,7 @@ def equal(one: nn.Module, other: nn.Module) -> bool:
     return all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("held_out", "epoch", "batch"), [(False, 2, 0), (False, 3, 1), (True, 2, 0), (True, 4, 2), (True, 1, 1)]
-)
+@pytest.mark.parametrize(("held_out", "epoch", "batch"), [(False, 3, 1), (True, 2, 0), (True, 4, 2)])
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path: Path, held_out: bool, epoch: int, batch: int):
     examples, checks = rows(200, 1), rows(50, 2) if held_out else None
     settings = {"max_epochs": 6, "batch_size": 64, "learning_rate": 0.05, "patience": 2, "progress": False}
@@ -165,7 +163,7 @@ def test_threads_are_those_asked_for_while_training_and_those_before_afterwards(
 def test_early_stopping_restores_the_best_weights():
     examples, checks = rows(40, 1), rows(400, 2)
     part = mechanism()
-    descent = Descent(max_epochs=200, batch_size=8, learning_rate=0.05, patience=3, progress=False)
+    descent = Descent(max_epochs=200, batch_size=20, learning_rate=0.2, patience=3, progress=False)
     losses = [
         value for _, name, value in descent.train(part, examples, checks, "m") if name == "m/held_out_loss"
     ]
@@ -176,19 +174,17 @@ def test_early_stopping_restores_the_best_weights():
     assert part.loss(*checks).item() == pytest.approx(losses[best], abs=1e-5)
 
 
-@pytest.mark.parametrize("moved", [False, True])
-def test_a_training_that_had_ended_stays_as_it_is(tmp_path: Path, moved: bool):
+def test_a_training_that_had_ended_stays_as_it_is(tmp_path: Path):
     examples, checks = rows(40, 1), rows(400, 2)
-    settings = {"max_epochs": 200, "batch_size": 8, "learning_rate": 0.05, "patience": 3, "progress": False}
-    first, second = mechanism(), mechanism(1)
+    settings = {"max_epochs": 200, "batch_size": 20, "learning_rate": 0.2, "patience": 2, "progress": False}
+    first, second, third = mechanism(), mechanism(1), mechanism(2)
     readings = Descent(**settings, folder=tmp_path / "a").train(first, examples, checks)
-    if moved:
-        (tmp_path / "a").rename(tmp_path / "b")
-    assert (
-        Descent(**settings, folder=tmp_path / ("b" if moved else "a")).train(second, examples, checks)
-        == readings
-    )
+    assert len(readings) < 400, "it ended early"
+    assert Descent(**settings, folder=tmp_path / "a").train(second, examples, checks) == readings
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert Descent(**settings, folder=tmp_path / "b").train(third, examples, checks) == readings
     assert equal(first, second)
+    assert equal(first, third)
 
 
 def test_more_epochs_continue_a_finished_training(tmp_path: Path):

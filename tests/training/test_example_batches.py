@@ -70,7 +70,7 @@ def test_blocks_in_one_buffer_give_the_batches_of_rows_in_memory(block: int):
 @given(
     rows=st.integers(1, 300), block=st.integers(1, 80), buffer=st.integers(1, 120), size=st.integers(1, 50)
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_buffers_hold_every_row_once_and_never_all(rows: int, block: int, buffer: int, size: int):
     made = []
 
@@ -119,7 +119,7 @@ def test_blocks_without_rows_are_refused():
 
 
 @given(rows=st.integers(1, 60), size=st.integers(1, 20), world=st.integers(1, 5))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_the_mean_of_the_shares_is_the_mean_of_the_batch(rows: int, size: int, world: int):
     values = torch.randn(rows, generator=torch.Generator().manual_seed(rows), dtype=torch.float64)
     batches = Batches((values,), size, 0, lambda: 0)

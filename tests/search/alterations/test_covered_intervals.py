@@ -22,7 +22,7 @@ def inside(pieces, points=GRID):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(ENDS, st.integers(1, 6))
 def test_covered_points_are_those_that_counting_finds(pairs, least):
     # Whole ends: the count changes at whole numbers only, quarters see everything; coinciding ends are
@@ -44,7 +44,7 @@ def test_covered_points_are_those_that_counting_finds(pairs, least):
         assert sum(low <= point <= high for low, high in pairs) == most
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(ENDS, ENDS, st.integers(1, 3))
 def test_unions_meet_where_both_hold(one, other, least):
     first, second = cover(one).at_least(least), cover(other).at_least(least)

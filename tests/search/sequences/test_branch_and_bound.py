@@ -44,7 +44,7 @@ def drawn(
 
 
 @pytest.mark.slow
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
     horizon=st.integers(2, 7),
@@ -67,7 +67,7 @@ def test_finds_the_optimum_of_small_instances(seed, horizon, changes, width, lev
     assert not set(changed.nonzero()[:, 0].tolist()) & fixed
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
     horizon=st.integers(2, 6),
@@ -85,7 +85,7 @@ def test_finds_the_optimum_of_any_curved_course(seed, horizon, changes, actions,
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
     leaves=st.sampled_from([1, 3, 10]),
@@ -106,7 +106,7 @@ def test_branches_where_few_leaves_are_allowed():
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), nodes=st.integers(1, 12))
 def test_an_early_end_leaves_a_valid_gap(seed, nodes):
     objective = drawn(seed, 7, 4, 3, 4, 10.0)

@@ -46,7 +46,7 @@ models = given(
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @models
 def test_finds_exactly_the_sets_above_a_threshold(seed, slots, actions, changes, size):
     model, sets = random_model(seed, slots, actions, changes, size)
@@ -65,7 +65,7 @@ def test_finds_exactly_the_sets_above_a_threshold(seed, slots, actions, changes,
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @models
 def test_the_sieve_drops_nothing_that_is_needed(seed, slots, actions, changes, size):
     model, sets = random_model(seed, slots, actions, changes, size)
@@ -78,7 +78,7 @@ def test_the_sieve_drops_nothing_that_is_needed(seed, slots, actions, changes, s
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @models
 def test_first_events_are_bounded_where_sets_are_too_many(seed, slots, actions, changes, size):
     model, sets = random_model(seed, slots, actions, changes, size)
@@ -90,7 +90,7 @@ def test_first_events_are_bounded_where_sets_are_too_many(seed, slots, actions, 
                 assert bound <= float(found.firsts[chosen[0]]) + 1e-9
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @models
 def test_the_followers_of_an_event_are_all_that_a_better_set_needs(seed, slots, actions, changes, size):
     model, sets = random_model(seed, slots, actions, changes, size)
@@ -128,7 +128,7 @@ def test_events_never_worth_choosing_take_the_bounds_of_their_pairs():
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @models
 def test_promising_sets_are_sets(seed, slots, actions, changes, size):
     model, _ = random_model(seed, slots, actions, changes, size)

@@ -70,7 +70,7 @@ instances = given(
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @instances
 def test_no_set_gains_more_than_its_bound(seed, horizon, changes, width, levels, learnt):
     objective = (
@@ -91,7 +91,7 @@ def test_no_set_gains_more_than_its_bound(seed, horizon, changes, width, levels,
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @instances
 def test_the_bound_holds_around_a_changed_path_and_for_some_events(
     seed, horizon, changes, width, levels, learnt

@@ -38,7 +38,7 @@ def compare(objective: CounterfactualReturn) -> list[tuple[float, float]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 100_000),
     horizon=st.integers(2, 6),

@@ -28,7 +28,7 @@ def changed(objective, count, generator):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 100_000),
     changes=st.integers(0, 4),

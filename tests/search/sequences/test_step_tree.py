@@ -52,14 +52,14 @@ def test_the_result_is_that_of_enumeration(**drawn):
 
 
 @pytest.mark.bench
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(**INSTANCES)
 def test_the_result_is_that_of_enumeration_on_many_instances(**drawn):
     checked(scored_episode(**drawn))
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 100_000),
     horizon=st.integers(2, 6),

@@ -60,7 +60,7 @@ def before(made, names):
 sets = st.sets(st.sampled_from(NAMES), max_size=3).map(lambda names: tuple(sorted(names)))
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), altered=sets)
 def test_total_effects_are_sums_over_paths(seed, altered):
     made = linear_model(seed, altered)
@@ -75,7 +75,7 @@ def test_total_effects_are_sums_over_paths(seed, altered):
     np.testing.assert_allclose(covariance.numpy(), spread, atol=1e-10)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
     altered=sets,
@@ -115,7 +115,7 @@ def test_the_response_is_the_joint_law_conditioned_on_the_context(seed, altered,
     assert not response.noise[:, [NAMES.index(name) for name in altered]].any()
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10_000), altered=sets, context=sets)
 def test_rehearsed_rows_obey_their_equations_and_keep_what_was_seen_and_set(seed, altered, context):
     made, stream = linear_model(seed, altered), np.random.default_rng(seed + 1)

@@ -103,7 +103,7 @@ def graphs(draw):
     return {"parents": parents, "bidirected": bidirected}
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(plain=graphs(), altered=subsets())
 def test_under_any_alteration_each_variable_that_is_neither_seen_nor_set_has_one_equation(plain, altered):
     made = hypothesis_of(plain, TASK)
@@ -117,7 +117,7 @@ def test_under_any_alteration_each_variable_that_is_neither_seen_nor_set_has_one
         assert set(each.altered) == set(altered) & set(each.clique)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(plain=graphs(), seed=st.integers(0, 100))
 def test_the_order_in_which_a_graph_is_written_makes_no_other_equation(plain, seed):
     stream = torch.Generator().manual_seed(seed)
