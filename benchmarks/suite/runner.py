@@ -17,11 +17,10 @@ from typing import Any
 import torch
 
 from benchmarks.suite import (
-    care_micns,
     graph_queries,
-    kernel_ridge,
     machine_decisions,
     sequences,
+    tables,
     transition_training,
     trial_rounds,
 )
@@ -38,8 +37,7 @@ from rehearsal_torch.studies.committed import check_clean
 
 OUT = Path("docs/results/bench")
 PARTS = {
-    "linear": care_micns,
-    "kernel": kernel_ridge,
+    "tables": tables,
     "sequences": sequences,
     "machines": machine_decisions,
     "trials": trial_rounds,
@@ -58,6 +56,7 @@ PACKAGES = (
     "gpytorch",
     "stable-baselines3",
     "pgmpy",
+    "rehearsal",
 )
 
 

@@ -18,8 +18,16 @@ from tests.places import ROOT
 ROWS = {job.key: job for part in PARTS.values() for job in part.jobs(small=True)}
 # Groups whose sides are not meant to agree, by the first words of their quality, with what it must be in.
 APART = {
-    "fit and decide, cme": ("mean true P", 0.0, 1.0),
-    "fit and decide, cme_stack (the default)": ("mean true P", 0.0, 1.0),
+    **dict.fromkeys(
+        (
+            *(f"{each}, model.decide" for each in ("care", "micns")),
+            "care, model.decide, beside a package",
+            "the default, learn and decide",
+            "the default, learn and decide, beside a package",
+            "rehearsal decide problem.yaml",
+        ),
+        ("mean true P", 0.0, 1.0),
+    ),
     # Returns are minus costs.
     "machines, k = 3": ("mean true return", -np.inf, 0.0),
     # The optimum is certified to 1e-5.
@@ -214,7 +222,7 @@ def test_the_cheapest_action_of_the_reference_is_the_projection():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--parts", "lineer"], "expected some of linear"),
+        (["--parts", "lineer"], "expected some of tables"),
         (["--repeat", "2"], "expected at least 3"),
         (["--small"], "choose another --out"),
     ],

@@ -176,11 +176,6 @@ def test_its_notebook_begins_with_it(name):
 
 
 @every
-def test_readme_names_it(name):
-    assert f"`checkpoints/{name}`" in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-@every
 def test_the_page_tells_of_it(name):
     text, card = PAGE.read_text(encoding="utf-8"), rt.card(FOLDER / name)
     (section,) = re.findall(rf"^## `{name}`.*?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)

@@ -137,3 +137,20 @@ def test_keys_that_only_swept_choices_have_are_handed_over_as_sweeps_of_one_valu
 def test_a_key_that_only_swept_choices_have_is_not_deleted():
     with pytest.raises(UserError, match=r"~surrogate\.draws deletes a key that exists only under swept"):
         deferred(CONF, ["dataset=bank", "decision=none,micns", "~surrogate.draws"])
+
+
+def test_what_was_composed_once_is_copied():
+    first, _ = composed(CONF, ["+experiment=auf", "seed=3"], multirun=False)
+    first.seed = 99
+    second, _ = composed(CONF, ["+experiment=auf", "seed=3"], multirun=False)
+    assert (second.seed, second.name) == (3, "auf")
+
+
+def test_a_folder_of_ones_own_is_read_every_time(tmp_path):
+    file = tmp_path / "experiment" / "mine.yaml"
+    file.parent.mkdir()
+    names = []
+    for name in ("one", "other"):
+        file.write_text(f"# @package _global_\nname: {name}\n")
+        names.append(composed(CONF, ["+experiment=mine"], False, str(tmp_path))[0].name)
+    assert names == ["one", "other"]

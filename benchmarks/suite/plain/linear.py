@@ -21,6 +21,7 @@ Source: Qin et al. (2025b), Alg. 2 and Sec. 5; Du et al. (2024), Eq. 6-9.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -97,6 +98,29 @@ class PlainDecisions:
     which: np.ndarray
     actions: list[np.ndarray]
     values: np.ndarray
+
+
+def fitted(
+    table: Any,
+    parents: Mapping[str, Sequence[str]],
+    context: tuple[str, ...],
+    outcome: str,
+    desired: tuple[float, float],
+    box: Mapping[str, tuple[float, float]],
+    sets: tuple[tuple[str, ...], ...],
+) -> PlainModel:
+    """The model by one least squares a variable, of a data frame and the parents of each variable."""
+    names = tuple(parents)
+    values = table[list(names)].to_numpy()
+    weights, intercept = np.zeros((len(names), len(names))), np.zeros(len(names))
+    variance = np.zeros(len(names))
+    for place, name in enumerate(names):
+        causes = [names.index(parent) for parent in parents[name]]
+        inputs = np.column_stack([np.ones(len(values)), values[:, causes]])
+        found, *_ = np.linalg.lstsq(inputs, values[:, place], rcond=None)
+        intercept[place], weights[causes, place] = found[0], found[1:]
+        variance[place] = (values[:, place] - inputs @ found).var(ddof=len(found))
+    return PlainModel(names, weights, intercept, variance, context, outcome, desired, box, sets)
 
 
 def most_probable(model: PlainModel, contexts: np.ndarray) -> PlainDecisions:
