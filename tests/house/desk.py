@@ -81,11 +81,6 @@ def with_stores(folder: Path) -> None:
     _table(folder / "table.csv", names, torch.stack([season, ours, theirs, customers], -1))
 
 
-def with_experiments(folder: Path) -> None:
-    """Puts the task of somebody's experiments in the place of task.yaml."""
-    (folder / "task.yaml").write_text(json.dumps(EXPERIMENTS))
-
-
 def with_killed_run(folder: Path) -> None:
     """Adds what the configuration of a killed run is read from; nothing that a run goes on with."""
     run = folder / KILLED

@@ -50,16 +50,10 @@ COMPARED = "decide -m +experiment=cbo dataset=dropwave,alpine2 decision=ucb,eifn
 # counts.
 RUN = {
     "train +experiment=sepsis": [*TRAINED, "preview=2"],
-    "train +experiment=sepsis trainer.max_epochs=5 seed=1": [*TRAINED, "preview=2"],
     "train +experiment=sepsis trainer.devices=2": [*TRAINED, "preview=1"],
     "train -m +experiment=sepsis seed=0,1,2 hydra/launcher=joblib": [*TRAINED, "preview=1"],
     CHECKPOINT: [*EPISODES, "limit=2"],
     f"{CHECKPOINT} parallel=dask workers=2": ["dataset.patients=60", "limit=4"],
-    f"{CHECKPOINT} decision=greedy objective.changes=5": [*EPISODES, "limit=2"],
-    f"{CHECKPOINT} reward=linear 'objective.reward.weights={{MeanBP: 0.1, GCS: 0.5}}'": [
-        *EPISODES,
-        "limit=2",
-    ],
     f"{SHARDS} hydra/launcher=joblib": [*EPISODES, "limit=4"],
     f"{CONFOUNDED} hydra/launcher=joblib": [
         "trainer.max_epochs=1",
@@ -72,7 +66,6 @@ RUN = {
         "dataset.size.rows=60",
         "workers=1",
     ],
-    "decide +experiment=auf dataset=bank": [*KERNEL, "dataset.size.rows=200", "limit=2", "workers=1"],
     "decide +experiment=own_table path=table.csv dataset.task=task.yaml dataset.contexts=cases.csv": [
         *KERNEL,
         "workers=1",
@@ -83,10 +76,6 @@ RUN = {
     ],
     "decide path=problem.yaml": [*KERNEL, "workers=1"],
     f"decide {ANY_EFFECT} path=machines/problem.yaml": [*MACHINES, "limit=2"],
-    f"train {OWN} path=machines/machines.csv dataset.task=machines/machines.yaml {ANY_EFFECT}": [
-        *MACHINES,
-        "preview=2",
-    ],
     f"train {OWN} dataset=episode_file path=machines/machines.parquet dataset.task=machines/machines.yaml": [
         *MACHINES,
         "preview=2",
@@ -101,7 +90,6 @@ RUN = {
     "decide +experiment=bermuda_online search.tau=0.5": SCENARIOS,
     "decide +experiment=bermuda_online decision=qwz23_success": SCENARIOS,
     "decide +experiment=cbo dataset=dropwave": [*TRIALS, "limit=2"],
-    "decide +experiment=own_system path=experiments.csv dataset.task=task.yaml": [*TRIALS, "workers=1"],
     "train +experiment=dropwave_recovery": [
         *TRIALS,
         "trainer.max_epochs=2",
@@ -159,8 +147,6 @@ def test_a_command_runs(text, there):
     script, *arguments = command.words
     if script == "learn_graph":
         desk.with_stores(there)
-    if "+experiment=own_system" in arguments:
-        desk.with_experiments(there)
     answer = run(there, script, *arguments, *RUN[text], "out=run")
     assert answer.code == 0, f"{answer.out[-2000:]}\n{answer.err[-4000:]}"
     assert "Traceback" not in answer.err
