@@ -5,6 +5,7 @@ EXP      ?= sepsis
 ARGS     ?=
 JOBS     ?= 2
 BRANCHES ?= 91
+INPUTS   ?= 300
 MODULES  ?= spaces/inequalities.py objectives/guard.py data/problem_file/cases.py graphs/separation.py
 PIP_ARGS ?=
 CONSTRAINTS ?= constraints.txt
@@ -14,41 +15,20 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 
-.PHONY: help train test test-slow test-nightly test-slurm test-gpu coverage mutation fuzz pages test-all lint docs bench bench-scale bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
+.PHONY: help train test test-slow test-bench test-slurm test-gpu coverage mutation fuzz lint docs bench bench-scale bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
 
 help:
-	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
-	@echo "make test                sets up $(VENV) on first use, then runs the fast tests, in some three minutes"
-	@echo "make test-slow           runs the slow tests: whole commands, a notebook, studies, and the claims of the papers"
-	@echo "make coverage            measures which branches of the package the fast tests take; below BRANCHES per cent fails"
-	@echo "make mutation            puts small faults into MODULES and counts those that their own tests notice"
-	@echo "make test-nightly        runs the small benchmarks, endurance, trainings of two processes and the longest of the others, in some 26 minutes"
-	@echo "make test-slurm          runs sweeps on SLURM itself, where it is installed, in some ten minutes"
-	@echo "make test-gpu            runs trainings and decisions on a CUDA GPU, where torch sees one, and the contracts of all models"
-	@echo "make fuzz                feeds mutated tasks, tables, graphs, folders, checkpoints, trials and frames to everything that reads them, in some eight minutes"
-	@echo "make pages               runs the command lines of README and docs, shortened, in some five minutes"
-	@echo "make test-all            runs all five: test, test-slow, test-nightly, fuzz and pages"
-	@echo "make lint                checks style, formatting and types"
-	@echo "make docs                builds the documentation into site/; a warning or a broken link fails it"
-	@echo "make bench               measures speed beside plain references and peers, under docs/results/bench"
-	@echo "make bench-scale         measures what each engine costs on this machine, under docs/results/scale, in some fifteen minutes"
-	@echo "make bench-all           runs the other benchmarks one after the other, each of which prints its own table"
-	@echo "make bench-calibration   compares the claims of a small study with their thresholds, in some two minutes"
-	@echo "make soak                repeats decisions and rounds for long, and kills commands; results under docs/results/endurance"
-	@echo "make reproduce-sepsis    draws the paper's figures on the simulated cohort, under docs/results/sepsis"
-	@echo "make reproduce-auf       makes the tables on avoiding undesired futures, under docs/results/auf"
-	@echo "make reproduce-online    makes the tables and figures on structural rehearsal models, under docs/results/online"
-	@echo "make reproduce-cbo       makes the tables and figures on causal Bayesian optimisation, under docs/results/cbo"
-	@echo "make reproduce-calibration  compares claims with truths in every world that knows them, under docs/results/calibration"
-	@echo "make clean               removes $(VENV), caches and the built documentation; runs/ stays"
+	@echo "make train       sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
+	@echo "make test        the fast tests, in some two minutes"
+	@echo "make test-slow   whole commands, studies, claims of the papers, golden runs, the command lines of the pages"
+	@echo "make fuzz        mutated input to everything that reads it"
+	@echo "make test-bench  small benchmarks, endurance, and the longest of the slow tests"
+	@echo "make lint        style, formatting, types, and the layers of imports"
+	@echo "make docs        the documentation into site/; a warning or a broken link fails it"
 	@echo
-	@echo "PYTHON=python3.12        another Python (3.11 or newer)"
-	@echo "ARGS='seed=1'            passed on to the command, as in: make train ARGS='seed=1 trainer.max_epochs=5'"
-	@echo "JOBS=4                   how many processes run the tests and the fuzz lane"
-	@echo "BRANCHES=91              the least per cent of branches for make coverage"
-	@echo "MODULES='FILE ...'       modules below rehearsal_torch for make mutation, as in: spaces/inequalities.py"
-	@echo "CONSTRAINTS=FILE         the versions to install, instead of those in constraints.txt"
-	@echo "PIP_ARGS='...'           passed on to pip, such as an index with CPU wheels of torch"
+	@echo "ARGS='...' is passed on: make train ARGS='seed=1', make test ARGS='tests/search -x'. JOBS=4 processes run tests,"
+	@echo "PYTHON=python3.12 takes another Python (3.11 or newer), PIP_ARGS='...' is passed on to pip. The other targets, with"
+	@echo "what they measure, stand in CONTRIBUTING.md."
 
 train: $(READY)
 	$(PY) scripts/train.py +experiment=$(EXP) $(ARGS)
@@ -58,12 +38,12 @@ train: $(READY)
 # With the bytecode of the tests kept, the lanes after the first one collect in half the time.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(PY) -m pytest -n $(JOBS) --dist worksteal
 
-# What the markers slow, papers, fuzz and pages leave (pyproject.toml says what they stand for).
+# What no marker of another lane keeps out (pyproject.toml says what they stand for).
 test: $(READY)
 	$(PYTEST) $(ARGS)
 
 test-slow: $(READY)
-	$(PYTEST) -m "(slow or papers) and not nightly and not alone" $(ARGS)
+	$(PYTEST) -m "slow and not bench" $(ARGS)
 
 # What every process of the tests has taken is joined. Fails below BRANCHES per cent.
 coverage: $(READY)
@@ -73,21 +53,18 @@ coverage: $(READY)
 	$(PY) -m coverage json --quiet -o .coverage.json
 	$(PY) -c 'import json, sys; t = json.load(open(".coverage.json"))["totals"]; share = 100 * t["covered_branches"] / t["num_branches"]; print("branches taken, per cent:", round(share, 2)); sys.exit(share < $(BRANCHES))'
 
-# Small faults in a module that its own tests notice or not: make mutation MODULES='spaces/inequalities.py'
-mutation: $(READY)
-	OMP_NUM_THREADS=1 $(PY) -m tests.mutation $(MODULES) $(ARGS)
+# Small faults that tests notice or not; a run that was interrupted goes on. Of other modules of [tool.mutmut]:
+# make mutation MODULES='spaces/inequalities.py', or MODULES= for all of them.
+mutation: $(READY) $(LINT)
+	OMP_NUM_THREADS=1 $(VENV)/bin/mutmut run --max-children $(JOBS) $(foreach module,$(MODULES),'rehearsal_torch.$(subst /,.,$(module:.py=)).*')
+	$(VENV)/bin/mutmut results
 
-test-nightly: $(READY)
-	$(PYTEST) -m nightly $(ARGS)
-	$(PYTEST) -m alone -n 1 $(ARGS)
+test-bench: $(READY)
+	$(PYTEST) -m bench $(ARGS)
 
-# One input alone: make fuzz ARGS='-k "tasks[137]"'
+# So many inputs a family; other ones: make fuzz ARGS='--hypothesis-seed=1'
 fuzz: $(READY)
-	$(PYTEST) -m fuzz tests/fuzz $(ARGS)
-
-# Each command line is shortened by overrides that tests/house/test_page_commands.py lists.
-pages: $(READY)
-	$(PYTEST) -m pages tests/house $(ARGS)
+	FUZZ_INPUTS=$(INPUTS) $(PYTEST) -m fuzz --hypothesis-seed=0 tests/fuzz $(ARGS)
 
 # On a machine with SLURM; .github/slurm.sh starts a cluster of one node on one that is thrown away.
 test-slurm: $(READY)
@@ -96,19 +73,16 @@ test-slurm: $(READY)
 # Without a CUDA device all of it is skipped, or stays on the CPU.
 test-gpu: $(READY)
 	$(PYTEST) -m gpu -n 1 tests/gpu $(ARGS)
-	$(PYTEST) --device cuda -m "not nightly" tests/contracts $(ARGS)
-
-test-all: test test-slow test-nightly fuzz pages
+	$(PYTEST) --device cuda -m "not bench" tests/contracts $(ARGS)
 
 lint: $(LINT)
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(VENV)/bin/lint-imports --no-cache
 
 docs: $(DOCS)
-	$(PY) -m website
-	$(PY) -m zensical build --clean --strict --config-file build/website/zensical.toml
-	rm -rf site && mv build/website/site site
+	$(PY) -m zensical build --clean --strict
 
 # From a clean commit; to try it from any other: make bench ARGS='--out runs/bench'
 bench: $(READY)
@@ -146,7 +120,7 @@ reproduce-calibration: $(READY)
 	$(PY) scripts/reproduce.py study=calibration $(ARGS)
 
 clean:
-	rm -rf $(VENV) site build/website .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants
 
 # The environment is made again when what it is made from has changed. Where Python comes without ensurepip (Debian
 # without python3-venv), the system's pip fills the environment from outside, which pip can do from 22.3 on.

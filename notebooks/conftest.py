@@ -1,4 +1,4 @@
-"""Every notebook is a test that runs it whole: one of them slow (`make test-slow`), the others nightly."""
+"""Every notebook is a test that runs it whole: one of them slow, the others of the bench lane."""
 
 from pathlib import Path
 
@@ -12,4 +12,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks each notebook."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker("slow" if item.path.name in SLOW else "nightly")
+            item.add_marker("slow" if item.path.name in SLOW else "bench")

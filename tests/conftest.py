@@ -1,6 +1,7 @@
 """The lanes of whole folders, and a small run folder with numbers that can be checked by hand."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ settings.register_profile("project", deadline=None, max_examples=30)
 settings.load_profile("project")
 
 # Every test below the folder has the marker; elsewhere a test or a file says for itself that it is slow.
-LANES = {"fuzz": "fuzz", "gpu": "gpu", "papers": "papers", "scripts": "slow", "slurm": "slurm"}
+LANES = {"fuzz": "fuzz", "gpu": "gpu", "papers": "slow", "scripts": "slow", "slurm": "slurm"}
+# A file whose tests are all of another lane.
+WHOLE = re.compile(r"^pytestmark = pytest\.mark\.(\w+)$", re.MULTILINE)
 
 IMPROVEMENTS = (0.02, 0.10, 0.04, 0.06, 0.03)
 TRUTH = (
@@ -62,13 +65,23 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(f"{seconds:7.1f} {name}")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """What is of another lane as a whole is not even imported, which takes longer than many tests."""
+    here = collection_path.parent == Path(__file__).parent
+    marker = LANES.get(collection_path.name) if here else None
+    if collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        found = WHOLE.search(collection_path.read_text(encoding="utf-8"))
+        marker = found and found[1]
+    return True if marker and f"not {marker}" in config.option.markexpr else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             folder = item.path.relative_to(here).parts[0]
-            if folder in LANES and item.get_closest_marker("nightly") is None:
+            if folder in LANES and item.get_closest_marker("bench") is None:
                 item.add_marker(LANES[folder])
 
 

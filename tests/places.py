@@ -12,3 +12,9 @@ CONF = ROOT / "conf"
 # A transition model as published, with SOFA as a state: linear rewards, branch and bound, A*.
 PUBLISHED_SEPSIS = ROOT / "tests" / "fixtures" / "sepsis_published"
 DATA = Path(os.environ.get("REHEARSAL_DATA") or ROOT / "no data named")
+PACKAGE = "rehearsal_torch"
+
+
+def modules() -> list[Path]:
+    """Every module of the package."""
+    return sorted((ROOT / PACKAGE).rglob("*.py"))

@@ -409,7 +409,7 @@ def test_a_damaged_state_is_not_written(model: TransitionModel, tmp_path: Path) 
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

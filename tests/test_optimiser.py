@@ -157,7 +157,7 @@ TOLD = {
 }
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("name", TOLD)
 def test_a_batch_is_spread_out_by_pending_points(name, monkeypatch):
     given, kind = [], TOLD[name].func

@@ -12,7 +12,7 @@ from rehearsal_torch.cli import main as command_line
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.program import VERBS, main, with_file
 from rehearsal_torch.studies.study import STUDIES
-from tests.house.layers import ROOT
+from tests.places import ROOT
 from tests.scripts.typing_in import surroundings
 
 PAGE = ROOT / "docs" / "command_line.md"

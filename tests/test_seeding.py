@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch import seeding
-from tests.house.layers import modules
+from tests.places import modules
 
 
 def two(generator):

@@ -124,7 +124,7 @@ def test_a_worker_that_is_killed_is_an_error():
     assert type(caught.value).__name__ == "TerminatedWorkerError", "the commands say what that is"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_process_may_keep_more_memory_than_after_its_first_task():
     pytest.importorskip("psutil")
     # Others than those of earlier tests, whose first task may have taken more.
@@ -148,7 +148,7 @@ def test_long_tasks_are_shared_after_the_first(seconds, shared, monkeypatch):
     assert list(results(divmod, 9, [2], 8, timed=True)) == [(4, 1)]
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_cluster_in_the_context_computes_all_of_them_and_they_share_nothing_again():
     here = list(results(drawn, 3, range(5), 1))
     with connected(None, 2):

@@ -27,7 +27,7 @@ def typed(script, *arguments):
     )
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_same_work_is_measured_on_both():
     done = typed("device.py", "cpu", *TINY)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -38,7 +38,7 @@ def test_the_same_work_is_measured_on_both():
         assert memory == "-", "the CPU has none of its own"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_what_compilation_gains_is_measured_on_a_named_device():
     done = typed("compiled.py", "512", "1", "cpu")
     assert done.returncode == 0, done.stderr[-4000:]

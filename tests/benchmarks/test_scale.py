@@ -25,7 +25,7 @@ def small(part):
     return pytest.mark.parametrize("key", [key for key, row in ROWS.items() if row.part == part])
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @small("start")
 def test_a_start_passes_its_marks_in_order(key, tmp_path):
     _, measured = ROWS[key].measure(tmp_path)
@@ -33,7 +33,7 @@ def test_a_start_passes_its_marks_in_order(key, tmp_path):
     assert 0.5 < marks["imports"] < marks["decided"] <= marks["ended"] < 60
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @small("sharing")
 def test_all_ways_write_the_same_bytes(key, tmp_path):
     _, taken = ROWS[key].measure(tmp_path)
@@ -44,7 +44,7 @@ def test_all_ways_write_the_same_bytes(key, tmp_path):
     assert all(each["wall"] > 0.5 and each["memory"] > 100 for each in taken.values())
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @small("devices")
 def test_all_ways_to_train_have_the_same_losses(key, tmp_path):
     _, taken = ROWS[key].measure(tmp_path)
@@ -55,7 +55,7 @@ def test_all_ways_to_train_have_the_same_losses(key, tmp_path):
     assert min(each["rate"] for each in taken.values()) > 0
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @small("patients")
 def test_each_patient_has_seconds_and_bytes(key, tmp_path):
     _, found = ROWS[key].measure(tmp_path)
@@ -64,7 +64,7 @@ def test_each_patient_has_seconds_and_bytes(key, tmp_path):
     assert min(found["bytes"]) > 500
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @small("tables")
 def test_each_number_of_cases_is_a_command(key, tmp_path):
     facts, found = ROWS[key].measure(tmp_path)

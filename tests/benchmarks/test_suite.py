@@ -39,7 +39,7 @@ APART = {
 }
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("key", ROWS)
 def test_both_sides_agree_in_quality(key, monkeypatch):
     if ROWS[key].missing:
@@ -67,7 +67,7 @@ def test_every_group_that_is_not_meant_to_agree_is_a_row():
     assert {job.group for part in PARTS.values() for job in part.jobs()} >= set(APART)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_eight_changes_in_thirty_steps_are_proven_within_a_minute():
     """The row of twenty episodes, with five."""
     contest = proofs(30, 8, 5)
@@ -89,7 +89,7 @@ def test_a_proof_after_the_minute_does_not_count_as_within_it(monkeypatch):
     assert contest.facts(unproven, [])["proven"] == 0
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_what_was_measured_is_kept_and_written(tmp_path):
     job = ROWS["ancestors | nodes 6"]
     first = record(tmp_path, [job], 3)
@@ -137,7 +137,7 @@ def test_ratio_has_its_interval():
     assert ratio_of_medians(np.array([[1.0, 1.0], [1.0, 3.0], [1.0, 2.0]]))[1:] == (1.0, 3.0)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_sides_run_in_turns_and_may_time_themselves(monkeypatch):
     monkeypatch.setattr(measuring, "FLOOR", 0.0)
     order = []

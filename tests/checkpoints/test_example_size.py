@@ -11,7 +11,7 @@ from tests.places import ROOT
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_checkpoint_of_the_example_is_small(tmp_path):
     shutil.copytree(ROOT / "examples" / "patients", tmp_path / "patients")
     command = ["decide", "problem.yaml", "+experiment=own_problem", f"out={tmp_path / 'run'}"]

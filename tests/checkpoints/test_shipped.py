@@ -118,7 +118,7 @@ def test_the_command_of_its_card_builds_it(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*SCORED[1:], pytest.param("dropwave", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", [*SCORED[1:], pytest.param("dropwave", marks=pytest.mark.bench)])
 def test_its_figures_are_those_of_its_card(name, tmp_path):
     preview = run_of(name).config["preview"]
     # The checkpoint brings its surrogate.
@@ -161,7 +161,7 @@ def predictions(name, model, problem):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["loan", "two_stores", pytest.param("dropwave", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", ["loan", "two_stores", pytest.param("dropwave", marks=pytest.mark.bench)])
 def test_a_refit_predicts_the_same(name, tmp_path):
     run = run_of(name)
     refit = learnt(run, tmp_path).surrogate.eval()

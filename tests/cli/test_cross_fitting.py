@@ -40,7 +40,7 @@ def test_what_was_found_is_written_into_the_run_folder(tmp_path):
     assert (again.optimism, again.error) == (found.optimism, found.error)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_methods_without_an_interval_get_one():
     typed = ("+experiment=auf", "decision=grad_rh", "dataset.size.rows=150", "trainer.max_epochs=2")
     run = run_of(*typed, "objective.draws=100", "objective.evaluation_draws=200", "search.steps=5")
@@ -95,7 +95,7 @@ def test_other_problems_have_no_such_claims():
         cross_fitted_claims(run_of("+experiment=sepsis", "dataset.patients=20"))
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize(
     "typed",
     [

@@ -6,7 +6,7 @@ import pytest
 from rehearsal_torch.cli import job
 from rehearsal_torch.cli.installation import checkout, conf_folder
 from rehearsal_torch.cli.validation import CONF
-from tests.house.layers import PACKAGE, ROOT
+from tests.places import PACKAGE, ROOT
 
 
 def laid_out(folder, *names):

@@ -64,7 +64,7 @@ def test_a_sweep_whose_shards_cannot_be_merged_ends_with_the_reason(tmp_path, ca
     assert "Not merged: " in capsys.readouterr().err
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_key_that_only_the_swept_decisions_have_reaches_every_job(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     few = ["dataset=bank", "dataset.size.rows=30", "dataset.size.contexts=1", "workers=1", "out=sweep"]

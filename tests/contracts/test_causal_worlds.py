@@ -114,7 +114,7 @@ def test_the_start_design_depends_on_the_seed_alone(worlds, name):
     assert not torch.equal(world.held_out().values[: len(table)], table.values)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("name", [*WORLDS, *CHANGED, *WEIGHTED])
 def test_expectations_agree_with_experiments(worlds, name):
     world, count = worlds(name), 2000

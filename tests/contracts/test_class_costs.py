@@ -39,7 +39,7 @@ def decided(method, **changes):
     return model, model.decide(CASES).to_frame()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("method", ["outcome_regression", "cme", "cme_stack"])
 def test_the_class_that_nets_most_is_found(method):
     model, frame = decided(method)
@@ -95,7 +95,7 @@ worth: 100
 """
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_problem_file_says_what_each_class_costs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows(800).to_csv("table.csv", index=False)

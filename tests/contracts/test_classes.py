@@ -72,7 +72,7 @@ def model():
     "desired",
     [
         pytest.param(("well", "mild"), marks=pytest.mark.slow),
-        *(pytest.param(each, marks=pytest.mark.nightly) for each in (("well",), ("ill",))),
+        *(pytest.param(each, marks=pytest.mark.bench) for each in (("well",), ("ill",))),
     ],
 )
 def test_the_best_class_of_each_context_is_found(method, desired):
@@ -89,7 +89,7 @@ def test_the_best_class_of_each_context_is_found(method, desired):
         assert decision.estimate.lower < truth(severe, best, desired) < decision.estimate.upper
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 @pytest.mark.parametrize("method", METHODS)
 def test_which_class_is_the_reference_hardly_matters(method):
@@ -211,7 +211,7 @@ def test_the_explorer_offers_classes_by_their_places(model, tmp_path):
         session.what_if(None, {"severe": 0.0}, {"treatment": 1.5})
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 @pytest.mark.parametrize("method", ["care", "cme", "outcome_regression", "qwz23", "qwz23_offline"])
 def test_every_method_sets_at_most_one_indicator(method):

@@ -126,7 +126,7 @@ def test_an_explanation_says_texts(rows):
     assert set(told.rows.contents["y"]) <= {"ill", "well"}
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_run_folder_is_told_in_texts_and_resumed(rows, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows.to_csv("table.csv", index=False)

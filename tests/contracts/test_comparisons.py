@@ -19,7 +19,7 @@ def frame():
     return Loan(size=SampleSize(rows=80)).observations().to_frame()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("method", [name for name in methods_for("rehearse") if name != "auto"])
 def test_a_method_has_intervals_or_is_refused_by_name(frame, method):
     model = rt.learn(frame, TASK, method=method, **SETTINGS.get(method, {}))

@@ -101,7 +101,7 @@ def alike(one: Any, other: Any, place: Place, where: str = "answer") -> None:
         assert one == other, where
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("method", QUICK)
 def test_a_moved_method_answers_as_on_the_cpu(method: str, place: Place):
     model = learnt(method)
@@ -122,7 +122,7 @@ def test_a_moved_method_answers_as_on_the_cpu(method: str, place: Place):
         alike(here, answers(moved(model, device)), place)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("method", QUICK)
 def test_a_moved_method_is_explained_as_on_the_cpu(method: str, place: Place):
     model = learnt(method)
@@ -200,7 +200,7 @@ def test_the_pages_of_a_moved_method_are_those_of_the_cpu(place: Place, tmp_path
         alike(here, shown(moved(found.model, device)), place)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_pages_of_a_moved_model_of_episodes_are_those_of_the_cpu(place: Place, tmp_path):
     found = opened_episodes(recorded(episodes_run(tmp_path / "run")))
 
@@ -241,7 +241,7 @@ def test_what_workers_are_sent_holds_no_tensor_of_the_device(place: Place, monke
     assert copied["layer"].weight.requires_grad
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_workers_decide_with_a_moved_method_as_on_the_cpu(place: Place, monkeypatch):
     model, cases = learnt("care"), [{"x": value / 10} for value in range(8)]
     here = [each.to_dict() for each in model.decide(cases)]
@@ -272,7 +272,7 @@ def test_a_moved_model_of_episodes_looks_back_as_on_the_cpu(sepsis, place: Place
         alike(here.to_dict(), answer(moved(model, device)).to_dict(), place)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_rounds_with_a_moved_model_of_episodes_are_those_of_the_cpu(sepsis, place: Place):
     model, problem = sepsis
 
@@ -291,7 +291,7 @@ def test_rounds_with_a_moved_model_of_episodes_are_those_of_the_cpu(sepsis, plac
         alike(one.score, other.score, place)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_moved_model_with_its_task_looks_back_as_on_the_cpu(place: Place, tmp_path):
     model = rt.learn_episodes(pumps.table(), pumps.task(), seed=3, **pumps.SMALL)
     records = model.problem.observations()

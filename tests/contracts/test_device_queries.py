@@ -233,7 +233,7 @@ def test_curves_of_a_moved_causal_model_are_those_of_the_cpu(place: Place):
 QUICK = AcquisitionSearch(screened=32, starts=6, incumbents=2, screening_steps=3, kept=2, steps=6)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_moved_causal_model_keeps_levels_and_limits_as_on_the_cpu(place: Place):
     task = CausalTask.of(
         {

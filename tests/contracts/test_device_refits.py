@@ -75,7 +75,7 @@ def test_a_moved_causal_model_heeds_pending_trials_as_on_the_cpu(place: Place):
         states(expected, other, place)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_a_moved_model_is_refitted_as_on_the_cpu(surrogate: str, place: Place):
     made, grown = learnt_here(surrogate, WORLD.task, TABLE), TABLE + WORLD.table(20, seed=9)

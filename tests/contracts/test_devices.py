@@ -104,7 +104,7 @@ def test_every_surrogate_and_every_objective_is_here():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "search", "surrogate"),
-    [pytest.param(*each, marks=[pytest.mark.nightly] * (each[1] in LONG)) for each in TRIPLES],
+    [pytest.param(*each, marks=[pytest.mark.bench] * (each[1] in LONG)) for each in TRIPLES],
 )
 def test_a_moved_model_decides_as_on_the_cpu(objective: str, search: str, surrogate: str, place: Place):
     pair, made = (objective, search), fitted(surrogate)
@@ -118,7 +118,7 @@ def test_a_moved_model_decides_as_on_the_cpu(objective: str, search: str, surrog
         same(here, answers(other, pair, ROUND), place)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("surrogate", [each for each in SURROGATES if JUDGES[each][1] not in LONG])
 def test_a_moved_model_sets_levels_as_on_the_cpu(surrogate: str, place: Place):
     box = Box.of({"a": {"values": [-1, -0.25, 0.5]}, "m": [-1, 1]})
@@ -234,7 +234,7 @@ def test_a_moved_transition_model_replays_episodes_as_on_the_cpu(name: str, plac
         assert torch.allclose(there(actions.to(device)).cpu(), here(actions), atol=place.value)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize(
     ("name", "search"),
     [(name, each) for name in EPISODES for each in SEARCHES if each is not AStar or name in LIPSCHITZ],
@@ -269,7 +269,7 @@ ROUNDS: dict[str, tuple[str, dict[str, Any], Search[Any]]] = {
 }
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("name", ROUNDS)
 def test_a_moved_causal_model_proposes_as_on_the_cpu(name: str, place: Place):
     option, settings, search = ROUNDS[name]

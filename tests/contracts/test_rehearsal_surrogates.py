@@ -118,7 +118,7 @@ def test_what_a_file_leaves_out_is_computed_to_the_last_bit_and_may_be_there(nam
         torch.testing.assert_close(twice.state_dict()[key], value, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @every
 def test_the_same_seed_decides_the_same_whatever_was_drawn_before(name, models):
     torch.manual_seed(17)
@@ -282,7 +282,7 @@ def test_the_order_in_which_a_task_is_written_makes_no_difference(name, folders,
     }
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @every
 def test_every_damaged_number_and_size_is_noticed(name, models):
     whole = models(name)

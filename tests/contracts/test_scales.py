@@ -248,7 +248,7 @@ def tried(decision, rewarded, moved):
     return (found.alteration.values - offset) / scale, (recommended - offset) / scale, worth
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @named
 @pytest.mark.parametrize("decision", TRIALS)
 def test_trials_do_not_depend_on_units(decision, moved):

@@ -18,7 +18,7 @@ METHODS = "excbo", "excbo_paper", "mcbo", "mcbo_released", "eifn", "eicf", "qlog
 LONG = ("qkg", "mcbo", "mcbo_released", "qlogei", "qucb")
 LONG_WITH_LIMITS = ("qlognei", "eifn", "eicf", "excbo_paper")
 BASELINES = "ucb", "random_actions", "sobol_actions"
-NIGHTLY = [pytest.param(each, marks=pytest.mark.nightly) for each in LONG]
+NIGHTLY = [pytest.param(each, marks=pytest.mark.bench) for each in LONG]
 ROUNDS = 15
 # Y at b = 1.25 and x = .6: a = .775 without the drug, or a = .548 with drug = 1.
 OPTIMUM = 1 - 0.05**2
@@ -53,11 +53,11 @@ def asked_of_all():
         ("limits", {**TASK, "limits": LIMITS}, LONG + LONG_WITH_LIMITS),
     ):
         for method in (*METHODS, *BASELINES):
-            marks = pytest.mark.nightly if method in long else ()
+            marks = pytest.mark.bench if method in long else ()
             yield pytest.param(method, task, id=f"{method}-{name}", marks=marks)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize(("method", "task"), list(asked_of_all()))
 def test_fifteen_rounds_end_near_the_optimum(method, task):
     made = told(method, task)

@@ -8,12 +8,18 @@ even if it reads well: nobody meant it.
 
 import faulthandler
 import math
+import os
 import re
 import signal
 import sys
+import tempfile
 import traceback
 import warnings
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from pathlib import Path
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 
 from rehearsal_torch.cli.errors import user_error_from
 from rehearsal_torch.files.lock import InUseError
@@ -30,6 +36,25 @@ RAW = re.compile(
     r"(could not convert|invalid literal|not enough values|too many values|list index|dictionary "
     r"update|cannot convert|embedded null|math domain|m(ax|in)\()"
 )
+
+
+# How many inputs a family has; whole commands take longer.
+INPUTS = int(os.environ.get("FUZZ_INPUTS", "10"))
+
+
+def fuzzed(test, inputs=INPUTS):
+    """A test of one family: of many inputs, each of which it draws."""
+    quiet = settings(
+        max_examples=inputs, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
+    return quiet(given(st.data())(test))
+
+
+@contextmanager
+def desk():
+    """An empty folder, as the current one, for one input."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        yield Path(folder)
 
 
 class Hang(BaseException):
@@ -86,8 +111,8 @@ def worded(said):
         raise FaultError(f"refused with what only programmers read: {said[:2000]!r}")
 
 
-def outcome(work, busy=BUSY, clock=CLOCK):
-    """Does something with an input: "accepted" or "refused".
+def judged(work, busy=BUSY, clock=CLOCK):
+    """Does something with an input, which is accepted or refused; --hypothesis-show-statistics counts both.
 
     Raises:
         FaultError: for everything else.
@@ -95,7 +120,7 @@ def outcome(work, busy=BUSY, clock=CLOCK):
     try:
         with limited(busy, clock), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            answer = work()
+            work()
     except Hang as error:
         raise FaultError(str(error)) from None
     except FaultError:
@@ -105,8 +130,9 @@ def outcome(work, busy=BUSY, clock=CLOCK):
         if said is None:
             raise FaultError("".join(traceback.format_exception(error))) from None
         worded(said)
-        return "refused"
-    return answer or "accepted"
+        event("refused")
+    else:
+        event("accepted")
 
 
 def sound(decision, case=None):

@@ -1,12 +1,12 @@
 """Where the tests of this folder train and decide: on a GPU (make test-gpu), and on the CPU (make
-test-nightly), so that all of them run on machines without a GPU too.
+test-bench), so that all of them run on machines without a GPU too.
 """
 
 import pytest
 import torch
 
 
-@pytest.fixture(params=[pytest.param("cpu", marks=pytest.mark.nightly), "cuda"])
+@pytest.fixture(params=[pytest.param("cpu", marks=pytest.mark.bench), "cuda"])
 def place(request):
     """The type of the device."""
     if request.param == "cuda" and not torch.cuda.is_available():

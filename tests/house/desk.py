@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.cli.verbs.prepare import main as prepare
-from tests.house.layers import ROOT
+from tests.places import ROOT
 from tests.toys.linear_truth import chain
 
 TASK = """
@@ -79,11 +79,6 @@ def with_stores(folder: Path) -> None:
     customers = theirs - ours + draws[:, 3]
     names = ("season", "ours", "theirs", "customers")
     _table(folder / "table.csv", names, torch.stack([season, ours, theirs, customers], -1))
-
-
-def with_experiments(folder: Path) -> None:
-    """Puts the task of somebody's experiments in the place of task.yaml."""
-    (folder / "task.yaml").write_text(json.dumps(EXPERIMENTS))
 
 
 def with_killed_run(folder: Path) -> None:

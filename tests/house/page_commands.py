@@ -6,10 +6,8 @@ A line counts as a command where it stands in a block or a span of code and begi
 """
 
 import ast
-import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +25,7 @@ from rehearsal_torch.studies.flags import translated
 from rehearsal_torch.studies.reproduce import RENAMED
 from rehearsal_torch.studies.request import read
 from rehearsal_torch.studies.study_files import study
-from tests.house.layers import ROOT
+from tests.places import ROOT
 
 # The changelog tells of commands as they were.
 _ALL = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
@@ -121,12 +119,8 @@ def typed(line: str) -> tuple[str, ...]:
     return (script, *rest)
 
 
-def examined(command: Command, folder: Path) -> None:
+def examined(command: Command) -> None:
     """Whether the script, verb or target exists, and takes these arguments; nothing is run.
-
-    Args:
-        command: What is examined.
-        folder: The current folder, with the files that pages name and a folder ``ready`` for `make`.
 
     Raises:
         AssertionError: if something does not exist.
@@ -134,8 +128,10 @@ def examined(command: Command, folder: Path) -> None:
     """
     first, *rest = command.words
     if first == "make":
-        for words in made(rest, folder):
-            examined(Command(words, command.page), folder)
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        for word in rest:
+            form = rf"^{word.partition('=')[0]} +\?=" if "=" in word else rf"^{word}:"
+            assert re.search(form, makefile, re.MULTILINE), f"the Makefile has no {word}"
     elif first == "benchmarks":
         assert (ROOT / "benchmarks" / rest[0]).is_file(), f"there is no benchmarks/{rest[0]}"
     else:
@@ -148,32 +144,6 @@ def examined(command: Command, folder: Path) -> None:
         assert path.is_file(), f"there is no scripts/{first}.py"
         if rest != ["--help"]:
             _arguments(first, tuple(rest), module(path))
-
-
-def made(words: Sequence[str], folder: Path) -> list[tuple[str, ...]]:
-    """The commands of the project that `make` would run, without running them.
-
-    Raises:
-        AssertionError: if there is no such target or variable.
-    """
-    known = re.findall(r"^(\w+) +\?=", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    for name in (word.partition("=")[0] for word in words if "=" in word):
-        assert name in known, f"the Makefile has no variable {name}; it has {', '.join(known)}"
-    ready = folder / "ready"
-    ready.mkdir(exist_ok=True)
-    for name in (".ready", ".ready-lint", ".ready-docs"):
-        (ready / name).touch()
-    typed_in = ["make", "--dry-run", "-C", str(ROOT), *words, f"VENV={ready}"]
-    # The variables of a make that runs the tests are not those of the command.
-    own = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("MAKEFLAGS", "MAKEOVERRIDES", "ARGS")
-    }
-    shown = subprocess.run(typed_in, capture_output=True, text=True, check=False, env=own)
-    assert shown.returncode == 0, shown.stderr
-    scripts = [line for line in shown.stdout.splitlines() if "/bin/python scripts/" in line]
-    return [typed(line.partition("/bin/")[2]) for line in scripts]
 
 
 @cache

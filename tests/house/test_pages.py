@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.house.desk import EXPERIMENTS, laid_out, system
-from tests.house.layers import ROOT
+from tests.places import ROOT
 from tests.toys.linear_truth import chain
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,7 +31,7 @@ LONG = ("choose_method.md", "rehearsal.md")
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=page.name, marks=pytest.mark.nightly if page.name in LONG else ())
+        pytest.param(page, id=page.name, marks=pytest.mark.bench if page.name in LONG else ())
         for page in WITH_BLOCKS
     ],
 )

@@ -187,7 +187,7 @@ def test_decisions_are_by_net_value_where_costs_are_weighed():
     assert torch.equal(compared(table, None, asked, some, FEW).values, free.values)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_splits_that_are_shared_change_no_bit(monkeypatch):
     table, some = table_of(120), [candidate("share"), candidate("blind", Blind), refusing("never", "no fit")]
     limits = Limits(rows=1000, cases=5, repeats=3)

@@ -22,7 +22,7 @@ WIDTHS = {"desktop": 1200, "phone": 390}
 # Of a fixture: what holds on a desktop is asked of a phone by night.
 BOTH_WIDTHS = [
     pytest.param(WIDTHS["desktop"], id="desktop"),
-    pytest.param(WIDTHS["phone"], id="phone", marks=pytest.mark.nightly),
+    pytest.param(WIDTHS["phone"], id="phone", marks=pytest.mark.bench),
 ]
 needs_browser = pytest.mark.skipif(
     BROWSER is None, reason=f"the page is tested in a browser; none of {', '.join(BROWSERS)} is installed"

@@ -11,7 +11,7 @@ import pytest
 from tests.scripts.run_bytes import content
 from tests.scripts.typing_in import HERE, TOY, called, typed
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.bench
 
 
 @pytest.fixture(scope="module")

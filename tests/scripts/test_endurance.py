@@ -12,7 +12,7 @@ from benchmarks.endurance.page import OBSTACLES
 from tests.places import ROOT
 from tests.scripts.typing_in import surroundings
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.bench
 
 
 def part(name, count, folder):

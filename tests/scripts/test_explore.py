@@ -233,7 +233,7 @@ def test_nothing_is_cut_off(page):
     assert unnamed(page) == 0
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_when_the_command_has_ended_the_page_says_so(run, browser):
     process, address = started(run)
@@ -250,7 +250,7 @@ def test_when_the_command_has_ended_the_page_says_so(run, browser):
     assert not page.is_visible("#answer")
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_ctrl_c_is_the_way_to_end_it(run):
     process, _ = started(run)
     process.send_signal(signal.SIGINT)

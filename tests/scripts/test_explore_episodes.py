@@ -100,7 +100,7 @@ def test_steps_have_the_times_of_the_table(page):
     assert (along[0], along[-1]) == ("1", "Week")
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_the_slider_says_how_many_actions_may_differ(page, session):
     page.locator("#changes").focus()
@@ -116,7 +116,7 @@ def test_the_slider_says_how_many_actions_may_differ(page, session):
     assert page.inner_text("#changes-hint") == "from 0 to 9: 9 of 10 steps may change"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_another_episode_is_picked(page, session):
     page.select_option("#episode", label="Machine 17")
@@ -125,7 +125,7 @@ def test_another_episode_is_picked(page, session):
     assert shown(page) == expected(found)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_kept_steps_stay_and_limit_the_slider(page, session):
     shown(page)
@@ -143,7 +143,7 @@ def test_kept_steps_stay_and_limit_the_slider(page, session):
     assert page.locator("#keep-9").is_disabled(), "the run keeps the last action"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_a_sequence_of_ones_own_is_replayed(page, session):
     shown(page)
@@ -174,7 +174,7 @@ def test_the_time_limit_is_sent_with_the_question(page):
     shown(page)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_it_shows_that_it_is_working_and_asks_one_question_at_a_time(page, session):
     shown(page)
@@ -198,7 +198,7 @@ def test_it_shows_that_it_is_working_and_asks_one_question_at_a_time(page, sessi
     page.unroute("**/api/look-back")
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_an_episode_that_is_picked_meanwhile_is_not_mixed_up(page, session):
     shown(page)
@@ -218,7 +218,7 @@ def test_an_episode_that_is_picked_meanwhile_is_not_mixed_up(page, session):
     page.unroute("**/api/episode")
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_a_page_waits_for_its_turn(page, session):
     shown(page)
@@ -240,7 +240,7 @@ def test_a_page_waits_for_its_turn(page, session):
     page.unroute("**/api/look-back")
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_what_is_refused_has_a_message_and_no_number(page):
     shown(page)
@@ -260,7 +260,7 @@ def test_what_is_refused_has_a_message_and_no_number(page):
     expect(page.locator("#message")).to_be_hidden()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_outside_the_data_a_sentence_replaces_the_number(page, session):
     shown(page)

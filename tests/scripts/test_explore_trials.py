@@ -199,7 +199,7 @@ def test_an_experiment_of_ones_own_is_recorded(page, file):
     assert page.input_value("#trial-own-set-0") == "", "the next one begins empty"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_what_another_process_writes_appears_and_what_is_typed_stays(page, file):
     page.fill("#trial-8-node-1", "0.123")
@@ -235,7 +235,7 @@ def test_nothing_is_cut_off_and_everything_has_a_name(page):
     assert unnamed(page) == 0
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 def test_a_run_is_shown_and_says_how_to_make_a_file(browser, tmp_path):
     file = file_of_trials(tmp_path / "trials.json")

@@ -19,7 +19,7 @@ from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.train import train
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from tests.house.layers import PACKAGE, ROOT
+from tests.places import PACKAGE, ROOT
 from tests.scripts.test_own_table import SMALL, TASK
 from tests.scripts.typing_in import Answer, lines
 
@@ -195,7 +195,7 @@ def test_a_run_of_the_command_is_taken_up_by_the_script(trained, monkeypatch, ca
     assert (trained / "run/decisions.jsonl").read_bytes() == before
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_table_of_ones_own_is_decided_for(installed, tmp_path):
     table = Loan(size=SampleSize(rows=400)).observations()
     pd.DataFrame(table.values.numpy(), columns=list(table.names)).to_csv(tmp_path / "table.csv", index=False)

@@ -26,7 +26,7 @@ def trained(tmp_path_factory):
     return folder
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_folder_of_parquet_files_gives_the_run_of_the_table(trained, monkeypatch):
     monkeypatch.chdir(trained)
     frame = pd.read_csv("machines.csv")

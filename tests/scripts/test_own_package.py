@@ -67,7 +67,7 @@ def test_its_checkpoint_loads_where_its_module_is_trusted(lab):
     assert asked == "my_lab TwoLines"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_it_decides_from_its_checkpoint_and_goes_on_after_an_end(lab):
     again = called(
         lab, "decide", *GIVEN, "checkpoint=room", "seed=1", "out=again", "trusted=[my_lab]", path=lab

@@ -24,7 +24,7 @@ def machines(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_one_command_answers_for_a_sequence_as_the_task_does(machines, capsys):
     assert main(["check", "problem.yaml"]) == 0
     said = capsys.readouterr().out
@@ -54,7 +54,7 @@ def test_the_method_of_a_file_takes_settings_of_its_own(machines):
     assert json.loads((machines / "run/run.json").read_text())["choices"]["decision"] == "greedy"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_file_says_how_many_actions_may_be_changed_and_the_run_records_it(machines, capsys):
     problem = yaml.safe_load((machines / "problem.yaml").read_text())
     (machines / "problem.yaml").write_text(yaml.safe_dump({**problem, "changes": 1}))

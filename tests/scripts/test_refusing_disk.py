@@ -15,7 +15,7 @@ from tests.scripts import typing_in
 from tests.scripts.refusals import little_space, read_only
 from tests.scripts.typing_in import TOY, called
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.bench
 
 typing_in.RUN.setdefault("report", report.main)
 CBO = ("+experiment=cbo", "limit=4", "search.screened=64", "search.starts=6", "search.steps=15")

@@ -63,7 +63,7 @@ def letters(picture, dots):
     return 10 / 72 * dots * picture["wide"] / picture["dots"]
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @needs_browser
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
 @pytest.mark.parametrize("name", ["patients", "plant", "machines"])

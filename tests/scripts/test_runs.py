@@ -89,7 +89,7 @@ def test_a_training_that_was_killed_ends_like_one_that_was_not(place):
     assert metrics(place / "broken") == metrics(place / "trained")
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_two_processes_share_a_training(place):
     answer = typed(place, "train", *TOY, "trainer.devices=2", "out=shared")
     assert answer.code == 0, answer.err
@@ -170,7 +170,7 @@ def test_a_run_is_resumed_as_it_was_begun(place, cohort):
     assert (other.code, "scripts/decide.py" in other.err) == (2, True)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
     out = f"shards-{launcher}"
@@ -205,7 +205,7 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
 
 @pytest.mark.parametrize(
     "launcher",
-    ["basic", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("joblib", "submitit_local"))],
+    ["basic", *(pytest.param(each, marks=pytest.mark.bench) for each in ("joblib", "submitit_local"))],
 )
 def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     out = f"sweep-{launcher}"
@@ -230,7 +230,7 @@ def test_a_failed_job_does_not_sink_a_sweep(place, launcher):
     assert "ok" in table
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_killed_submission_is_told(place):
     sweep = ("-m", *TOY, "checkpoint=trained", "dataset.fatal=true,false", "limit=1", "out=killed")
     answer = typed(place, "decide", *sweep, "hydra/launcher=submitit_local")
@@ -240,7 +240,7 @@ def test_a_killed_submission_is_told(place):
     assert json.loads((place / "killed/0/status.json").read_text())["state"] == "failed"
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_newcomers_command_on_a_small_cohort(tmp_path):
     answer = called(
         tmp_path,
@@ -261,7 +261,7 @@ def test_a_newcomers_command_on_a_small_cohort(tmp_path):
     assert all("true_improvement" in line["score"] for line in decided)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_folds_are_judged(tmp_path):
     small = (
         "dataset.patients=60",

@@ -10,7 +10,7 @@ import yaml
 
 from tests.scripts.typing_in import ROOT, called, surroundings
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.bench
 
 # Imports first what such a shard has imported at its end, if that is known, and says what it spent then.
 STARTED = """

@@ -30,7 +30,7 @@ def place(tmp_path_factory):
     return folder
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_every_round_tells_action_reward_best_and_seconds(place):
     told = (place / "answer.txt").read_text()
     made = lines(place / "run")
@@ -58,7 +58,7 @@ def test_every_round_tells_action_reward_best_and_seconds(place):
 
 
 @pytest.mark.parametrize(
-    "kept", [pytest.param(0, marks=pytest.mark.nightly), 1, pytest.param(3, marks=pytest.mark.nightly)]
+    "kept", [pytest.param(0, marks=pytest.mark.bench), 1, pytest.param(3, marks=pytest.mark.bench)]
 )
 def test_a_run_that_was_killed_goes_on_to_the_same_trace(place, kept):
     whole, text = lines(place / "run"), (place / "run/decisions.jsonl").read_text()
@@ -77,7 +77,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_trace(place, kept):
     (place / "run/decisions.jsonl").write_text(text)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_same_seed_gives_the_same_trace_and_another_seed_another(place):
     for out, more in (("again", []), ("other", ["seed=1"])):
         answer = called(place, "decide", *SMALL, *more, f"out={out}")
@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_trace_and_another_seed_another(place):
     assert lines(place / "other")[0]["score"]["start"] != lines(place / "run")[0]["score"]["start"]
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_sweep_ends_with_problems_by_methods(tmp_path):
     answer = called(
         tmp_path,
@@ -112,7 +112,7 @@ def test_a_sweep_ends_with_problems_by_methods(tmp_path):
     assert (tmp_path / "sweep/figures/rounds.svg").is_file()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_recovery_trains_saves_and_says_how_well_the_noise_was_recovered(tmp_path):
     quick = ("trainer.max_epochs=60", "dataset.size.initial=60")
     answer = called(tmp_path, "train", "+experiment=dropwave_recovery", *quick, "out=recovery")

@@ -29,7 +29,7 @@ def test_every_transition_is_judged_once_by_a_model_that_has_not_seen_its_patien
     assert found.scaled == pytest.approx(sum(score.scaled for score in found.folds) / 3)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_folds_that_are_shared_have_the_same_scores(monkeypatch):
     alone = cross_validate(patients(15, 5, 0), model, trainer, count=3)
     asked, inner = [], cross_validation.results

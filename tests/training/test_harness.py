@@ -227,7 +227,7 @@ class Threads(Callback):
         Path(os.environ["NOTES"], f"{trainer.global_rank}-{torch.get_num_threads()}").touch()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_two_processes_train_the_weights_of_one_with_one_thread_each(tmp_path, monkeypatch):
     notes = tmp_path / "notes"
     notes.mkdir()
@@ -252,7 +252,7 @@ class Killer(Callback):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_killed_training_of_two_goes_on_and_only_with_two(tmp_path):
     settings = {"max_epochs": 4, "patience": None, "folder": tmp_path}
     with pytest.raises(RuntimeError, match="one of the 2 processes of this training has ended"):

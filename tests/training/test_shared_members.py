@@ -207,7 +207,7 @@ def test_numbers_of_a_state_begin_where_those_of_tensors_begin():
         assert np.array_equal(found.numpy(), part)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_killed_training_is_resumed_by_any_number_of_processes(tmp_path, shared_always):
     code = (
         "from pathlib import Path; from rehearsal_torch.training import shared_members; "
@@ -232,7 +232,7 @@ def test_a_killed_training_is_resumed_by_any_number_of_processes(tmp_path, share
         assert there == losses
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_worker_of_a_cluster_that_is_killed_while_it_trains_changes_no_bit(tmp_path):
     alone, losses = trained(1, epochs=25)
     killed = []

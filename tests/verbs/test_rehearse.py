@@ -72,7 +72,7 @@ def test_decisions_are_those_of_the_command_to_the_last_bit(folder, method, sett
     assert plain(found) == commanded(folder, method, settings, seed)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_claims_from_other_rows_are_those_of_the_command_and_change_no_action(folder):
     own = rt.rehearse("table.csv", "task.yaml", "cases.csv", **SMALL)
     found = rt.rehearse("table.csv", "task.yaml", "cases.csv", claims="cross_fitted", **SMALL)
@@ -88,7 +88,7 @@ def test_claims_from_other_rows_are_those_of_the_command_and_change_no_action(fo
     assert json.loads((folder / "cme_stack-0" / "claims.json").read_text())["folds"] == 5
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_method_that_is_chosen_is_that_of_the_command_and_decides_as_by_name(folder):
     limits = {"choose.repeats": 2, "choose.cases": 2}
     found = rt.rehearse("table.csv", "task.yaml", "cases.csv", method="auto", **limits)
@@ -127,7 +127,7 @@ def test_what_holds_table_task_and_cases_makes_no_difference(folder):
     assert list(labelled.index) == list(range(500, 580))
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_without_cases_every_row_is_one(folder):
     found = rt.rehearse("table.csv", TASK, method="care")
     assert len(found) == 80
@@ -214,7 +214,7 @@ def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypa
         rt.rehearse("table.csv", far, CASES, method="cme", **KERNEL)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
 @pytest.mark.parametrize("by", ["own", "statsmodels"])
 def test_imputed_tables_are_decided_by_as_on_the_command_line(written, by, tmp_path):  # noqa: F811

@@ -41,7 +41,7 @@ def test_held_out_rows_are_scored_by_their_unit(frame):
     assert together.untouched.rows == 40
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_score_is_that_of_the_report(tmp_path, monkeypatch, frame):
     monkeypatch.chdir(tmp_path)
     frame.to_csv("table.csv", index=False)

@@ -82,7 +82,7 @@ def test_rows_of_the_past_as_cases_have_no_present_values(loans):  # noqa: F811
     assert stated.to_frame()["present/A2"].tolist() == few["A2"].head(3).tolist()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_intervals_of_differences_hold_the_truth_where_single_intervals_overlap():
     world = chain()
     task = world.task.to_plain() | {"candidates": [["m"]]}

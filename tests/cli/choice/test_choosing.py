@@ -42,7 +42,7 @@ def test_a_problem_of_another_kind_and_a_limit_out_of_range_are_refused():
         choose(config, problem_of(config))
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_methods_that_apply_are_compared():
     config = configured(*BANK, "choose.repeats=2", "choose.cases=2")
     lines = []

@@ -191,7 +191,7 @@ def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
     assert (tmp_path / "run" / "decisions.jsonl").read_text() == lines
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_what_imputed_is_told_and_not_mistaken(file, tmp_path, capsys):
     rows = table()
     rows.loc[rows["x"] > 0.8, "y"] = None

@@ -163,7 +163,7 @@ def files(run):
     }
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_merged_shards_have_the_files_of_one_run_and_its_curves(place):
     one, parts = place / "one", place / "parts"
     assert {"claims.csv", "figures/claims.svg"} <= files(one)

@@ -120,7 +120,7 @@ def own(tmp_path_factory):
     return folder, typed
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize(
     ("fit", "seen", "words", "note"),
     [

@@ -84,7 +84,7 @@ def filled(file, places):
     table.to_csv("experiments.csv", index=False)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("method", ["excbo", "qlogei"])
 def test_a_session_of_tables_that_are_filled_in(tmp_path, monkeypatch, capsys, method):
     monkeypatch.chdir(tmp_path)

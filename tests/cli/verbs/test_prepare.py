@@ -103,7 +103,7 @@ def crowd(folder, each=150):
     return folder
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_from_modules_to_a_world(capsys, tmp_path):
     (tmp_path / "data").mkdir()
     out = tmp_path / "out"

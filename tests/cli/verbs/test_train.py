@@ -20,7 +20,7 @@ def trained(tmp_path_factory):
     return folder, answer
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_as_many_situations_are_shown_as_the_preview_says(trained, tmp_path):
     folder, _ = trained
     assert [line["index"] for line in lines(folder / "run")] == [0, 1]

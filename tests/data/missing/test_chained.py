@@ -254,7 +254,7 @@ def held(tables):
     return found
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_both_imputations_hold_the_truth_where_complete_rows_do_not():
     own, others, complete = [], [], []
     for seed in range(5):

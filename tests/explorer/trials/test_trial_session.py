@@ -15,9 +15,17 @@ from tests.places import ROOT
 from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """What such a file holds; it takes half a second to make."""
+    return file_of_trials(tmp_path_factory.mktemp("kept") / "trials.json").read_bytes()
+
+
 @pytest.fixture
-def file(tmp_path):
-    return file_of_trials(tmp_path / "trials.json")
+def file(tmp_path, kept):
+    path = tmp_path / "trials.json"
+    path.write_bytes(kept)
+    return path
 
 
 def test_the_page_is_described(file):

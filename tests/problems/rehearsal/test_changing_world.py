@@ -101,7 +101,7 @@ def followed(forgetting, seed, rounds=60):
     return torch.tensor(reached)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_a_posterior_that_forgets_follows_the_change():
     keeps, forgets = (
         torch.stack([followed(forgetting, seed) for seed in (0, 1)]).mean(0) for forgetting in (1.0, 0.8)

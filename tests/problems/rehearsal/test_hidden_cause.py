@@ -147,7 +147,7 @@ def test_on_non_syn2_the_bounds_of_the_sequential_estimate_hold_the_truth(gamma,
     assert float(low) - 1e-9 <= desired.mean() <= float(high) + 1e-9
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @worlds
 @pytest.mark.parametrize("gamma", [1.5, 10.0])
 def test_no_action_is_what_the_rows_show(make, gamma):
@@ -159,7 +159,7 @@ def test_no_action_is_what_the_rows_show(make, gamma):
     assert known == pytest.approx(share, abs=0.02)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize(
     ("make", "method", "seeds", "least"),
     [

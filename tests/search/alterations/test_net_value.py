@@ -44,7 +44,7 @@ def alterations(decisions):
     return [each.to_dict()["alteration"] for each in decisions]
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("method", WEIGHING)
 def test_every_method_that_claims_a_probability_reaches_the_best_net_value(method):
     for found, truth in zip(rehearsed(method=method), truths(), strict=True):
@@ -80,7 +80,7 @@ def test_what_is_kept_is_kept_to_the_last_bit_and_doing_nothing_may_be_best():
     assert first.trace["without_costs"]["b"] == 2.5
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("method", ["care", "cme_stack"])
 def test_costs_of_zero_and_no_costs_are_the_same_to_the_last_bit(method):
     nothing = TASK | {"costs": {"a": 0, "b": 0}, "worth": WORTH}

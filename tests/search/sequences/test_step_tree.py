@@ -51,7 +51,7 @@ def test_the_result_is_that_of_enumeration(**drawn):
     checked(scored_episode(**drawn))
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(**INSTANCES)
 def test_the_result_is_that_of_enumeration_on_many_instances(**drawn):

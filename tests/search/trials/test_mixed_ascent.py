@@ -66,7 +66,7 @@ def reference(value, made, count=20_001):
     return best
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("ascended", [64, 0])
 @pytest.mark.parametrize("limits", [None, below(2.1), below(-0.4)])
 @pytest.mark.parametrize("levels", [THREES, ALL])

@@ -86,7 +86,7 @@ def test_documents_say_what_was_reached_and_what_was_cut(tmp_path):
     assert (tmp_path / "figures" / "fig4.png").is_file()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_committed_page_comes_from_the_committed_rows(tmp_path):
     assert regenerated("cbo", tmp_path)
 

@@ -23,7 +23,7 @@ def read(path):
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_every_setting_and_method_can_be_built():
     from hydra.utils import instantiate
 

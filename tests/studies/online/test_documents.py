@@ -94,7 +94,7 @@ def test_rounds_of_each_tau_are_in_rising_order():
     assert [line.split(" | ")[1] for line in section.blocks[-1][2:]] == ["0.3", "0.9"]
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 def test_the_committed_page_comes_from_the_committed_rows(tmp_path):
     assert regenerated("online", tmp_path)
 

@@ -87,7 +87,7 @@ def double_sum(estimator, examples, contexts, actions, target):
     return torch.stack(found)
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("target", [0, 1])
 @every
 def test_with_many_features_it_is_the_nested_double_sum(case, target):

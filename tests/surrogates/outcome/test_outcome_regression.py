@@ -194,7 +194,7 @@ def test_support_falls_beyond_the_rows():
     assert (near > 5 * far).all()
 
 
-@pytest.mark.nightly
+@pytest.mark.bench
 @pytest.mark.parametrize("seed", [6, 7])
 def test_a_region_that_one_row_in_a_thousand_reaches_is_reached(seed):
     world = Bermuda(preset="neurips24", seed=seed)
