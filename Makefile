@@ -19,7 +19,7 @@ DOCS  := $(VENV)/.ready-docs
 help:
 	@echo "make train               sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
 	@echo "make test                sets up $(VENV) on first use, then runs the fast tests, in some three minutes"
-	@echo "make test-slow           runs the slow tests: whole commands, a notebook, studies, and the claims of the papers"
+	@echo "make test-slow           runs the slow tests: whole commands, a notebook, tables of papers, and the claims of the papers"
 	@echo "make coverage            measures which branches of the package the fast tests take; below BRANCHES per cent fails"
 	@echo "make mutation            puts small faults into MODULES and counts those that their own tests notice"
 	@echo "make test-nightly        runs the small benchmarks, endurance, trainings of two processes and the longest of the others, in some 26 minutes"
@@ -119,11 +119,11 @@ bench-scale: $(READY)
 	$(PY) benchmarks/engines.py $(ARGS)
 
 bench-all: $(READY)
-	@for file in $(filter-out benchmarks/calibration.py benchmarks/beside.py benchmarks/engines.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
+	@for file in $(filter-out benchmarks/beside.py benchmarks/engines.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
 
-# Fails if a claim breaks a threshold of rehearsal_torch/studies/calibration/thresholds.yaml.
+# Fails if a claim breaks a threshold of reproduction/calibration/thresholds.yaml.
 bench-calibration: $(READY)
-	$(PY) benchmarks/calibration.py workers=$(JOBS) $(ARGS)
+	$(PY) -m reproduction.calibration.thresholds workers=$(JOBS) $(ARGS)
 
 # Takes up what an interrupted one has left. Fewer of everything, in some six minutes, elsewhere:
 # make soak ARGS='--decisions 200 --rounds 40 --kills 4 --met 1 --out runs/endurance/small'
@@ -131,19 +131,19 @@ soak: $(READY)
 	OMP_NUM_THREADS=1 $(PY) -m benchmarks.endurance $(ARGS)
 
 reproduce-sepsis: $(READY)
-	$(PY) scripts/reproduce.py study=sepsis $(ARGS)
+	$(PY) -m reproduction.sepsis $(ARGS)
 
 reproduce-auf: $(READY)
-	$(PY) scripts/reproduce.py study=auf $(ARGS)
+	$(PY) -m reproduction.auf $(ARGS)
 
 reproduce-online: $(READY)
-	$(PY) scripts/reproduce.py study=online $(ARGS)
+	$(PY) -m reproduction.online $(ARGS)
 
 reproduce-cbo: $(READY)
-	$(PY) scripts/reproduce.py study=cbo $(ARGS)
+	$(PY) -m reproduction.cbo $(ARGS)
 
 reproduce-calibration: $(READY)
-	$(PY) scripts/reproduce.py study=calibration $(ARGS)
+	$(PY) -m reproduction.calibration $(ARGS)
 
 clean:
 	rm -rf $(VENV) site build/website .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -12,7 +12,14 @@ settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
 # Every test below the folder has the marker; elsewhere a test or a file says for itself that it is slow.
-LANES = {"fuzz": "fuzz", "gpu": "gpu", "papers": "papers", "scripts": "slow", "slurm": "slurm"}
+LANES = {
+    "fuzz": "fuzz",
+    "gpu": "gpu",
+    "papers": "papers",
+    "reproduction": "slow",
+    "scripts": "slow",
+    "slurm": "slurm",
+}
 
 IMPROVEMENTS = (0.02, 0.10, 0.04, 0.06, 0.03)
 TRUTH = (

@@ -1,23 +1,14 @@
-"""Run folders and folders of studies of which every file may be damaged: taken up again, reported, and read
-as a record."""
+"""Run folders of which every file may be damaged: taken up again, and reported."""
 
-import gzip
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 import yaml
 
-from rehearsal_torch.evaluation.online_rows import online_typed
 from rehearsal_torch.reporting.run_report import report
-from rehearsal_torch.studies.auf.reproduction import job_totals, record_in, recorded_rows
-from rehearsal_torch.studies.online.reproduction import agents_in
-from rehearsal_torch.studies.sepsis.episode_rows import episodes_in, frame
-from rehearsal_torch.studies.sepsis.lipschitz_cells import decreases
 from tests.fuzz.commanded import LIMITS, PROCESSES, typed_in
 from tests.fuzz.mutations import changed, damaged, source
-from tests.places import ROOT
 from tests.toys.resuming import Finished
 
 SEARCH = [
@@ -48,9 +39,6 @@ RUNS = {
     "trials": ["+experiment=cbo", "limit=2", *SEARCH],
     "episodes": ["+experiment=sepsis", "decision=greedy", "workers=1", "limit=2", *WARD],
 }
-RESULTS = ROOT / "docs" / "results"
-STAGES = {"table1": "table1.csv", "scalability": "table2.csv", "sensitivity": "sensitivity.csv"}
-LINES = 60
 
 
 @pytest.fixture(scope="session")
@@ -113,42 +101,10 @@ def spoilt(rng, folder):
     return told
 
 
-def study(rng, folder):
-    """A study's tables, their first lines, one or two of them damaged."""
-    for name in (
-        "auf/jobs.csv",
-        *(f"auf/{file}" for file in STAGES.values()),
-        "online/rl.csv",
-        "sepsis/episodes.csv",
-        "sepsis/lipschitz_grid.csv",
-    ):
-        packed = RESULTS / f"{name}.gz"
-        raw = gzip.decompress(packed.read_bytes()) if packed.exists() else (RESULTS / name).read_bytes()
-        lines = raw.decode("utf-8").splitlines(keepends=True)[:LINES]
-        (folder / Path(name).name).write_text("".join(lines), encoding="utf-8")
-    return spoilt(rng, folder)
-
-
 def test_folders(number, judged, finished, tmp_path, monkeypatch):
     rng = source("folders", number)
-    kind = rng.choice(["rehearsal", "rehearsal", "trials", "episodes", "report", "study"])
+    kind = rng.choice(["rehearsal", "rehearsal", "trials", "episodes", "report"])
     monkeypatch.setattr("rehearsal_torch.reporting.run_report._figures", lambda run, words: {})
-    if kind == "study":
-        (tmp_path / "study").mkdir()
-        told = study(rng, tmp_path / "study")
-
-        def read():
-            record = record_in(tmp_path / "study")
-            record.mend()
-            for stage in STAGES:
-                recorded_rows(record, stage)
-                job_totals(record, stage, "decisions")
-            online_typed(agents_in(tmp_path / "study", 100).rows("rl"))
-            frame(episodes_in(tmp_path / "study"))
-            decreases(tmp_path / "study/lipschitz_grid.csv")
-
-        judged(read, told)
-        return
     made = finished(rng.choice(list(RUNS)) if kind == "report" else kind)
     run = shutil.copytree(made.run, tmp_path / "run")
     told = spoilt(rng, run)

@@ -36,7 +36,7 @@ LAYERS = (
     {"reporting"},
     {"cli"},
     {"verbs", "optimiser"},
-    {"studies", "explorer"},
+    {"explorer"},
     {"program", "__main__"},
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}

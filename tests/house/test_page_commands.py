@@ -133,7 +133,6 @@ NOT_RUN = {
     "report *": "needs finished runs; tests/cli/verbs/test_report.py types it",
     "collect FOLDER": "needs shards; tests/scripts/test_runs.py types it",
     "prepare machines *": "tests/cli/verbs/test_prepare.py types it",
-    "reproduce*": "takes minutes to hours; tests/studies runs each study with a few small jobs",
     "train +experiment=sepsis trainer=gpu": "needs a GPU",
     "decide -m +experiment=sepsis * hydra/launcher=batches_slurm *": "tests/slurm types it on SLURM",
     "train +experiment=sepsis logger=wandb": "tests/training trains with it where its library is installed",

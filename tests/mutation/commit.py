@@ -19,7 +19,7 @@ def clean_commit(out: Path) -> str:
     code = (
         "import sys; from pathlib import Path; from rehearsal_torch.cli.errors import UserError\n"
         "from rehearsal_torch.cli.job import commit\n"
-        "from rehearsal_torch.studies.committed import check_clean\n"
+        "from reproduction.commits import check_clean\n"
         "try: check_clean(Path(sys.argv[1]))\n"
         "except UserError as error: sys.exit(str(error))\n"
         "print(commit())"
