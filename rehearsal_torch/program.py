@@ -287,7 +287,7 @@ VERBS = {
         _learn_graph,
         "data",
     ),
-    "prepare": Verb("Prepares data from public files.", "nhanes source=FOLDER out=FOLDER", _prepare),
+    "prepare": Verb("Prepares data from public files.", "machines out=FOLDER", _prepare),
     "options": Verb(
         "Lists every option of a configuration: key, value, type, description.",
         "+experiment=cbo decision=ucb",

@@ -103,7 +103,7 @@ def test_the_version(capsys):
         (["decide", "+experiment=own_table", "table.csv"], "cannot read 'table.csv'"),
         (["train"], "Type, for example, rehearsal train +experiment=sepsis"),
         (["train", "seeed=1"], "Did you mean seed?"),
-        (["prepare", "nhans"], "Did you mean nhanes?"),
+        (["prepare", "machine"], "Did you mean machines?"),
         (["report", "nowhere"], "nowhere: there is no such folder."),
         (["report", "rows=true"], "expected at least one run folder. For example: rehearsal report runs"),
         (["learn-graph"], "For example: rehearsal learn-graph data=DATA"),

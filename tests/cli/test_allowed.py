@@ -264,7 +264,6 @@ def test_trust_is_in_what_a_module_defines(lab):
 @pytest.mark.parametrize(
     ("group", "target"),
     [
-        ("dataset", "rehearsal_torch.problems.nhanes.download.fetch"),
         ("dataset", "rehearsal_torch.problems.nhanes.generator.Generator"),
         ("surrogate", "rehearsal_torch.surrogates.transition.Tensor"),
         ("trainer", "rehearsal_torch.training.callbacks.LastState"),

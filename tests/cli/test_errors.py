@@ -27,8 +27,6 @@ def test_a_file_of_the_same_name_is_left_alone(tmp_path):
     ("run", "typed", "name"),
     [
         (learn_graph, ["data=table.csv", "out=."], "graph.yaml"),
-        (prepare, ["nhanes", "source=.", "out=."], "attrition.csv"),
-        (prepare, ["nhanes", "source=.", "out=."], "complete_cases.csv"),
         (prepare, ["bermuda", "source=table.csv", "out=mine.json"], "mine.json"),
     ],
 )

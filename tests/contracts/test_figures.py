@@ -14,7 +14,6 @@ from rehearsal_torch.reporting.figures import (
     courses,
     coverage,
     effort,
-    generator_validation,
     graph,
     improvement_distribution,
     lipschitz_grid,
@@ -148,10 +147,6 @@ MADE = {
     effort: lambda: [
         effort.draw({LONG: episodes()}, MACHINES),
         effort.draw({LONG: episodes(2), "greedy_changes, at most 3 changes": episodes(3)}),
-    ],
-    generator_validation: lambda: [
-        generator_validation.marginals(NAMES, sampled(), sampled(), {"outcome": 0.5}),
-        generator_validation.correlations(NAMES, *(np.corrcoef(sampled().T) for _ in range(2))),
     ],
     graph: lambda: [graph.graph_figure(GRAPH, **PARTS)],
     improvement_distribution: lambda: [

@@ -251,7 +251,7 @@ def test_lines_come_from_shell_blocks_and_spans():
             "there is no such file",
         ),
         ("rehearsal learn-graph daat=table.csv", "learn_graph has no such option"),
-        ("rehearsal prepare nhames", "has no verb nhames"),
+        ("rehearsal prepare mashines", "has no verb mashines"),
         ("python benchmarks/gone.py", "there is no benchmarks/gone.py"),
         ("make tset", "No rule to make target"),
         ("make train EXPP=auf", "no variable EXPP"),

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from matplotlib.patches import Polygon, Rectangle
 
-from rehearsal_torch.reporting.figures.generator_validation import correlations, marginals
 from rehearsal_torch.reporting.style import drawing
+from reproduction.nhanes.figures import correlations, marginals
 
 NAMES = ("kind", "size", "outcome")
 

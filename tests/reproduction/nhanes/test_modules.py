@@ -1,14 +1,8 @@
 import numpy as np
 import pytest
 
-from rehearsal_torch.problems.nhanes.modules import (
-    CYCLES,
-    VARIABLES,
-    columns_of,
-    merged,
-    module_names,
-    read_module,
-)
+from rehearsal_torch.problems.nhanes.modules import VARIABLES
+from reproduction.nhanes.modules import CYCLES, columns_of, merged, module_names, read_module
 from tests.places import DATA
 from tests.toys.transport import write
 

@@ -5,8 +5,10 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
-from rehearsal_torch.problems.nhanes import fitting
-from rehearsal_torch.problems.nhanes.fitting import (
+from rehearsal_torch.problems.nhanes.generator import Generator
+from rehearsal_torch.problems.nhanes.modules import CONTEXT, OUTCOMES, PARENTS, VARIABLES
+from reproduction.nhanes import fitting
+from reproduction.nhanes.fitting import (
     _classifier,
     _equation,
     _frequencies,
@@ -15,11 +17,8 @@ from rehearsal_torch.problems.nhanes.fitting import (
     settings,
     validated,
 )
-from rehearsal_torch.problems.nhanes.generator import Generator
-from rehearsal_torch.problems.nhanes.modules import CONTEXT, OUTCOMES, PARENTS, VARIABLES, merged
-from tests.problems.nhanes.test_modules import MODULES, needs_modules
-
-pytestmark = pytest.mark.slow
+from reproduction.nhanes.modules import merged
+from tests.reproduction.nhanes.test_modules import MODULES, needs_modules
 
 
 def people(count=700, seed=0):
@@ -46,6 +45,11 @@ def people(count=700, seed=0):
     return pd.DataFrame(table).astype(float)
 
 
+@pytest.fixture(scope="module")
+def small():
+    return fit_generator(people(), trees=60)
+
+
 def grown(rows=400, width=5, trees=30, seed=0):
     stream = np.random.default_rng(seed)
     # Whole numbers, so that rows fall on what might be thresholds.
@@ -57,6 +61,15 @@ def grown(rows=400, width=5, trees=30, seed=0):
         model,
         x,
     )
+
+
+def test_a_chain_keeps_what_roots_lose(small):
+    def others(chain):
+        rows = small.draw(4000, np.random.default_rng(0), chain=chain)
+        return (rows[rows[:, VARIABLES.index("Sex")] == 2, VARIABLES.index("Race")] != 3).mean()
+
+    assert others(chain=False) > 0.3
+    assert others(chain=True) < 0.12  # ten per cent are left by forty rounds of boosting
 
 
 def test_trees_say_what_scikit_learn_says():
