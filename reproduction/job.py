@@ -15,10 +15,10 @@ from rehearsal_torch.cli.cross_fitting import cross_fitted_claims
 from rehearsal_torch.cli.installation import conf_folder
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.verbs.fitting import learnt
-from rehearsal_torch.evaluation.interval_levels import IntervalLevels
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from reproduction.calibration.interval_levels import IntervalLevels
 
 
 def configured(overrides: Sequence[str]) -> DictConfig:
@@ -35,7 +35,7 @@ def decided_cases(
     Args:
         config: The whole configuration.
         problem: The problem, if already built; None builds it from the configuration.
-        levels: Further levels at which claims have intervals, in the trace (`evaluation.interval_levels`).
+        levels: Further levels at which claims have intervals, in the trace (`calibration.interval_levels`).
 
     Returns:
         The lines, and the seconds of the fit.

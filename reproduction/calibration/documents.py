@@ -11,11 +11,12 @@ from torch import Tensor
 
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.bootstrap import t_interval
-from rehearsal_torch.evaluation.rehearsal_rows import LEVELS, Row, written
+from rehearsal_torch.evaluation.rehearsal_rows import Row, written
 from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.reporting.figures import claimed_and_true, coverage, probability_claims
+from rehearsal_torch.reporting.figures import claimed_and_true, probability_claims
 from rehearsal_torch.run_folder import RunFolder
-from reproduction.calibration import trial_tables
+from reproduction.calibration import coverage, trial_tables
+from reproduction.calibration.interval_levels import LEVELS
 from reproduction.calibration.jobs import EPISODES, FLOWS, LOG, layouts, recorded_rows, rows_of
 from reproduction.calibration.trials import TRIALS
 from reproduction.page import Block, Section, caution, minutes, ordered, origin, table

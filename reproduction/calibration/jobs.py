@@ -4,7 +4,7 @@ In worlds of tables the quantity is the probability of a desired outcome, in the
 improvement of the score that the reward names, as a fraction. ``best`` is the best possible probability, or
 the improvement that a greedy search finds under the true mechanism with the same number of changes. A refusal
 claims nothing: its row has the claim and the truth of no action. In worlds of tables the same decisions also
-have intervals at further levels (`evaluation.interval_levels`). The jobs of trials are those of `trials`.
+have intervals at further levels (`interval_levels`). The jobs of trials are those of `trials`.
 
 Source: Dawid (1982) (calibration); the worlds of Du et al. (2026), Sec. 4, and of Ren et al. (2025), Sec. 7;
 the simulated cohort, Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
@@ -17,20 +17,12 @@ from typing import Any
 from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.claimed_truth import counterpart
-from rehearsal_torch.evaluation.rehearsal_rows import (
-    COLUMNS,
-    FURTHER,
-    LEVELS,
-    Row,
-    further_intervals,
-    number,
-    row,
-    typed,
-)
+from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, Row, number, row, typed
 from rehearsal_torch.evaluation.sepsis_truth import true_return
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from reproduction.calibration import trial_claims, trials
+from reproduction.calibration.interval_levels import FURTHER, LEVELS, further_intervals
 from reproduction.calibration.trials import TRIALS
 from reproduction.job import configured, decided_cases
 from reproduction.plan import Job, study
@@ -76,7 +68,10 @@ def rows_of(options: Mapping[str, Any], job: Job) -> tuple[list[Row], Mapping[st
 def recorded_rows(record: Record, stage: str) -> list[Row]:
     """The rows of a stage, with numbers as numbers."""
     rows = record.rows(stage)
-    return trial_claims.claims_typed(rows) if stage == TRIALS else typed(rows)
+    if stage == TRIALS:
+        return trial_claims.claims_typed(rows)
+    further = [{name: number(line.get(name, "")) for name in FURTHER} for line in rows]
+    return [one | levels for one, levels in zip(typed(rows), further, strict=True)]
 
 
 def _rehearsed(job: Job, line: Mapping[str, Any]) -> Row:

@@ -18,7 +18,7 @@ from statistics import NormalDist
 from rehearsal_torch.evaluation.bootstrap import t_interval
 from rehearsal_torch.evaluation.rehearsal_rows import Row
 from rehearsal_torch.evaluation.summaries import grouped, mean, median
-from rehearsal_torch.reporting.figures import coverage
+from reproduction.calibration import coverage
 from reproduction.calibration.trial_claims import at_points, of_recommendations
 from reproduction.page import Section, table
 from reproduction.plan import study, texts

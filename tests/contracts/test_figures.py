@@ -12,7 +12,6 @@ from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
 from rehearsal_torch.reporting.figures import (
     claimed_and_true,
     courses,
-    coverage,
     effort,
     graph,
     improvement_distribution,
@@ -143,7 +142,6 @@ MADE = {
         courses.draw(courses.chosen(episodes(1)), 1, MACHINES),
         courses.draw(courses.chosen([decision(0), decision(1)]), 2, Wording("SOFA", -1.0, "points", "4 h")),
     ],
-    coverage: lambda: [coverage.draw({LONG: {50: 0.4, 95: 0.9}, "cme_stack": {50: 0.5, 95: 1.0}})],
     effort: lambda: [
         effort.draw({LONG: episodes()}, MACHINES),
         effort.draw({LONG: episodes(2), "greedy_changes, at most 3 changes": episodes(3)}),

@@ -1,11 +1,12 @@
 """Intervals of the same decisions at further levels."""
 
+import math
+
 import pytest
 import torch
 
 from rehearsal_torch.claims import CrossFittedClaims
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.evaluation.interval_levels import TRACE, IntervalLevels
 from rehearsal_torch.objectives.candidates import appraisals
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
@@ -14,6 +15,7 @@ from rehearsal_torch.search.alterations.chance_projection import CheapestAlterat
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
+from reproduction.calibration.interval_levels import FURTHER, TRACE, IntervalLevels, further_intervals
 from tests.toys.linear_truth import chain
 
 WORLD = chain()
@@ -91,3 +93,12 @@ def test_cross_fitted_claims_have_their_own_intervals(model):
         assert ends[0] <= low <= after.estimate.point <= high <= ends[1]
         assert after.estimate == before.estimate
     assert TRACE not in found[3].trace
+
+
+def test_intervals_at_further_levels_have_columns_of_their_own():
+    decided = {"alteration": {"a": 1.0}, "trace": {"intervals": {"0.5": [0.75, 0.85]}}}
+    found = further_intervals(decided)
+    assert tuple(found) == FURTHER
+    assert (found["lower50"], found["upper50"]) == (0.75, 0.85)
+    assert math.isnan(found["lower80"])
+    assert all(math.isnan(each) for each in further_intervals(decided | {"alteration": None}).values())

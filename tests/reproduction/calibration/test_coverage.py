@@ -1,7 +1,7 @@
 import pytest
 
-from rehearsal_torch.reporting.figures.coverage import draw
 from rehearsal_torch.reporting.style import drawing
+from reproduction.calibration.coverage import draw
 
 
 def test_a_line_per_method_runs_through_its_levels():

@@ -7,18 +7,22 @@ the truth, the decisions are made once, at the method's own level, and appraised
 Source: Dawid (1982) (calibration at every level); Brehmer and Gneiting (2021) (interval forecasts).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rehearsal_torch.claims import CrossFittedClaims
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 # The entry of the trace: level, as text, to the two ends.
 TRACE = "intervals"
+# Further levels, in percent, and the columns of their intervals in rows.
+LEVELS = (50, 80)
+FURTHER = tuple(f"{end}{level}" for level in LEVELS for end in ("lower", "upper"))
 # How far an estimate may be from that of the decision.
 SAME = 1e-5
 
@@ -85,3 +89,13 @@ class IntervalLevels:
                     )
                 found[index][level] = (estimate.lower, estimate.upper)
         return found
+
+
+def further_intervals(decided: Mapping[str, Any]) -> dict[str, float]:
+    """The intervals at further levels of a line of ``decisions.jsonl``, `FURTHER` to number.
+
+    NaN stands for a level without an interval, and for a decision without an alteration.
+    """
+    known = (decided.get("trace") or {}).get(TRACE, {}) if decided.get("alteration") is not None else {}
+    ends = [known.get(f"{level / 100:g}", (None, None)) for level in LEVELS]
+    return dict(zip(FURTHER, (number(end) for pair in ends for end in pair), strict=True))
