@@ -2,8 +2,9 @@
 
 For each paper five rows are drawn by the seed from its CSV files in ``docs/results``; the jobs that they
 belong to are run again, and the rows are compared cell by cell, apart from seconds. Numbers are equal where
-they agree in five digits. The cohort of sepsis patients is left out: its rows were made by version 0.1 from
-uncommitted code. Exit codes: 0 all rows are equal; 1 some are not; 2 there is no such paper.
+they agree in five digits. Left out are methods whose rows are stale, as study.yaml says, and the cohort of
+sepsis patients, whose rows were made by version 0.1 from uncommitted code. Exit codes: 0 all rows are equal;
+1 some are not; 2 there is no such paper.
 """
 
 import csv
@@ -80,7 +81,8 @@ def drawn(name: str, seed: int, count: int = ROWS, **only: Sequence[str]) -> lis
             for row in rows:
                 key = tuple(stage if column == "stage" else row.get(column, "") for column in layout.key)
                 counts[key] = counts.get(key, 0) + 1
-                if all(row[column] in values for column, values in only.items()) and key in known:
+                wanted = all(row[column] in values for column, values in only.items())
+                if wanted and key in known and known[key].method not in study(name).get("stale", ()):
                     commit = record.lines[key].get("commit", "")
                     found.append(Drawn(known[key], counts[key] - 1, row, commit))
     return random.Random(seed).sample(found, min(count, len(found)))
