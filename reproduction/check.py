@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from rehearsal_torch.cli.installation import checkout
+from rehearsal_torch.files.spreadsheet import as_written
 from reproduction.plan import AXES, Job, jobs, study
 from reproduction.record import unpack
 from reproduction.run import Paper, defaults
@@ -108,7 +109,7 @@ def again(name: str, rows: Sequence[Drawn]) -> list[str]:
         layout = paper.layouts(options)[job.stage]
         made, _ = paper.compute(options, job)
         texts = layout.written(made, head=True).splitlines()
-        remade = list(csv.DictReader(texts))
+        remade = [{name: as_written(text) for name, text in row.items()} for row in csv.DictReader(texts)]
         for each in rows:
             if each.job == job:
                 differing = _differing(each.row, remade[each.place])
