@@ -93,11 +93,11 @@ bench-scale: $(READY)
 	$(PY) benchmarks/engines.py $(ARGS)
 
 bench-all: $(READY)
-	@for file in $(filter-out benchmarks/calibration.py benchmarks/beside.py benchmarks/engines.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
+	@for file in $(filter-out benchmarks/beside.py benchmarks/engines.py,$(wildcard benchmarks/*.py)); do echo "$(PY) $$file $(ARGS)"; $(PY) "$$file" $(ARGS) || exit 1; done
 
-# Fails if a claim breaks a threshold of rehearsal_torch/studies/calibration/thresholds.yaml.
+# Fails if a claim breaks a threshold of reproduction/calibration/thresholds.yaml.
 bench-calibration: $(READY)
-	$(PY) benchmarks/calibration.py workers=$(JOBS) $(ARGS)
+	$(PY) -m reproduction.calibration.thresholds workers=$(JOBS) $(ARGS)
 
 # Takes up what an interrupted one has left. Fewer of everything, in some six minutes, elsewhere:
 # make soak ARGS='--decisions 200 --rounds 40 --kills 4 --met 1 --out runs/endurance/small'
@@ -105,19 +105,19 @@ soak: $(READY)
 	OMP_NUM_THREADS=1 $(PY) -m benchmarks.endurance $(ARGS)
 
 reproduce-sepsis: $(READY)
-	$(PY) scripts/reproduce.py study=sepsis $(ARGS)
+	$(PY) -m reproduction.sepsis $(ARGS)
 
 reproduce-auf: $(READY)
-	$(PY) scripts/reproduce.py study=auf $(ARGS)
+	$(PY) -m reproduction.auf $(ARGS)
 
 reproduce-online: $(READY)
-	$(PY) scripts/reproduce.py study=online $(ARGS)
+	$(PY) -m reproduction.online $(ARGS)
 
 reproduce-cbo: $(READY)
-	$(PY) scripts/reproduce.py study=cbo $(ARGS)
+	$(PY) -m reproduction.cbo $(ARGS)
 
 reproduce-calibration: $(READY)
-	$(PY) scripts/reproduce.py study=calibration $(ARGS)
+	$(PY) -m reproduction.calibration $(ARGS)
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants

@@ -241,12 +241,6 @@ def _options(typed: list[str]) -> int:
     return listing.main(typed)
 
 
-def _reproduce(typed: list[str]) -> int:
-    from rehearsal_torch.studies import reproduce
-
-    return reproduce.main(typed)
-
-
 VERBS = {
     "train": Verb(
         "Fits a surrogate to data, saves it, and shows example decisions.",
@@ -293,12 +287,7 @@ VERBS = {
         _learn_graph,
         "data",
     ),
-    "prepare": Verb("Prepares data from public files.", "nhanes source=FOLDER out=FOLDER", _prepare),
-    "reproduce": Verb(
-        "Makes a paper's tables and figures, in stages.",
-        "study=auf stages=table1 out=results",
-        _reproduce,
-    ),
+    "prepare": Verb("Prepares data from public files.", "machines out=FOLDER", _prepare),
     "options": Verb(
         "Lists every option of a configuration: key, value, type, description.",
         "+experiment=cbo decision=ucb",

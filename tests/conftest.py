@@ -13,7 +13,14 @@ settings.register_profile("project", deadline=None, max_examples=30)
 settings.load_profile("project")
 
 # Every test below the folder has the marker; elsewhere a test or a file says for itself that it is slow.
-LANES = {"fuzz": "fuzz", "gpu": "gpu", "papers": "slow", "scripts": "slow", "slurm": "slurm"}
+LANES = {
+    "fuzz": "fuzz",
+    "gpu": "gpu",
+    "papers": "slow",
+    "reproduction": "slow",
+    "scripts": "slow",
+    "slurm": "slurm",
+}
 # A file whose tests are all of another lane.
 WHOLE = re.compile(r"^pytestmark = pytest\.mark\.(\w+)$", re.MULTILINE)
 

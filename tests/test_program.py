@@ -11,7 +11,6 @@ import pytest
 from rehearsal_torch.cli import main as command_line
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.program import VERBS, main, with_file
-from rehearsal_torch.studies.study import STUDIES
 from tests.places import ROOT
 from tests.scripts.typing_in import surroundings
 
@@ -47,9 +46,7 @@ def test_the_overview_lists_every_verb_with_an_example(capsys, arguments):
 
 def test_scripts_and_verbs_are_the_same():
     scripts = {path.stem for path in (ROOT / "scripts").glob("*.py")}
-    flags = {name for name in scripts if name.startswith("reproduce_")}
-    assert scripts - flags == {name.replace("-", "_") for name in VERBS} - {"options"}
-    assert flags == {f"reproduce_{study}" for study in ("auf", "cbo", "qwz23", "sepsis")}
+    assert scripts == {name.replace("-", "_") for name in VERBS} - {"options"}
 
 
 def test_the_overview_and_slips_import_nothing_heavy():
@@ -106,10 +103,7 @@ def test_the_version(capsys):
         (["decide", "+experiment=own_table", "table.csv"], "cannot read 'table.csv'"),
         (["train"], "Type, for example, rehearsal train +experiment=sepsis"),
         (["train", "seeed=1"], "Did you mean seed?"),
-        (["reproduce", "stages=table1"], "expected one of study=auf|calibration|cbo|online|sepsis; got none"),
-        (["reproduce", "study=sepsiss"], "Did you mean sepsis?"),
-        (["reproduce", "study=auf", "study=cbo"], "got auf and cbo"),
-        (["prepare", "nhans"], "Did you mean nhanes?"),
+        (["prepare", "machine"], "Did you mean machines?"),
         (["report", "nowhere"], "nowhere: there is no such folder."),
         (["report", "rows=true"], "expected at least one run folder. For example: rehearsal report runs"),
         (["learn-graph"], "For example: rehearsal learn-graph data=DATA"),
@@ -137,7 +131,6 @@ def test_a_slip_is_answered_in_a_sentence(started, capsys, arguments, words):
         ("report", "Usage: rehearsal report RUN [RUN ...] [key=value ...]"),
         ("learn-graph", "Usage: rehearsal learn-graph data=DATA"),
         ("prepare", "Usage: rehearsal prepare VERB key=value"),
-        ("reproduce", "Usage: rehearsal reproduce study=auf|calibration|cbo|online|sepsis"),
         ("options", "Usage: rehearsal options"),
     ],
 )
@@ -146,12 +139,6 @@ def test_every_verb_has_a_help(capsys, verb, words):
     out = capsys.readouterr().out
     assert words in out
     assert "scripts/" not in out
-
-
-@pytest.mark.parametrize("study", STUDIES)
-def test_a_study_tells_its_own_options(capsys, study):
-    assert ended(["reproduce", f"study={study}", "--help"]) == 0
-    assert f"Usage: rehearsal reproduce study={study} [key=value ...]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from benchmarks.endurance.page import faults, page
 from rehearsal_torch.cli.errors import UserError, exit_code
 from rehearsal_torch.cli.job import provenance
 from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.studies.committed import check_clean
+from reproduction.commits import check_clean
 
 COMMANDS = ("train", "decide", "trials", "report", "optimiser")
 SHARED = "decide, 2 workers"

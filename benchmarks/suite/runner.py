@@ -33,7 +33,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import commit
 from rehearsal_torch.files.plain import PlainFileError, read_json
 from rehearsal_torch.files.writing import make_folder, write_text
-from rehearsal_torch.studies.committed import check_clean
+from reproduction.commits import check_clean
 
 OUT = Path("docs/results/bench")
 PARTS = {

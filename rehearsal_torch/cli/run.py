@@ -4,7 +4,7 @@
     surrogate = fit(run, folder)                 cli.verbs.fitting
     count     = decide(run, folder, surrogate)   cli.batch_decisions
 
-Scripts, the jobs of a sweep and the studies use these steps. Parts that are expensive, or write files, are
+Scripts, jobs of a sweep and jobs of the papers use these steps. Parts that are expensive, or write files, are
 built on demand: the surrogate by `Run.surrogate`, with initial weights that depend on the seed alone, and the
 trainer by `Run.trainer`, with the folder that it may use.
 """

@@ -8,9 +8,6 @@ present values as they are, where these are known, else that of no action (`reco
 
 Where a certificate bounds the true probability as well (`credible_bound`), ``lower`` and ``upper`` are those
 of the estimate or of the posterior mean, and the bounds on the truth have columns of their own (`TRUTH`).
-Intervals at further levels, where they were asked for (`evaluation.interval_levels`), have columns as well
-(`FURTHER`).
-
 Source: Du et al. (2026), Sec. 4.1 (AUF probability) and Tab. 1.
 """
 
@@ -20,7 +17,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rehearsal_torch.evaluation.interval_levels import TRACE
 from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
 from rehearsal_torch.files.rows import cell
 
@@ -40,9 +36,6 @@ COLUMNS = (
 NUMBERS = COLUMNS[4:]
 # The interval for the true probability, and its one-sided lower bound.
 TRUTH = ("truth_lower", "truth_upper", "truth_least")
-# Further levels, in percent, and the columns of their intervals.
-LEVELS = (50, 80)
-FURTHER = tuple(f"{end}{level}" for level in LEVELS for end in ("lower", "upper"))
 Row = dict[str, Any]
 
 
@@ -84,15 +77,6 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
     }
 
 
-def further_intervals(decided: Decided) -> dict[str, float]:
-    """The intervals at further levels, `FURTHER` to number; NaN for a level without one, and without an
-    alteration.
-    """
-    known = (decided.get("trace") or {}).get(TRACE, {}) if decided.get("alteration") is not None else {}
-    ends = [known.get(f"{level / 100:g}", (None, None)) for level in LEVELS]
-    return dict(zip(FURTHER, (number(end) for pair in ends for end in pair), strict=True))
-
-
 def interval_of(decided: Decided) -> tuple[Any, Any]:
     """Lower and upper bound of the claimed probability: those of the estimate, else those of the certificate;
     None if there are none.
@@ -128,7 +112,7 @@ def typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
         {
             **line,
             "seed": int(line["seed"]),
-            **{key: number(line[key]) for key in (*NUMBERS, *FURTHER) if key in NUMBERS or key in line},
+            **{key: number(line[key]) for key in NUMBERS},
         }
         for line in rows
     ]

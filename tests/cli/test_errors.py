@@ -8,10 +8,7 @@ from rehearsal_torch.cli.errors import UserError, begins, check_output, user_err
 from rehearsal_torch.cli.verbs.collect import main as collect
 from rehearsal_torch.cli.verbs.learn_graph import main as learn_graph
 from rehearsal_torch.cli.verbs.prepare import main as prepare
-from rehearsal_torch.files.lock import locked
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.studies.reproduce import main as reproduce
-from rehearsal_torch.studies.results_folder import own
 
 
 def test_a_file_of_the_same_name_is_left_alone(tmp_path):
@@ -30,11 +27,7 @@ def test_a_file_of_the_same_name_is_left_alone(tmp_path):
     ("run", "typed", "name"),
     [
         (learn_graph, ["data=table.csv", "out=."], "graph.yaml"),
-        (prepare, ["nhanes", "source=.", "out=."], "attrition.csv"),
-        (prepare, ["nhanes", "source=.", "out=."], "complete_cases.csv"),
         (prepare, ["bermuda", "source=table.csv", "out=mine.json"], "mine.json"),
-        (reproduce, ["study=auf", "out=.", "stages=figures"], "README.md"),
-        (reproduce, ["study=auf", "out=.", "stages=figures"], "run.json"),
     ],
 )
 def test_every_command_asks_before_it_writes(tmp_path, monkeypatch, capsys, run, typed, name):
@@ -47,15 +40,6 @@ def test_every_command_asks_before_it_writes(tmp_path, monkeypatch, capsys, run,
         "table.csv": "a,b\n1,2\n",
         name: "{}",
     }
-
-
-def test_a_study_goes_on_in_its_own_folder_and_nobody_else_beside_it(tmp_path, capsys):
-    RunFolder(tmp_path).write_json("run.json", {"commands": []})
-    (tmp_path / "README.md").touch()
-    assert own(tmp_path).path == tmp_path
-    with locked(tmp_path):
-        assert reproduce(["study=auf", f"out={tmp_path}", "stages=figures"]) == 2
-    assert "is in use by process" in capsys.readouterr().err
 
 
 def test_merging_writes_over_nothing_else(tmp_path, capsys):

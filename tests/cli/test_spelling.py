@@ -16,7 +16,6 @@ SPELT = [
     ("train", "python scripts/train.py", "rehearsal train"),
     ("cross_validate", "python scripts/cross_validate.py", "rehearsal cross-validate"),
     ("learn_graph", "python scripts/learn_graph.py", "rehearsal learn-graph"),
-    ("reproduce", "python scripts/reproduce.py", "rehearsal reproduce"),
 ]
 
 

@@ -12,9 +12,7 @@ from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
 from rehearsal_torch.reporting.figures import (
     claimed_and_true,
     courses,
-    coverage,
     effort,
-    generator_validation,
     graph,
     improvement_distribution,
     lipschitz_grid,
@@ -143,14 +141,9 @@ MADE = {
         courses.draw(courses.chosen(episodes(1)), 1, MACHINES),
         courses.draw(courses.chosen([decision(0), decision(1)]), 2, Wording("SOFA", -1.0, "points", "4 h")),
     ],
-    coverage: lambda: [coverage.draw({LONG: {50: 0.4, 95: 0.9}, "cme_stack": {50: 0.5, 95: 1.0}})],
     effort: lambda: [
         effort.draw({LONG: episodes()}, MACHINES),
         effort.draw({LONG: episodes(2), "greedy_changes, at most 3 changes": episodes(3)}),
-    ],
-    generator_validation: lambda: [
-        generator_validation.marginals(NAMES, sampled(), sampled(), {"outcome": 0.5}),
-        generator_validation.correlations(NAMES, *(np.corrcoef(sampled().T) for _ in range(2))),
     ],
     graph: lambda: [graph.graph_figure(GRAPH, **PARTS)],
     improvement_distribution: lambda: [

@@ -6,9 +6,7 @@ import pytest
 
 from rehearsal_torch.evaluation.rehearsal_rows import (
     COLUMNS,
-    FURTHER,
     NUMBERS,
-    further_intervals,
     interval_of,
     number,
     row,
@@ -98,16 +96,3 @@ def test_rows_come_back_from_csv_to_six_figures():
     assert second["seed"] == 3
     assert all(math.isnan(second[key]) for key in NUMBERS)
     assert written([{"a": 1 / 3}], ["a"], head=False) == "0.333333\n"
-
-
-def test_intervals_at_further_levels_have_columns_of_their_own():
-    decided = DECIDED | {"trace": {"intervals": {"0.5": [0.75, 0.85]}}}
-    found = further_intervals(decided)
-    assert tuple(found) == FURTHER
-    assert (found["lower50"], found["upper50"]) == (0.75, 0.85)
-    assert math.isnan(found["lower80"])
-    assert all(math.isnan(each) for each in further_intervals(decided | {"alteration": None}).values())
-    text = written([row("w", "m", 2, decided) | found], (*COLUMNS, *FURTHER))
-    (read,) = typed(csv.DictReader(io.StringIO(text)))
-    assert read["lower50"] == 0.75
-    assert math.isnan(read["upper80"])

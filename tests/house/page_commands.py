@@ -21,10 +21,6 @@ from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.resume import recorded
 from rehearsal_torch.cli.validation import CONF, check
-from rehearsal_torch.studies.flags import translated
-from rehearsal_torch.studies.reproduce import RENAMED
-from rehearsal_torch.studies.request import read
-from rehearsal_torch.studies.study_files import study
 from tests.places import ROOT
 
 # The changelog tells of commands as they were.
@@ -158,9 +154,7 @@ def module(script: Path) -> ModuleType:
 def _arguments(script: str, arguments: tuple[str, ...], behind: ModuleType) -> None:
     """Reads a script's arguments as the script does, by whichever way it has."""
     there = vars(behind)
-    if script.startswith("reproduce"):
-        _study(script, arguments)
-    elif "VERB" in there:
+    if "VERB" in there:
         there["VERB"].read(arguments)
     elif "VERBS" in there:
         verbs = {verb.name: verb for verb in there["VERBS"]}
@@ -171,17 +165,6 @@ def _arguments(script: str, arguments: tuple[str, ...], behind: ModuleType) -> N
         _overrides(script, arguments)
     else:
         assert len(arguments) == 1, f"scripts/{script}.py takes one folder; got {list(arguments)}"
-
-
-def _study(script: str, arguments: Sequence[str]) -> None:
-    """Reads what is asked of a study, with flags where the script takes them."""
-    if script == "reproduce":
-        (name,) = (text.removeprefix("study=") for text in arguments if text.startswith("study="))
-        read(study(name), [text for text in arguments if not text.startswith("study=")])
-        return
-    name = script.removeprefix("reproduce_")
-    name = RENAMED.get(name, name)
-    read(study(name), translated(name, arguments))
 
 
 def _overrides(script: str, arguments: Sequence[str]) -> None:

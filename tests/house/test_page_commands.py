@@ -157,7 +157,7 @@ def test_a_command_runs(text, there):
             "there is no such file",
         ),
         ("rehearsal learn-graph daat=table.csv", "learn_graph has no such option"),
-        ("rehearsal prepare nhames", "has no verb nhames"),
+        ("rehearsal prepare mashines", "has no verb mashines"),
         ("python benchmarks/gone.py", "there is no benchmarks/gone.py"),
         ("make tset", "no tset"),
         ("make train EXPP=auf", "no EXPP=auf"),

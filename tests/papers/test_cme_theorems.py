@@ -19,9 +19,9 @@ import torch
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.studies.auf.illustrations import BORROWER as LOAN_CASE
-from rehearsal_torch.studies.auf.illustrations import RATES, estimated_probability
 from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
+from reproduction.auf.illustrations import BORROWER as LOAN_CASE
+from reproduction.auf.illustrations import RATES, estimated_probability
 
 ETA, EDGE = 2.0, 0.5
 BORROWER = torch.tensor([LOAN_CASE], dtype=torch.float64)

@@ -1,8 +1,7 @@
-"""Outcomes of the study of avoiding undesired futures: two decisions each."""
+"""Jobs of avoiding undesired futures, with their rows and lines: two decisions each."""
 
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS
-from rehearsal_torch.studies.plan import Job
-from rehearsal_torch.studies.record import Outcome
+from reproduction.plan import Job
 
 
 def outcome(stage="table1", method="cme", seed=0, setting="", state="ok", idle=0):
@@ -21,4 +20,4 @@ def outcome(stage="table1", method="cme", seed=0, setting="", state="ok", idle=0
         "commit": "abc",
         "message": "",
     }
-    return Outcome(job, rows if state == "ok" else [], line)
+    return job, rows if state == "ok" else [], line

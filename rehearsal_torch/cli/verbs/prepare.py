@@ -1,8 +1,4 @@
-"""The verb prepare: builds data from public files (NHANES and Bermuda), and writes an example of a table.
-
-`prepare nhanes source=FOLDER out=FOLDER` merges NHANES modules to complete cases, and fits a generator that
-may be shipped. It writes attrition.csv, complete_cases.csv (data of participants, not to be passed on),
-generator/ (without any participant's row), and the figures marginals and correlations.
+"""The verb prepare: builds data from public files (Bermuda), and writes an example of a table.
 
 `prepare bermuda source=CSV [out=FILE]` refits Bermuda's structural equations, and prints the difference of
 their coefficients from the shipped ones; with `out`, it writes them in the format of the shipped file.
@@ -11,13 +7,10 @@ their coefficients from the shipped ones; with `out`, it writes them in the form
 machines.csv, and machines.yaml with its task.
 
 Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
-
-Source: Du et al. (2026), App. E.4.
 """
 
 import json
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,91 +81,6 @@ def _numbers(tree: Any) -> Iterator[float]:
         yield float(tree)
 
 
-_EXPECTED = 7465
-_FIGURES = tuple(f"{name}.{kind}" for name in ("marginals", "correlations") for kind in ("png", "svg"))
-_WRITTEN = ("attrition.csv", "complete_cases.csv", "generator", *_FIGURES)
-
-
-def prepare_nhanes(options: Mapping[str, str]) -> int:
-    """Merges the NHANES modules, fits and validates the generator, and saves it.
-
-    Args:
-        options: `source` and `out`, folders; `download` and `checksums`, true or false; `site`, the URL of
-            the modules.
-
-    Returns:
-        The exit code, 0.
-
-    Raises:
-        UserError: if something is missing, unreadable or cannot be written.
-    """
-    source, out = Path(options["source"]), Path(options["out"])
-    check_output(out, _WRITTEN, "attrition.csv", "required,")
-    began = time.monotonic()
-
-    def say(text: str) -> None:
-        print(f"[{time.monotonic() - began:5.0f} s] {text}", flush=True)
-
-    from rehearsal_torch.problems.nhanes.download import fetch
-    from rehearsal_torch.problems.nhanes.modules import CYCLES, merged
-
-    if options["download"] == "true":
-        with as_user_error("download=true"):
-            fetched = fetch(source, options["site"], say)
-        say(f"{len(fetched)} modules fetched into {source}")
-    with as_user_error(f"source={source}"):
-        cohort = merged(source)
-    print(cohort.attrition.to_string(index=False), flush=True)
-    if cohort.unlike:
-        text = f"{len(cohort.unlike)} modules differ from the expected versions ({', '.join(cohort.unlike)})"
-        if options["checksums"] == "true":
-            raise UserError(text, f"source={source}", "Fetch them again, or accept them with checksums=false")
-        say(f"{text}; accepted")
-    elif len(cohort.cases) != _EXPECTED:
-        raise AssertionError(
-            f"the published modules gave {len(cohort.cases)} complete cases instead of {_EXPECTED}"
-        )
-    # Slow imports are made only after the data have been found.
-    from rehearsal_torch.problems.nhanes.fitting import fit_generator, settings, validated
-    from rehearsal_torch.problems.nhanes.generator import Generator
-    from rehearsal_torch.problems.nhanes.modules import DESIRED, VARIABLES
-    from rehearsal_torch.reporting.figures.generator_validation import correlations, marginals
-    from rehearsal_torch.reporting.style import drawing, save
-
-    with as_user_error(f"out={out}"), locked(out):
-        write_text(out / "attrition.csv", cohort.attrition.to_csv(index=False, lineterminator="\n"))
-        write_text(out / "complete_cases.csv", cohort.cases.to_csv(index=False, lineterminator="\n"))
-        fitted = fit_generator(cohort.cases, lambda text: say(f"fitting {text}"))
-        checked = validated(fitted, cohort.cases)
-        counts = {
-            "participants": len(cohort.cases),
-            "modules": "as published" if not cohort.unlike else f"unlike: {', '.join(cohort.unlike)}",
-        }
-        origin = (
-            "U.S. National Center for Health Statistics, NHANES "
-            f"{next(iter(CYCLES.values()))[:4]}-{list(CYCLES.values())[-1][5:]}, public-use files"
-        )
-        card = {"source": origin, **counts, **settings(), **fitted.card, "validation": checked.summary}
-        Generator(fitted.roots, fitted.chain, fitted.equations, fitted.ranks, card).save(out / "generator")
-        Generator.load(out / "generator")
-        with drawing():
-            bounds = {name: pair[1] for name, pair in DESIRED.items()}
-            save(marginals(VARIABLES, checked.real, checked.generated, bounds), out, "marginals")
-            save(correlations(VARIABLES, *checked.correlations), out, "correlations")
-    summary = checked.summary
-    for name, reading in summary["readings"].items():
-        print(
-            f"  {name}: correlation MAE {reading['correlation_mae']:.4f} (paper "
-            f"{summary['correlation_mae_paper']}), desired {reading['desired']:.4f}"
-        )
-    print(f"  participants: desired {summary['desired_real']:.4f}")
-    print(
-        f"{len(cohort.cases)} complete cases; generator and figures in {out}. Use it with dataset=nhanes "
-        f"dataset.generator={out / 'generator'}"
-    )
-    return 0
-
-
 _TABLE, _TASK, _PROBLEM = "machines.csv", "machines.yaml", "problem.yaml"
 _FIRST = "# The task of machines.csv, simulated machines in maintenance.\n"
 
@@ -226,24 +134,6 @@ def prepare_machines(options: Mapping[str, str]) -> int:
 
 
 VERBS = (
-    Verb(
-        "nhanes",
-        "Merges the CDC's NHANES 2011-2018 modules, fits the structural generator, compares it with the "
-        "participants, and saves it.",
-        (
-            Option("source", "the folder with the modules, DEMO_G.XPT and so on", required=True),
-            Option("out", "the output folder", required=True),
-            Option("download", "download the modules that the folder lacks", "false", ("true", "false")),
-            Option(
-                "checksums",
-                "refuse modules whose checksums differ from the expected ones",
-                "true",
-                ("true", "false"),
-            ),
-            Option("site", "the URL of the modules", "https://wwwn.cdc.gov/Nchs/Data/Nhanes/Public"),
-        ),
-        prepare_nhanes,
-    ),
     Verb(
         "bermuda",
         "Fits the equations of the Bermuda reef to its measurements, and compares them with the shipped "

@@ -78,7 +78,7 @@ class Nhanes(RehearsalWorld):
             given those before it.
         noise: "paired", the two outcomes' noises keep their joint ranks, or "independent", as the paper's
             text suggests.
-        generator: A folder that ``rehearsal prepare nhanes`` wrote; None for the shipped one.
+        generator: A folder that ``python -m reproduction.nhanes`` wrote; None for the shipped one.
 
     Raises:
         ValueError: if an argument is not one of these, or the generator cannot be read.

@@ -231,8 +231,8 @@ class Generator:
         missing = [name for name in _FILES if not (folder / name).is_file()]
         if missing:
             raise ValueError(
-                f"{folder}: there is no {' and no '.join(missing)}: give a folder that `rehearsal prepare "
-                "nhanes` wrote as <out>/generator"
+                f"{folder}: there is no {' and no '.join(missing)}: give a folder that `python -m "
+                "reproduction.nhanes` wrote as <out>/generator"
             )
         if (folder / _FILES[0]).stat().st_size > LARGEST:
             raise ValueError(

@@ -8,14 +8,10 @@ import pytest
 import yaml
 from safetensors.numpy import load, save
 
-from rehearsal_torch.problems.nhanes.fitting import PUBLISHED_ERROR
 from rehearsal_torch.problems.nhanes.generator import SHIPPED, Generator
 from rehearsal_torch.problems.nhanes.modules import (
     CONTEXT,
     INNER,
-    OUTCOMES,
-    VARIABLES,
-    influence_graph,
 )
 
 
@@ -40,26 +36,16 @@ def resealed(folder, arrays=None, **card):
     return folder
 
 
-@pytest.mark.slow
-def test_saved_and_loaded_it_draws_the_same(small, tmp_path):
-    small.save(tmp_path)
+def test_saved_and_loaded_it_draws_the_same(shipped, tmp_path):
+    shipped.save(tmp_path)
     again = Generator.load(tmp_path)
     for chain in (False, True):
         for paired in (False, True):
             rows = [
-                generator.draw(200, np.random.default_rng(1), chain, paired) for generator in (small, again)
+                generator.draw(200, np.random.default_rng(1), chain, paired) for generator in (shipped, again)
             ]
             assert np.array_equal(*rows)
-    assert again.card["bounds"] == small.card["bounds"]
-
-
-def test_a_chain_keeps_what_roots_lose(small):
-    def others(chain):
-        rows = small.draw(4000, np.random.default_rng(0), chain=chain)
-        return (rows[rows[:, VARIABLES.index("Sex")] == 2, VARIABLES.index("Race")] != 3).mean()
-
-    assert others(chain=False) > 0.3
-    assert others(chain=True) < 0.12  # ten per cent are left by forty rounds of boosting
+    assert again.card["bounds"] == shipped.card["bounds"]
 
 
 def test_the_shipped_one_is_small_and_holds_no_rows(shipped):
@@ -73,8 +59,8 @@ def test_the_shipped_one_is_small_and_holds_no_rows(shipped):
 
 def test_the_card_tells_how_well_it_fits(shipped):
     validation = shipped.card["validation"]
-    assert validation["correlation_mae_paper"] == PUBLISHED_ERROR == 0.0483
-    assert 0.02 < validation["correlation_mae"] < PUBLISHED_ERROR
+    assert validation["correlation_mae_paper"] == 0.0483
+    assert 0.02 < validation["correlation_mae"] < 0.0483
     assert validation["desired_real"] == 0.3622
     assert validation["desired_generated"] == pytest.approx(0.3622, abs=0.02)
     assert len(validation["readings"]) == 4
@@ -152,8 +138,8 @@ def test_damage_with_a_forged_card_is_refused(copy, key, change, progress):
 def test_folders_that_hold_no_generator_are_refused(copy, tmp_path):
     with pytest.raises(
         ValueError,
-        match=r"there is no weights.safetensors and no card.yaml: give a folder that `rehearsal prepare "
-        r"nhanes` wrote",
+        match=r"there is no weights.safetensors and no card.yaml: give a folder that `python -m "
+        r"reproduction.nhanes` wrote",
     ):
         Generator.load(tmp_path / "nowhere")
     with pytest.raises(ValueError, match="format 1"):
@@ -170,20 +156,3 @@ def test_folders_that_hold_no_generator_are_refused(copy, tmp_path):
     )
     with pytest.raises(ValueError, match="not a safetensors file"):
         Generator.load(copy)
-
-
-def test_the_graph_is_the_papers():
-    graph = influence_graph()
-    assert set(graph.names) == set(VARIABLES)
-    assert graph.clique("HbA1c") == OUTCOMES
-    assert all(len(influence_graph(paired=False).clique(name)) == 1 for name in VARIABLES)
-    assert graph.parents(OUTCOMES) == tuple(
-        name for name in graph.names if name not in (*OUTCOMES, "CarbIntake", "DBP")
-    )
-    for name in VARIABLES:
-        if name not in CONTEXT:
-            assert set(CONTEXT) <= set(graph.parents(name))
-    assert set(graph.parents("HDL")) - set(CONTEXT) == {"BMI", "CalIntake"}
-    assert set(graph.parents("Sedentary_min")) == set(CONTEXT)
-    assert graph.descendants(["CarbIntake"]) == {"CarbIntake"}
-    assert set(influence_graph(chain=True).clique("Age")) == set(CONTEXT)

@@ -4,7 +4,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.problems.nhanes.trees import BoostedTrees
-from tests.problems.nhanes.test_fitting import grown
+
+
+def grown(count=30, width=5, seed=0):
+    """Complete trees of depth 3 with random splits and values, and rows to ask them about."""
+    stream = np.random.default_rng(seed)
+    inner, nodes = np.arange(7), 15
+    arrays = {name: np.zeros((count, nodes)) for name in ("left", "right", "threshold", "value")}
+    arrays |= {"feature": np.full((count, nodes), -1), "start": np.zeros(1)}
+    arrays["feature"][:, inner] = stream.integers(0, width, (count, 7))
+    arrays["threshold"][:, inner] = stream.integers(0, 12, (count, 7)) / 2
+    arrays["left"][:, inner], arrays["right"][:, inner] = 2 * inner + 1, 2 * inner + 2
+    arrays["value"][:, 7:] = stream.standard_normal((count, 8))
+    return BoostedTrees.of(arrays, width), stream.integers(0, 12, (400, width)).astype(float) / 2
 
 
 def one_tree(**changed):
@@ -36,7 +48,7 @@ def test_a_tree_by_hand():
     st.integers(0, 99),
 )
 def test_columns_of_any_shape_say_the_same_as_rows(rows, many, kinds, seed):
-    trees, _, _ = SHARED
+    trees, _ = SHARED
     shape = {"r": (rows, 1), "m": (1, many), "n": (rows, many), "1": (1, 1)}
     stream = np.random.default_rng(seed)
     columns = [stream.uniform(-1, 7, shape[kind]) for kind in kinds]
@@ -49,7 +61,7 @@ SHARED = grown()
 
 
 def test_many_rows_are_cut_into_pieces_without_a_trace():
-    trees, _, _ = SHARED
+    trees, _ = SHARED
     stream = np.random.default_rng(1)
     columns = [
         stream.uniform(0, 6, (3, 9001)) if place < 3 else stream.uniform(0, 6, (3, 1)) for place in range(5)
@@ -63,7 +75,7 @@ def test_many_rows_are_cut_into_pieces_without_a_trace():
 
 
 def test_arrays_make_equal_trees():
-    trees, _, x = SHARED
+    trees, x = SHARED
     again = BoostedTrees.of(trees.arrays(), trees.width)
     columns = [column[:, None] for column in x.T]
     assert np.array_equal(trees(columns), again(columns))

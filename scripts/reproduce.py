@@ -1,8 +1,0 @@
-"""The tables and figures of a paper: python scripts/reproduce.py study=auf --help."""
-
-import sys
-
-from rehearsal_torch.studies.reproduce import main
-
-if __name__ == "__main__":
-    sys.exit(main())
