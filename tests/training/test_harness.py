@@ -15,7 +15,6 @@ from hydra.utils import instantiate
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 from omegaconf import OmegaConf
-from rehearsal_torch.data.tables.blocks import Blocks
 from torch import nn
 
 from rehearsal_torch.data.part import Trained
@@ -289,12 +288,6 @@ def test_a_loss_that_is_no_mean_over_rows_is_trained_in_one_process():
     part = Evidence()
     Descent(max_epochs=1, batch_size=40, progress=False, devices=2).train(part, (torch.ones(40),))
     assert part.seen == {40}
-
-
-def test_blocks_are_not_shared():
-    blocks = Blocks([10], lambda _: rows(10))
-    with pytest.raises(ValueError, match="expected devices=1 for rows that are read in blocks; got 2"):
-        Descent(max_epochs=1, devices=2).train(Line(), blocks)
 
 
 def shipped(name):
