@@ -130,7 +130,6 @@ class CrossFittedClaims:
         """The intervals of the claims at some levels, for each decision; empty where there is no claim.
 
         Args:
-            cases: The cases.
             decisions: Their decisions, with the method's own claims.
             levels: Coverage probabilities, in (0, 1).
         """
@@ -175,14 +174,7 @@ class CrossFittedClaims:
     def _spread(
         self, complements: Tensor, folds: Tensor, points: Sequence[float], counting: Sequence[float]
     ) -> list[float | None]:
-        """The standard errors of claims; None where one is not finite.
-
-        Args:
-            complements: What the models of all other rows say, (K, B).
-            folds: What the models of the folds say, (K, B).
-            points: The claims.
-            counting: The variances of counting.
-        """
+        """The standard errors of claims; None where one is not finite."""
         count = len(self.folds)
         varying = (
             (complements - complements.mean(0)).square().sum(0) * (count - 1) / count
@@ -331,11 +323,7 @@ class _Work:
 
 
 def _fold(work: _Work, fold: Fold) -> tuple[Surrogate, Surrogate, float, tuple[Tensor, ...]]:
-    """The models C_k and F_k of a fold, e_k, and its untouched rows.
-
-    Raises:
-        ValueError: if the fold cannot be fitted to.
-    """
+    """The models C_k and F_k of a fold, e_k, and its untouched rows."""
     try:
         most, few = (work.fitted(part_of(work.table, rows)) for rows in (fold.train, fold.held_out))
     except ValueError as error:
@@ -352,11 +340,7 @@ def _fold(work: _Work, fold: Fold) -> tuple[Surrogate, Surrogate, float, tuple[T
 
 
 def _parted(table: Table, units: Sequence[str] | None, count: int, seed: int) -> list[Fold]:
-    """The folds.
-
-    Raises:
-        ValueError: if there are too few units or rows.
-    """
+    """The folds."""
     try:
         folds = folds_of(len(table), units, count, seed)
     except ValueError as error:

@@ -136,7 +136,6 @@ def member_graphs(
         own: The fitted model of the task's own graph.
         fitted: Returns a model fitted under a graph.
         objective: Builds the objective of the decisions.
-        claims: See `MemberGraphs`.
         told: Is told of the progress, one line per fit; None for silence.
 
     Raises:

@@ -138,7 +138,6 @@ class CausalOptimiser(TrialView):
         """Continues a file of trials, and keeps writing to it.
 
         Args:
-            file: The file.
             task: Replaces the file's task, for example by one with narrower bounds; None keeps the file's.
             surrogate: As for the optimiser; the file does not hold it.
             objective: As for the optimiser; the file does not hold it.

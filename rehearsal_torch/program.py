@@ -80,11 +80,7 @@ def _run(typed: list[str]) -> int:
 
 
 def _chosen(typed: Sequence[str]) -> tuple[Verb, list[str]]:
-    """The verb, and its arguments.
-
-    Raises:
-        UserError: for an unknown verb, or an invalid file argument.
-    """
+    """The verb, and its arguments."""
     verb, rest = typed[0], list(typed[1:])
     if verb not in VERBS:
         raise UserError("there is no such verb", f"{PROGRAM} {verb}", did_you_mean(verb, VERBS))

@@ -9,8 +9,6 @@ said of it where the number of steps is unknown, or before five steps have ended
 left: the first one also holds what is done once, such as starting processes. Of phases inside of each
 other, such as the fits of an online run, the outermost writes; one whose steps are phases of their own writes
 their lines, with the time of the whole.
-
-Source: ours.
 """
 
 import shutil

@@ -2,8 +2,6 @@
 
 Claims (`claims`) and the choice of a method (`method_choice`) fit models to some rows, and let them decide
 for, and predict, others.
-
-Source: ours.
 """
 
 import math
@@ -78,7 +76,6 @@ def alterations_for(
     Args:
         objective: Builds the objective (`objectives.objective.objective_for`).
         model: The fitted model.
-        cases: The cases.
 
     Raises:
         TypeError: if it cannot appraise a given action.

@@ -17,11 +17,7 @@ _watched: list[int] = []
 
 
 def begin(parent: int) -> None:
-    """Prepares a worker of joblib, once it has been started.
-
-    Args:
-        parent: See `end_with`.
-    """
+    """Prepares a worker of joblib, once it has been started."""
     import torch
     from joblib.externals.loky import process_executor
 

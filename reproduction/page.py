@@ -60,7 +60,6 @@ def table(rows: Sequence[Mapping[str, str]], headings: Sequence[str] = ()) -> li
     """Rows, heading to cell, as lines of Markdown; a missing cell is "-".
 
     Args:
-        rows: The rows.
         headings: The columns; those of all rows, in order of first appearance, if left out.
     """
     columns = headings or distinct([heading for row in rows for heading in row])
@@ -76,7 +75,6 @@ def ordered(rows: Sequence[Row], *orders: tuple[Callable[[Row], str], Sequence[s
     """Rows sorted by the positions of names in lists; rows that agree in all names keep their order.
 
     Args:
-        rows: The rows.
         orders: A function from a row to a name, and the order of these names; names that the list lacks
             follow in order of appearance.
     """

@@ -124,7 +124,6 @@ def main(paper: Paper, typed: Sequence[str] | None = None) -> int:
     """The command of a paper.
 
     Args:
-        paper: The paper.
         typed: The arguments; None for those of the process.
 
     Returns:

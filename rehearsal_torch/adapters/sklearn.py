@@ -228,11 +228,7 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         return ProjectionNewton().batch_search(objective)
 
     def _checked(self) -> None:
-        """Refuses parameters that no column decides about.
-
-        Raises:
-            ValueError: with what was expected.
-        """
+        """Refuses parameters that no column decides about."""
         bounded("draws", whole(self.draws), MAX_DRAWS, 0)
         check_seed(self.seed)
         if isinstance(self.level, bool) or not isinstance(self.level, Real) or not 0 < self.level < 1:
@@ -269,11 +265,7 @@ def _outcome_names(y: Any) -> list[str]:
 
 
 def _named(given: str | int, names: Sequence[str], role: str) -> str:
-    """The column that a name or a place means.
-
-    Raises:
-        ValueError: if it means none.
-    """
+    """The column that a name or a place means."""
     if isinstance(given, str) and given in names:
         return given
     if isinstance(given, Integral) and not isinstance(given, bool) and -len(names) <= given < len(names):

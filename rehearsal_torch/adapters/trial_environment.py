@@ -139,7 +139,6 @@ def trials(
         world: A name of `WORLDS`.
         rounds: The experiments of a campaign.
         seed: The seed of the first world.
-        scored: See `TrialEnvironment`.
         settings: Further arguments of the world.
 
     Raises:

@@ -111,7 +111,6 @@ def played(
     """The rounds of a run, after all random states have been seeded.
 
     Args:
-        run: The run.
         surrogate: The fitted surrogate; refitted in place in an online run.
         indices: The cases; None for all.
         claims: Replaces the claims of the decisions; None keeps the method's own.
@@ -151,7 +150,6 @@ def decide(
     """Decides for the cases of a run that are still undecided.
 
     Args:
-        run: The run.
         folder: The run folder to which decisions are written.
         surrogate: The fitted surrogate.
         limit: The maximum number of cases over all shards; None for all.

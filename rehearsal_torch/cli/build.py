@@ -57,7 +57,6 @@ def build(config: DictConfig, group: str, **given: object) -> Any:
 
     Args:
         config: The whole configuration.
-        group: One of its groups.
         given: Values that replace the group's own.
 
     Raises:
@@ -145,7 +144,6 @@ def tasked(config: DictConfig, problem: "Problem") -> None:
 
     Args:
         config: The whole configuration; changed in place.
-        problem: The problem.
 
     Raises:
         UserError: if data and surrogate are of different kinds.
@@ -246,7 +244,6 @@ def same_kind(problem: "Problem", required: "Kind | None", search: str = "") -> 
     """Checks that a problem is of the kind that a part of the method decides for.
 
     Args:
-        problem: The problem.
         required: The kind that the part declares; None for any.
         search: The name of the search, if it is the part; empty for surrogates and objectives.
 
@@ -300,7 +297,6 @@ def surrogate_of(config: DictConfig, problem: "Problem", *, settled: bool = True
 
     Args:
         config: The whole configuration; a task that it leaves open is filled in.
-        problem: The problem.
         settled: Whether to seed the initial weights by the configuration's seed; otherwise the caller has
             done so.
 

@@ -28,7 +28,6 @@ def cross_fitted_claims(
     All fits use the held-out rows of the problem for early stopping, as that of the run does.
 
     Args:
-        run: The run.
         told: Is told of the progress, one line per fold; None for silence.
         workers: The number of processes that share the folds, unless these train on GPUs, or with several
             processes each.

@@ -189,7 +189,6 @@ def lies_in(named: str, place: Path) -> bool:
 
     Args:
         named: The file; empty if it is unknown.
-        place: The place.
     """
     one, other = Path(named).absolute(), place.absolute()
     return bool(named) and (one.is_relative_to(other) or other.is_relative_to(one))

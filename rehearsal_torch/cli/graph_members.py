@@ -30,7 +30,6 @@ def judged_by_graphs(
     graphs are named.
 
     Args:
-        run: The run.
         surrogate: Its fitted surrogate, under the graph of the task.
         written: The graphs (`graphs.graph_class`); None for none.
         claims: Replaces the claims of the decisions; None keeps the method's own.

@@ -154,12 +154,7 @@ def _run(
 
 
 def _made(out: Path) -> None:
-    """Makes the folder of a run.
-
-    Raises:
-        UserError: if it cannot be written to.
-        OSError: if there cannot be a folder of this name.
-    """
+    """Makes the folder of a run."""
     with writing_to(out, ELSEWHERE):
         make_folder(out)
 

@@ -107,11 +107,7 @@ def _written(folder: RunFolder) -> dict[str, Any]:
 
 
 def _screen(overrides: Sequence[str], where: str) -> None:
-    """Checks that the overrides of a folder contain only settings that may be taken from a folder.
-
-    Raises:
-        UserError: for the first one that does not.
-    """
+    """Checks that the overrides of a folder contain only settings that may be taken from a folder."""
     for text in overrides:
         shown = text if len(text) <= 100 else f"{beginning(text, 97)}..."
         override = read_override(text)
@@ -150,7 +146,6 @@ def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
     """Checks that a folder may hold a run of this configuration, without changing it.
 
     Args:
-        folder: The folder.
         config: The job's configuration, as plain data.
 
     Raises:
@@ -201,11 +196,7 @@ def cleared(folder: RunFolder) -> None:
 
 
 def _here(folder: RunFolder) -> None:
-    """Checks that the path can be a folder.
-
-    Raises:
-        UserError: if it, or a part of it, is a file.
-    """
+    """Checks that the path can be a folder."""
     for path in (folder.path, *folder.path.parents):
         if path.exists() or path.is_symlink():
             if not path.is_dir():

@@ -46,7 +46,6 @@ def on_file(script: str, file: str, key: str = "path") -> str:
 
     Args:
         script: The command's name.
-        file: The file.
         key: The key that the file alone is short for.
     """
     words = typed_as(script)
@@ -57,11 +56,7 @@ def on_file(script: str, file: str, key: str = "path") -> str:
 
 
 def quoted_file(name: str) -> str:
-    """A file's name as the value of an override: as it is if it is plain, else quoted.
-
-    Args:
-        name: The name.
-    """
+    """A file's name as the value of an override: as it is if it is plain, else quoted."""
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 

@@ -7,8 +7,6 @@ used in the fit.
 
 Fields are sets of short strings, with ten digits per number, so that neither the order of a task's parts nor
 its last bits matter, and differences can be shown as the elements of one side only.
-
-Source: ours.
 """
 
 import hashlib

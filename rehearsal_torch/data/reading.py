@@ -6,8 +6,6 @@
 
 What the reader decides by itself (separator, decimal sign, sheet) is noted. The index of the data frame is
 the line number in the file minus two, so that every fault is reported with the first line in which it occurs.
-
-Source: ours.
 """
 
 import datetime
@@ -226,11 +224,7 @@ def _of_two(column: pd.Series) -> str | None:
 
 
 def as_number(cell: object) -> str:
-    """How a cell that is not a number may be written as one.
-
-    Args:
-        cell: The cell.
-    """
+    """How a cell that is not a number may be written as one."""
     if isinstance(cell, datetime.date | datetime.timedelta | np.datetime64 | pd.Period) or DATE.match(
         str(cell)
     ):

@@ -6,8 +6,6 @@
 
 Levels are numbers. Strings, such as low and high, are coded as numbers in the table and in the task; a
 rehearsal task may name them under `codings` (`data.codings`).
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence

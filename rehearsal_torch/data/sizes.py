@@ -4,8 +4,6 @@ A single number in a configuration can request more memory than a machine has. E
 allocates by such a number checks it with `bounded`, and announces how many numbers it is about to allocate
 with `reserve`. While a checkpoint is loaded, an allowance is in force: the objects that its configuration
 builds may hold no more numbers than its weights.
-
-Source: ours.
 """
 
 from collections.abc import Iterator
@@ -34,7 +32,6 @@ def bounded(key: str, value: object, largest: int = WIDEST, smallest: int = 1) -
 
     Args:
         key: The setting's name.
-        value: Its value.
         largest: The maximum.
         smallest: The minimum.
 

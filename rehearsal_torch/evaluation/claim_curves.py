@@ -5,8 +5,6 @@ probability of a desired outcome over each action that is set, the others as rec
 data, and one that the method refuses, has no number. Beside a curve stand the setting, the present value
 where it is known, what is claimed of no action or of the present values, and how many observations lie where:
 bins with 1 to 4 rows are not told apart, so that no row can be read off.
-
-Source: ours.
 """
 
 import math
@@ -76,7 +74,6 @@ def claim_table(
     """The rows of ``claims.csv``.
 
     Args:
-        problem: The problem.
         surrogate: The model that decided.
         objective: Builds the objective of its decisions.
         lines: The lines of ``decisions.jsonl``.
@@ -124,7 +121,6 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
 
     Args:
         surrogate: The fitted model, which keeps at most 2000 evenly spaced rows.
-        case: The case.
         name: An action; one of levels or classes has a bar at each of them, of the rows next to it.
 
     Returns:

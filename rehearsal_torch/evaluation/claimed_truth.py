@@ -6,8 +6,6 @@ or something else, such as a weighted sum of vitals. The return without changes 
 it is computed from the observed stay and so equals that of the matching truth exactly. Where no vasopressor
 was given both truths begin alike, and the record's returns with and without the points of doses tell them
 apart.
-
-Source: ours.
 """
 
 import math

@@ -3,8 +3,6 @@
 A recommendation stands against hidden common causes up to its tipping strength (`data.hidden_cause`). Over a
 run, the median, the smallest and the largest one are stated, and how many recommendations a hidden cause as
 strong as the strongest observed covariate would overturn.
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence

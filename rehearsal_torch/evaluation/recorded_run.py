@@ -169,11 +169,7 @@ def read(path: str | Path) -> Recorded:
 
 
 def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:
-    """The kind of a run, as run.json records it; None if it does not.
-
-    Raises:
-        PlainFileError: if what is recorded is no kind.
-    """
+    """The kind of a run, as run.json records it; None if it does not."""
     named = run.get("kind")
     kind = next((each for each in KINDS if each == named), None)
     if named and kind is None:

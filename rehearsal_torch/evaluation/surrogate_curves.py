@@ -76,7 +76,6 @@ def curve_table(
     action where nothing else is recommended.
 
     Args:
-        problem: The problem.
         surrogate: Fitted to all trials.
         lines: The lines of ``decisions.jsonl``; with the world's responses, if the run learnt from them.
         seed: Of the noise draws.

@@ -187,16 +187,7 @@ def _differences(
 
 
 def _scored(names: Sequence[str], states: Tensor, vasopressor: Tensor) -> tuple[tuple[str, ...], Tensor]:
-    """The predicted features with a known truth; SOFA by its rules where only its vitals are states.
-
-    Args:
-        names: The D states.
-        states: (T, D), in their units.
-        vasopressor: The doses of the sequence, (T,).
-
-    Returns:
-        The names of F features in the order of `FEATURES`, and their values (T, F).
-    """
+    """The predicted features with a known truth; SOFA by its rules where only its vitals are states."""
     columns = {name: states[:, place] for place, name in enumerate(names)}
     if "SOFA" not in columns and all(name in columns for name in STATES):
         vitals = torch.stack([columns[name] for name in STATES], -1)

@@ -10,8 +10,6 @@ Left out are what was known of the case, its present values, and both where a se
 What a decision sets is shown, also where that lies outside the data; so are ranges of the data, which the
 data card has. Sentences are those of `surrogates.overlap` and `objectives.present_values`; sentences of parts
 of one's own stay as they are. Values of an edited record are looked for as it has them.
-
-Source: ours.
 """
 
 import re

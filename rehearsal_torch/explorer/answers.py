@@ -72,7 +72,6 @@ def decision_answer(
     """What the page shows of a decision of the method: headline and sentences, in the words of a report.
 
     Args:
-        decision: The decision.
         present: The present values of actions in the case.
         codings: What texts are as numbers; None for none.
         wanted: The desired region in words; empty where these are too long.

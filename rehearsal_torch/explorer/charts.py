@@ -3,8 +3,6 @@
 Curves are claims of `verbs.what_if`, point by point, with the interval of each; a point outside the data has
 none. Below them stand the observations, counted in bins; bins with 1 to 4 rows are not told apart, so that no
 row can be read off.
-
-Source: ours.
 """
 
 import math
@@ -68,7 +66,6 @@ def densities(
 
     Args:
         model: The fitted method.
-        case: The case.
         setting: Values for all variables of a candidate set.
         before: Whether to show those of no action, too.
 

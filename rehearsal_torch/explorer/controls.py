@@ -1,7 +1,5 @@
 """The controls of the page for the context of a case and for what is set: a number for a variable, a choice
 where it has texts.
-
-Source: ours.
 """
 
 import math

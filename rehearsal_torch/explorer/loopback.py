@@ -45,7 +45,6 @@ def listening(host: str, port: int) -> socket.socket:
     """A socket that listens on a loopback address.
 
     Args:
-        host: One of `HOSTS`.
         port: The port; 0 for one that is free.
 
     Raises:

@@ -85,11 +85,7 @@ def _built(config: dict[str, object], folder: Path) -> Run:
 
 
 def _same(run: Run, of: Material, folder: Path) -> None:
-    """Refuses data that are not those of the run.
-
-    Raises:
-        UserError: if the run recorded other transitions, or its data card another table.
-    """
+    """Refuses data that are not those of the run."""
     known, table = of.record.get("data_fingerprint"), of.card.get("fingerprint")
     changed = isinstance(known, str) and run.problem.observations().fingerprint() != known
     if changed or (table is not None and table != run.problem.card().get("fingerprint")):

@@ -179,11 +179,7 @@ class RehearsalSession:
         return shown | {"setting": shown["setting"] and in_places(shown["setting"], self.model.task.codings)}
 
     def _indicated(self, setting: Mapping[str, float]) -> dict[str, Any]:
-        """A setting with indicators in place of the places of classes.
-
-        Raises:
-            RequestError: if a number is the place of no class.
-        """
+        """A setting with indicators in place of the places of classes."""
         try:
             return in_indicators(setting, self.model.task.codings)
         except ValueError as error:
@@ -211,11 +207,7 @@ class RehearsalSession:
         return f"Answers of {self.model.name or 'the method'}, fitted to {counted(int(rows), 'row')}{of}."
 
     def _problem(self, case: int | None, given: Mapping[str, float]) -> NewCases:
-        """The case that is asked about, alone.
-
-        Raises:
-            RequestError: if there is no such case, or the context is incomplete or out of bounds.
-        """
+        """The case that is asked about, alone."""
         task = self.model.task
         if case is not None and not 0 <= case < len(self.recorded):
             raise RequestError(f"case: expected one of the {len(self.recorded)} cases; got {case}")

@@ -88,7 +88,6 @@ def opened_trials(file: Path, method: str) -> TrialSession:
     """The session of a file of trials.
 
     Args:
-        file: The file.
         method: The name of the method that proposes.
 
     Raises:

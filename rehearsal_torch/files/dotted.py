@@ -3,8 +3,6 @@
 The object found decides, not the prefix of its path: ``rehearsal_torch.run_folder.Path``, for example, is a
 class of the standard library that one of our modules imports, and is refused. Private names (a leading
 underscore) are never found.
-
-Source: ours.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

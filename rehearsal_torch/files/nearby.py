@@ -2,8 +2,6 @@
 
 Names are compared without their endings, which most of the files of a folder share, and upper and lower case
 alike.
-
-Source: ours.
 """
 
 from difflib import SequenceMatcher
@@ -15,11 +13,7 @@ MANY, ALIKE = 1000, 0.6
 
 
 def beside(file: Path) -> list[str]:
-    """The names in the folder that a file would lie in; empty if it cannot be read.
-
-    Args:
-        file: The file.
-    """
+    """The names in the folder that a file would lie in; empty if it cannot be read."""
     try:
         return [each.name for each in islice(file.parent.iterdir(), MANY)]
     except OSError:

@@ -104,7 +104,6 @@ def yaml_of(text: str, where: str) -> Any:
     """The content of a YAML text; None if it is empty.
 
     Args:
-        text: The text.
         where: Its name in messages.
 
     Raises:
@@ -118,7 +117,6 @@ def json_of(text: str, where: str) -> Any:
     """The content of a JSON text.
 
     Args:
-        text: The text.
         where: Its name in messages.
 
     Raises:

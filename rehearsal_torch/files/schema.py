@@ -12,8 +12,6 @@ blocks are shared by all schemas:
               refused. YAML reads 1e3 as a string: it is converted
     Bounds    [lower, upper], two numbers
     Sides     the same, with null (or an infinity) for an open side
-
-Source: ours.
 """
 
 import math
@@ -113,7 +111,6 @@ def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitte
 
     Args:
         source: The file or mapping that has them.
-        faults: The faults.
         outcome: What was not done because of them.
     """
     count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"

@@ -80,7 +80,6 @@ def bootstrap(
         names: The d variables.
         resamples: B.
         seed: Seed of the resampling.
-        weights: One of `WEIGHTS`.
         test: The test of conditional independence, see `independence`.
         level: Its significance level, in (0, 1).
         background: Background knowledge; None for none.

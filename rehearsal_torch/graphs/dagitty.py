@@ -239,11 +239,7 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
 
 
 def _tokens(text: str) -> list[Token]:
-    """(kind, value, line) of every word, edge, list and mark.
-
-    Raises:
-        ValueError: naming the first characters that are none of these.
-    """
+    """(kind, value, line) of every word, edge, list and mark."""
     found, at, line, text = list[Token](), 0, 1, text.strip()
     while at < len(text):
         match = _TOKEN.match(text, at)

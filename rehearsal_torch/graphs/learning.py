@@ -60,7 +60,6 @@ def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") ->
     Args:
         values: (n, d), each column in its own unit; its scale does not matter.
         names: The d columns, for messages.
-        test: One of `TESTS`.
 
     Returns:
         A function of column a, column b and conditioning columns S to the p-value of independence.

@@ -30,7 +30,6 @@ def check_size(variables: int, edges: int) -> None:
     """Refuses graphs that are too large to build.
 
     Args:
-        variables: The number of variables.
         edges: The number of edges; a bi-directional clique of n variables counts as n (n - 1) / 2.
 
     Raises:
@@ -403,11 +402,7 @@ def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
 
 
 def _joined(name: str, near: Mapping[str, set[str]]) -> tuple[str, ...]:
-    """The maximal bi-directional clique of a variable, in the order of `near`.
-
-    Raises:
-        ValueError: if bi-directional edges lead out of the clique.
-    """
+    """The maximal bi-directional clique of a variable, in the order of `near`."""
     clique = near[name] | {name}
     for other in sorted(near[name]):
         if near[other] | {other} != clique:

@@ -75,7 +75,6 @@ def adjustment(
     Args:
         graph: The influence graph.
         context: X.
-        altered: A.
         outcomes: Y.
         sequential: Whether to use covariates between alterations; otherwise they are left out and the reasons
             say so.

@@ -11,8 +11,6 @@ a block-diagonal map is the largest of its blocks: |DF| = max_m |DF^m|. For the 
 
 which is at most (max_m |D^2F^m| |v| |w|)^2; the ball of radius r around x lies in the product of the members'
 balls, so that their bounds hold on it.
-
-Source: ours.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""What takes part in the comparison of methods, and how much of it there is.
-
-Source: ours.
-"""
+"""What takes part in the comparison of methods, and how much of it there is."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

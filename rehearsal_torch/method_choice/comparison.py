@@ -182,11 +182,7 @@ def _splits(work: Comparison, tasks: Sequence[tuple[int, Sequence[Tensor]]], wor
 
 
 def _through(candidates: Sequence[Candidate], found: Sequence[Split]) -> tuple[str, ...]:
-    """The methods that went through all splits.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """The methods that went through all splits."""
     names = tuple(each.name for each in candidates if all(each.name in one.names for one in found))
     if not names:
         why = "; ".join(f"{name}: {words}" for name, words in _refused(found).items())

@@ -1,7 +1,4 @@
-"""Decisions of a method that was chosen from the rows: each says so in its trace.
-
-Source: ours.
-"""
+"""Decisions of a method that was chosen from the rows: each says so in its trace."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,4 @@
-"""A choice in words and as a table: what was taken and why, what does not apply, and what the values are.
-
-Source: ours.
-"""
+"""A choice in words and as a table: what was taken and why, what does not apply, and what the values are."""
 
 import math
 from dataclasses import fields

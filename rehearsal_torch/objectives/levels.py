@@ -84,7 +84,6 @@ def highest(
 
     Args:
         one: The objective of the set.
-        actions: The actions.
         value: What is to be largest, (..., B, k) -> (..., B); None takes `level_value`.
     """
     value = one.level_value if value is None else value

@@ -10,8 +10,6 @@ An alteration is recommended only if its net value is above that of changing not
 search maximises with the P by which the method compares actions, its caution included
 (`AlterationObjective.probability`); what a decision says is computed from its estimate, and its interval is
 the estimate's, times v, less the cost.
-
-Source: ours.
 """
 
 from collections.abc import Sequence

@@ -14,8 +14,6 @@ All three are by the objective that found the decision.
 An action that a decision neither sets nor changes keeps its present value, too, but P(desired | x, do(a))
 lets it take what is usual. If a candidate set on offer holds both, it is searched instead (`better_judged`):
 it can leave the one where it is. Otherwise the decision has a warning.
-
-Source: ours.
 """
 
 from collections.abc import Sequence

@@ -274,7 +274,6 @@ class ScenarioCount(CountObjective):
             surrogate: A fitted linear model with at least as many parameter draws as the three samples need
                 in total.
             cases: The B cases.
-            search_scenarios: Number of scenarios for the search.
             validation_scenarios: Number of other scenarios, which compare sets.
             test_scenarios: Number of further sets of parameters, for the reported probability.
             seed: Seed of the noise.

@@ -81,7 +81,6 @@ class SuccessProbability(CountObjective):
         Args:
             surrogate: A fitted posterior of rehearsal models.
             cases: The B cases.
-            search_scenarios: Number of scenarios for the search.
             validation_scenarios: Number of other scenarios, which validate its results.
             test_scenarios: Number of further scenarios, for the reported probability.
             information_models: Number of models from which the information is estimated.

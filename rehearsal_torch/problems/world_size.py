@@ -80,7 +80,6 @@ def setting(key: str, value: Any, kind: type[Setting]) -> Setting:
 
     Args:
         key: The argument's name.
-        value: Its value.
         kind: A dataclass.
 
     Raises:

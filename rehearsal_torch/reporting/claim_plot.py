@@ -7,8 +7,6 @@ value to set that lies there has no point either (`data.estimates.outside`). Bar
 observations, of levels one at each of them; hatched ones stand for 1 to 4, which are not told apart.
 
 With more than three actions, those along which the claim changes most are shown.
-
-Source: ours.
 """
 
 from collections.abc import Collection, Mapping, Sequence

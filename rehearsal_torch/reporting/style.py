@@ -113,7 +113,6 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Writes ``name.png`` and ``name.svg``; to be called within `drawing`.
 
     Args:
-        figure: The figure.
         folder: Folder to write to; created if missing.
         name: File name without its extension.
 

@@ -1,11 +1,9 @@
 """What an optimiser of trials shows of itself: a figure of its trials, and HTML for notebooks.
 
-    figure   the reward of each completed trial, the best so far, and the posterior mean of the expected
-             reward of the recommended action with an interval of +-1.96 of its epistemic standard deviations:
-             how far the expected reward may lie from it, without the noise of a single experiment
-    HTML     a sentence, and a table of the last trials
-
-Source: ours.
+figure   the reward of each completed trial, the best so far, and the posterior mean of the expected
+reward of the recommended action with an interval of +-1.96 of its epistemic standard deviations:
+how far the expected reward may lie from it, without the noise of a single experiment
+HTML     a sentence, and a table of the last trials
 """
 
 import math

@@ -122,7 +122,6 @@ def chosen(
         budget: The time budget of the call.
         facts: Further trace entries, one dictionary per case; a sentence under ``refused`` withdraws the
             recommendation.
-        declines: See `Search`.
         accepted: Which of the actions the objective accepts, (sets, B) bool: these come before others; None
             for all.
 

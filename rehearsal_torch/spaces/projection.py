@@ -114,12 +114,7 @@ def _parallel(rows: Tensor) -> bool:
 
 
 def _between(rows: Tensor, bounds: Tensor) -> Tensor:
-    """min |x|^2 / 2 in a box between parallel faces; the box point nearest to them where none lies between.
-
-    Args:
-        rows: The faces' normals, (B, l, k).
-        bounds: Those of the faces, then upper and minus lower bounds, (B, l + 2 k).
-    """
+    """min |x|^2 / 2 in a box between parallel faces; the box point nearest to them if none lies between."""
     along, (offsets, upper, lower) = rows[:, 0], bounds.split([*rows.shape[1:], rows.shape[2]], -1)
     lower, side = -lower, (rows * rows[:, :1]).sum(-1)
     least = torch.where(side < 0, -offsets, -torch.inf).amax(-1)

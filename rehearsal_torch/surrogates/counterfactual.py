@@ -222,11 +222,7 @@ def _boxed(model: TransitionModel, episode: Episode) -> Tensor:
 
 
 def _settings(model: TransitionModel, episode: Episode, fixed: Values | None) -> dict[int, Tensor]:
-    """Index of each varying feature that is set, with the scaled value that it is set to.
-
-    Raises:
-        ValueError: if a name is not a varying feature.
-    """
+    """Index of each varying feature that is set, with the scaled value that it is set to."""
     unknown = [name for name in fixed or {} if name not in model.varying]
     if unknown:
         raise ValueError(f"{unknown} are not varying features of this model; it has {list(model.varying)}")
@@ -254,9 +250,6 @@ def _actions(
 ) -> tuple[Tensor, Tensor]:
     """Action numbers (..., T - 1), long, and their doses (..., T - 1, p) in their units; where an action
     equals the observed one, the observed doses.
-
-    Raises:
-        ValueError: if a name, a time step or a number is unknown, or a shape disagrees.
     """
     names, steps = model.levels.names, episode.horizon - 1
     given = episode.columns(names)[:-1].to(model.levels.medians, copy=True)
@@ -301,11 +294,7 @@ def _actions(
 
 
 def _dose(name: str, value: float | Tensor, steps: int) -> Tensor:
-    """Doses of one drug, (T - 1,) or ().
-
-    Raises:
-        ValueError: if they are of another shape, or not finite.
-    """
+    """Doses of one drug, (T - 1,) or ()."""
     doses = torch.as_tensor(value, dtype=torch.float64)
     if doses.shape not in ((), (steps,)) or not bool(doses.isfinite().all()):
         raise ValueError(

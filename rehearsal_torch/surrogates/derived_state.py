@@ -8,8 +8,6 @@ or features, its sources a few columns of them.
 Whether a buffer comes out equal to the last bit is tried before a file leaves it out (`checkpoint.save`): one
 that was fitted on another device, or edited, is written. The sizes are added up before anything is computed.
 Buffers that a file does have are taken as they are.
-
-Source: ours.
 """
 
 import math
@@ -50,7 +48,6 @@ def without_derived(module: nn.Module, state: Mapping[str, Tensor], largest: int
     Args:
         module: A module with this state, which it has afterwards as well.
         state: All its tensors.
-        largest: See `compute_derived`.
     """
     out = set(derived_names(module))
     empty = {name for name in source_names(module) if state[name].shape == (0,)}
@@ -89,7 +86,6 @@ def compute_derived(
     """Computes the derived buffers of a loaded module that are empty.
 
     Args:
-        module: The module.
         largest: The most bytes that they may have in total.
         written: The state that was loaded, with `known`.
         known: A module from which the derived buffers are taken over, not copied, if it has all that was

@@ -69,11 +69,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         yield from self.each[place].parts(self._own(table, place))
 
     def _own(self, table: Table, place: int) -> Table:
-        """The table of a surrogate.
-
-        Raises:
-            ValueError: if the table was imputed another number of times.
-        """
+        """The table of a surrogate."""
         if not isinstance(table, ImputedTable):
             return table
         if len(table.completed) != len(self.models):

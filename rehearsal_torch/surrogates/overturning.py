@@ -197,7 +197,6 @@ def for_question(question: Question | None, observations: Callable[[], Table]) -
 
     Args:
         question: What a surrogate was fitted for (`Surrogate.question`); None if it records nothing.
-        observations: See `Overturning`.
     """
     return Overturning(question, observations) if isinstance(question, RehearsalTask) else None
 

@@ -222,7 +222,6 @@ class EpisodeSurrogate(Surrogate, ABC):
         range is known.
 
         Args:
-            episode: The episode.
             slack: How far beyond the range a value may lie, as a share of the range on the model's scale.
         """
         return ()

@@ -4,8 +4,6 @@ Examples are permuted as a whole, and gathered in blocks of many batches.
 
 Several processes share each batch: each takes successive rows of it, and weights its mean loss such that the
 mean over the processes is that over the batch.
-
-Source: ours.
 """
 
 from collections.abc import Callable, Iterator

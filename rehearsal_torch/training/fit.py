@@ -38,7 +38,6 @@ def fit(
     """Fits every part of a surrogate, in place.
 
     Args:
-        surrogate: The surrogate.
         table: The observations, in the variables' units.
         trainer: Trains the parts without a solver; not needed if every part is solved.
         held_out: Rows for early stopping and held-out losses; None trains for all epochs, as do parts for

@@ -210,13 +210,7 @@ def _fit(
 
 
 def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
-    """Loggers that write below a folder, each into one of its name.
-
-    Raises:
-        ModuleNotFoundError: with what to type, if a logger's library is not installed.
-        ValueError: if a name is none of a folder, or a library cannot begin, as without a key where losses
-            are to be sent.
-    """
+    """Loggers that write below a folder, each into one of its name."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     made = []

@@ -3,8 +3,6 @@
 Questions that are asked of the same table, such as which action to try next and which to recommend, share
 one fit. A fit starts from the table alone, not from hyper-parameters of an earlier one, so that the answers
 do not depend on what was asked before, and a process that starts anew gives the same.
-
-Source: ours.
 """
 
 import copy
@@ -40,7 +38,6 @@ class KeptFit(Generic[Fitted]):
         Args:
             make: Returns an unfitted surrogate for a task; another factory makes another fit, a factory that
                 was changed in place does not.
-            task: The task.
             table: The observations.
 
         Raises:

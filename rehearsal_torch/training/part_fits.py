@@ -4,8 +4,6 @@
 
 The examples of a part may depend on the parts before it, so that both come from an iterator, in step with
 that of the held-out examples.
-
-Source: ours.
 """
 
 from collections.abc import Iterator, Mapping

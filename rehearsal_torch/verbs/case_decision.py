@@ -56,7 +56,6 @@ class CaseDecision(Decision):
         """A decision with its case.
 
         Args:
-            decision: The decision.
             name: What the case is called.
             case: The case; None if it is not known.
             label: Its index in a data frame, of length one; None if it has none.

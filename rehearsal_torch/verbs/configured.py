@@ -133,11 +133,7 @@ def _chosen(value: object, key: str) -> str:
 
 
 def _written(value: object, key: str) -> str:
-    """A plain value in Hydra's grammar.
-
-    Raises:
-        RequestError: if it is not plain data.
-    """
+    """A plain value in Hydra's grammar."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, int | float):
@@ -235,7 +231,6 @@ def under_graph(
         config: The configuration, as `learnt` left it.
         problem: The problem with the observations.
         method: The method that decides.
-        graph: The graph.
     """
     run = build(config, problem)
     return fitted_under(replace(run, objective=method.objective, search=method.search), graph)
@@ -259,7 +254,6 @@ def decisions(
         seed: Determines all random draws.
         workers: The number of processes that share the cases.
         claims: Replaces the claims of the decisions; None keeps the method's own.
-        overturning: See `loop.rounds`.
 
     Raises:
         UserError: if the method does not suit the surrogate, or the surrogate yields non-finite numbers.
@@ -277,15 +271,6 @@ def decided(
     overturning: "Overturning | None" = None,
 ) -> "list[Round]":
     """The rounds of all cases of a problem, in order: what `decisions` returns, with cases and trajectories.
-
-    Args:
-        problem: See `decisions`.
-        surrogate: See `decisions`.
-        method: See `decisions`.
-        seed: See `decisions`.
-        workers: See `decisions`.
-        claims: See `decisions`.
-        overturning: See `decisions`.
 
     Raises:
         UserError: see `decisions`.

@@ -232,11 +232,7 @@ class EpisodeModel:
         return save(self, folder)
 
     def _unit(self, given: "str | int | EpisodeCase | Episode") -> "EpisodeCase | Episode":
-        """A unit: itself, or that of the table with this name, in any split.
-
-        Raises:
-            RequestError: if there is none, or it is something else.
-        """
+        """A unit: itself, or that of the table with this name, in any split."""
         from rehearsal_torch.cli.errors import did_you_mean
         from rehearsal_torch.data.decision import EpisodeCase
         from rehearsal_torch.data.episode import Episode

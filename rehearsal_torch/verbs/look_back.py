@@ -162,12 +162,7 @@ def _reward_node(config: "DictConfig", reward: "Reward | Mapping[str, float] | s
 
 
 def _transitions(records: "Sequence[Episode] | Table | IntoDataFrame", model: "Surrogate") -> "Table":
-    """The records as a table of transitions.
-
-    Raises:
-        RequestError: if they are something else or none, lack columns that the model needs, or hold values
-            that are not finite.
-    """
+    """The records as a table of transitions."""
     from rehearsal_torch.data.episode import Episode, transitions
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.data.tables.in_memory import cells_of, row_count

@@ -175,7 +175,6 @@ class RehearsalModel:
         """Which of two alterations is better in one case.
 
         Args:
-            case: As for `what_if`.
             first: As `what_if`'s alteration.
             second: Another one, of the same variables or of another candidate set.
 
@@ -208,7 +207,6 @@ class RehearsalModel:
         hidden common cause would have to be.
 
         Args:
-            case: As for `what_if`.
             rows: Whether the explanation holds the near rows themselves (``explanation.rows.contents``).
             refits: The largest number of fits under graphs without an edge; each takes as long as `learn`. 0
                 leaves out the edges that need one.
@@ -238,11 +236,7 @@ class RehearsalModel:
             return explain(self, one, decision, past, rows, refits)
 
     def _codes(self, alteration: Any) -> Any:
-        """An alteration with codes in place of texts.
-
-        Raises:
-            RequestError: if a text is none of its variable's.
-        """
+        """An alteration with codes in place of texts."""
         from rehearsal_torch.data.codings.texts import in_numbers
 
         if not isinstance(alteration, Mapping):
@@ -253,11 +247,7 @@ class RehearsalModel:
             raise RequestError(str(error)) from None
 
     def _one(self, case: Any) -> "RehearsalCase":
-        """The only case.
-
-        Raises:
-            RequestError: if there are several.
-        """
+        """The only case."""
         problem = self._cases(case)
         if problem.count() != 1:
             raise RequestError(f"case: expected one case; got {problem.count()}: take one row of them")
@@ -295,12 +285,7 @@ class RehearsalModel:
         return table_html(["", "a fitted method"], [[name, str(text)] for name, text in facts.items()])
 
     def _cases(self, given: Any) -> "NewCases":
-        """The cases to decide for.
-
-        Raises:
-            TableError: if they cannot be used.
-            RequestError: if they are of another type, or there is none.
-        """
+        """The cases to decide for."""
         from rehearsal_torch.data.codings.cases import cases_in_codes
         from rehearsal_torch.data.costs.of_cases import costs_in
         from rehearsal_torch.data.table import Table

@@ -68,7 +68,6 @@ class Request:
             table: Rows, or a problem file that has both rows and task.
             task: The task; None for a problem file.
             method: The name of the method; None for that of the problem file, or the usual one.
-            seed: The seed.
             settings: Overrides of the method's configuration.
 
         Raises:
@@ -167,9 +166,6 @@ class Request:
 def _pooling(config: "DictConfig", problem: "RehearsalTable", method: "Method") -> "Method":
     """The method, or, where missing cells are imputed, the one that pools what the models of the imputed
     tables say.
-
-    Raises:
-        UserError: if the method's estimates cannot be pooled.
     """
     if not problem.imputations():
         return method
@@ -271,11 +267,7 @@ def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
 
 
 def _check_file(given: Any, role: str, expected: str) -> str | Path:
-    """The name of a file that exists.
-
-    Raises:
-        RequestError: if it is not a path, or there is no such file.
-    """
+    """The name of a file that exists."""
     if not isinstance(given, str | Path):
         raise RequestError(f"{role}: expected {expected}; got a {type(given).__name__}")
     try:

@@ -7,8 +7,6 @@ still be told apart. Alterations of different variables are compared by `objecti
 
 A claim outside the data has no number in its sentence: the warning takes its place, as on the page of
 ``rehearsal explore``. `WhatIf.estimate` keeps it.
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -235,7 +233,6 @@ def what_ifs(
 
     Args:
         model: The fitted method.
-        case: The case.
         alterations: Values for all variables of a candidate set each; the sets may differ.
 
     Raises:
@@ -272,11 +269,7 @@ def compare(
 
 
 def _checked(model: "RehearsalModel", case: "RehearsalCase", given: Mapping[str, float]) -> Alteration:
-    """An alteration of a candidate set, in the set's order.
-
-    Raises:
-        RequestError: if it is none, or sets a value that may not be set.
-    """
+    """An alteration of a candidate set, in the set's order."""
     sets = model.task.candidates
     if not isinstance(given, Mapping) or not given:
         first = model.task.variables(sets[0])[0]
@@ -319,11 +312,7 @@ def objectives_in(
 def _claims(
     model: "RehearsalModel", objective: Candidates[AlterationObjective], settings: Sequence[Alteration]
 ) -> list[WhatIf]:
-    """The claim of the alteration of each of B cases, with the warnings of a decision.
-
-    Raises:
-        RequestError: if the method has no estimate with an interval.
-    """
+    """The claim of the alteration of each of B cases, with the warnings of a decision."""
     found = claimed(objective, settings)
     whole = []
     for one in found:

@@ -2,8 +2,6 @@
 
 One panel per world, with the mean over contexts and seeds, error bars of one standard deviation over seeds,
 and the probabilities of the best possible alteration and of no action as references.
-
-Source: ours.
 """
 
 from collections.abc import Mapping

@@ -67,11 +67,7 @@ class IntervalLevels:
     def _own(
         self, cases: Sequence[RehearsalCase], decisions: Sequence[Decision]
     ) -> list[dict[float, tuple[float, float]]]:
-        """The method's own intervals at the levels, for each decision.
-
-        Raises:
-            ValueError: if the objective estimates the same action otherwise than before.
-        """
+        """The method's own intervals at the levels, for each decision."""
         found: list[dict[float, tuple[float, float]]] = [{} for _ in decisions]
         objective = objective_for(self.objective, self.surrogate, cases)
         if not isinstance(objective, Candidates):

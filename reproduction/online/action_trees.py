@@ -91,17 +91,7 @@ class ActionTrees(Agent):
 
 
 def _point(code: AlterationCode, actions: list[float], order: np.ndarray, signs: np.ndarray) -> np.ndarray:
-    """The point of the environment's cube for the actions of the trees.
-
-    Args:
-        code: Encoding of alterations as points of the cube.
-        actions: A single action in [0, m], or one in [0, 1] for each variable.
-        order: Index of the variable for each unit interval of [0, m].
-        signs: 1 or -1 for each variable: whether its range rises or falls with the action.
-
-    Returns:
-        (code.size,), a point in [-1, 1]^size.
-    """
+    """The point of the environment's cube for the actions of the trees."""
     if not code.choices:
         return (signs * (2 * np.asarray(actions) - 1)).astype(np.float32)
     stretch = min(int(actions[0]), code.choices - 1)

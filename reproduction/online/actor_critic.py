@@ -72,8 +72,6 @@ class ActorCritic(Agent):
         """Further arguments of the algorithm; new at each call, since Stable-Baselines3 modifies them.
 
         Args:
-            environment: See `Agent.play`.
-            rounds: Number of rounds.
             seed: Seed of the agent.
         """
 
@@ -94,7 +92,6 @@ class OffPolicy(ActorCritic):
         """The settings that determine exploration.
 
         Args:
-            environment: See `Agent.play`.
             seed: Seed of the agent.
         """
 

@@ -38,8 +38,6 @@ def rl_rows(world: str, agent: str, rounds: int, repeat: int) -> Iterator[Row]:
     alone, while those of a rehearsal method include some milliseconds of the world.
 
     Args:
-        world: One of `WORLDS`.
-        agent: One of `AGENTS`.
         rounds: T, the number of rounds.
         repeat: The seed of world and agent.
 
@@ -80,11 +78,7 @@ def rl_rows(world: str, agent: str, rounds: int, repeat: int) -> Iterator[Row]:
 
 
 def missing(agent: str) -> list[str]:
-    """The packages that an agent needs and that are not installed.
-
-    Args:
-        agent: One of `AGENTS`.
-    """
+    """The packages that an agent needs and that are not installed."""
     packages = _PACKAGES.get(agent.partition("_")[0], _STABLE_BASELINES)
     return [name for name in packages if find_spec(name) is None]
 
@@ -93,7 +87,6 @@ def world_of(world: str, rounds: int, repeat: int, joint: bool) -> "RehearsalWor
     """The world of a repeat.
 
     Args:
-        world: One of `WORLDS`.
         rounds: Number of contexts.
         repeat: Seed of the world.
         joint: Whether the only candidate set consists of all alterable variables.

@@ -45,7 +45,6 @@ def associative(
         names: All variables.
         context: The context variables.
         settable: The alterable variables.
-        outcomes: The outcomes.
     """
     roots: dict[str, list[str]] = {name: [] for name in context}
     seen = {name: list(context) for name in names if name not in (*context, *outcomes)}

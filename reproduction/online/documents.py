@@ -100,7 +100,6 @@ def longer(agent_rows: Sequence[Row], rounds: int) -> Section:
     """The same table for agents over another number of rounds.
 
     Args:
-        agent_rows: The rows of the agents.
         rounds: Number of rounds of a repeat.
     """
     body = []

@@ -126,7 +126,6 @@ def rows_of_cases(frame: pd.DataFrame, cases: Sequence[Case]) -> pd.DataFrame:
 
     Args:
         frame: The rows of all searches.
-        cases: The cases.
     """
     wanted = {case.key("")[1:] for case in cases}
     keys = zip(

@@ -100,11 +100,7 @@ def decide(options: Mapping[str, Any], decision_case: EpisodeCase, case: Case) -
 
 
 def _check_configuration(folder: RunFolder, config: DictConfig) -> None:
-    """Checks that a kept model was fitted under this configuration; writes it down for a new model.
-
-    Raises:
-        UserError: if the model was fitted under another configuration.
-    """
+    """Checks that a kept model was fitted under this configuration; writes it down for a new model."""
     wanted: dict[str, Any] = {key: value for key, value in plain(config).items() if key in _DECISIVE}
     kept = folder.read_yaml("config.yaml")
     if kept and kept != wanted:

@@ -75,7 +75,6 @@ def search(case: Case, pool: Table, limit: float = LIMIT, seed: int = 0) -> Sear
     """The search of a case.
 
     Args:
-        case: The case.
         pool: Training transitions, from whose states Facility-Location selects anchors.
         limit: Maximum wall-clock seconds of an episode.
         seed: Seed of the anchors.

@@ -7,8 +7,6 @@ trainings, with the standard deviation, the smallest and the largest of the trai
 
 The model is that of the facts in study.yaml, not the published one of the other stages; settings of the
 published model that are typed on the command line (``surrogate.x``) are those of each of its members.
-
-Source: ours.
 """
 
 import statistics

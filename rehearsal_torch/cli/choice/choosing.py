@@ -37,7 +37,6 @@ def choose(
 
     Args:
         config: The whole configuration, with the limits of the comparison (``choose``).
-        problem: The problem.
         told: Is told of the progress; None for silence.
         workers: The number of processes that share the comparison.
 
@@ -67,7 +66,6 @@ def record(choice: "Choice", config: DictConfig, folder: "RunFolder") -> None:
     """Writes a choice into a run folder.
 
     Args:
-        choice: The choice.
         config: The configuration of the run, in which the chosen method decides.
         folder: The run folder.
     """

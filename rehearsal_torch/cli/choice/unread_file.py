@@ -78,11 +78,7 @@ def refuse_table(file: str) -> None:
 
 
 def is_table(file: str) -> bool:
-    """Whether the name of a file ends as that of a table.
-
-    Args:
-        file: The file.
-    """
+    """Whether the name of a file ends as that of a table."""
     return Path(file).suffix.lower() in _TABLES
 
 

@@ -9,8 +9,6 @@ resumed goes on with what it was started with.
 
 Classes of other packages are imported to learn what they take, as building them would; with ``trusted``,
 only those of this package and of modules that are trusted.
-
-Source: ours.
 """
 
 import re

@@ -159,11 +159,7 @@ def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
 
 
 def _config(folder: RunFolder) -> dict[str, Any]:
-    """A job's configuration, with its shard.
-
-    Raises:
-        PlainFileError: if it cannot be read.
-    """
+    """A job's configuration, with its shard."""
     written = folder.read_yaml("config.yaml")
     # Keys stay in their order: the merged file is that of a single job.
     content = written | {key: value for key, value in (("shard", 0), ("shards", 1)) if key not in written}

@@ -58,7 +58,6 @@ def learnt(
     """Fits the surrogate of a run to the problem's observations, without saving it.
 
     Args:
-        run: The run.
         training: The folder for the trainer's files.
         surrogate: The run's unfitted surrogate, if it was built before.
         validated: Whether held-out rows are used for early stopping.
@@ -159,10 +158,8 @@ def fitted(
 
     Args:
         config: The whole configuration.
-        folder: As for `fit`.
         problem: The problem whose observations it is fitted to.
         method: The method that will decide; None for that of the configuration.
-        workers: As for `fit`.
 
     Raises:
         UserError: as `build` and `fit` do.
@@ -214,7 +211,6 @@ def curved(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
     of a table claims.csv, through a few decisions.
 
     Args:
-        run: The run.
         folder: The run folder with the decisions.
         surrogate: The surrogate, fitted to all trials or rows.
 

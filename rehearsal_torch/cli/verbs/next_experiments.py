@@ -23,7 +23,6 @@ def write_initial_design(problem: "Problem", folder: RunFolder, seed: int) -> st
     start_design.csv and next.csv.
 
     Args:
-        problem: The problem.
         folder: The run's folder.
         seed: Scrambles the design.
 
@@ -61,7 +60,6 @@ def write_proposals(problem: "Problem", folder: RunFolder) -> str:
     """Writes the proposed experiments of a run to next.csv.
 
     Args:
-        problem: The problem.
         folder: The run's folder, with its decisions.
 
     Returns:
@@ -75,7 +73,6 @@ def write_next(problem: "Problem", folder: RunFolder, settings: Sequence[Mapping
     """Writes the table with a row for each setting, which waits for its result.
 
     Args:
-        problem: The problem.
         folder: The run's folder.
         settings: What to set, action to value.
 

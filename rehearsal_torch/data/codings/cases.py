@@ -1,7 +1,4 @@
-"""Cases of texts: new rows whose texts must be among those of the rows that were learnt from.
-
-Source: ours.
-"""
+"""Cases of texts: new rows whose texts must be among those of the rows that were learnt from."""
 
 import pandas as pd
 

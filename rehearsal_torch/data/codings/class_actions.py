@@ -11,8 +11,6 @@ the reference is one of them, and the indicators of the others are 0 alone:
 
  Where a number stands for a class, at
 an axis or on a page, it is the place of the class, 0, 1, ..., in the order in which the task names them.
-
-Source: ours.
 """
 
 import math
@@ -33,7 +31,6 @@ def parts(names: Sequence[str], codings: Sequence[Coding]) -> list[tuple[str, ..
 
     Args:
         names: Coded columns.
-        codings: The codings.
     """
     of = {column: each for each in whole(names, codings) for column in each.columns}
     found: dict[str, tuple[str, ...]] = {}
@@ -51,7 +48,6 @@ def joined(names: Sequence[str], codings: Sequence[Coding], most: int) -> list[t
 
     Args:
         names: Coded columns.
-        codings: The codings.
         most: The largest size of a set.
     """
     variables = parts(names, codings)
@@ -99,7 +95,6 @@ def combinations(levels: Mapping[str, Sequence[float]], codings: Sequence[Coding
 
     Args:
         levels: Coded column to its values.
-        codings: The codings.
     """
     chosen = _choices(levels, codings)
     names = [name for columns in chosen for name in columns]
@@ -133,7 +128,6 @@ def no_class(names: Sequence[str], values: Tensor, codings: Sequence[Coding]) ->
     Args:
         names: The k set columns.
         values: Their values, (..., k), each at one of its levels.
-        codings: The codings.
     """
     for each in whole(names, codings):
         places = [list(names).index(column) for column in each.columns]
@@ -154,7 +148,6 @@ def cycled(
     Args:
         points: (n, k).
         names: The k columns.
-        codings: The codings.
         levels: Column to the values that it may be set to; those that are missing may be 0 and 1.
     """
     made, stride = points.clone(), 1
@@ -171,7 +164,6 @@ def in_places(values: Mapping[str, Any], codings: Sequence[Coding]) -> dict[str,
 
     Args:
         values: Coded column to value.
-        codings: The codings.
     """
     of = {column: each for each in whole(list(values), codings) for column in each.columns}
     found: dict[str, Any] = {}
@@ -190,7 +182,6 @@ def in_indicators(values: Mapping[str, Any], codings: Sequence[Coding]) -> dict[
 
     Args:
         values: Name to value; the place of a class for a variable that has classes.
-        codings: The codings.
 
     Raises:
         ValueError: if a number is the place of no class.

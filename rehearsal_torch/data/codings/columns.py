@@ -2,8 +2,6 @@
 
 A coded column takes the place of a column of levels; the indicators of classes stand beside the column. A
 cell that states none of the levels is a fault with its line. Missing cells stay missing.
-
-Source: ours.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -97,7 +95,6 @@ def unknown(coding: Coding, column: pd.Series, odd: np.ndarray, at: Callable[[in
     """Which cell states no level, in words.
 
     Args:
-        coding: The coding.
         column: The cells; the index is the line minus two.
         odd: Which of them state no level, (n,) bool.
         at: Says in words where the cell of an index stands.
@@ -145,7 +142,6 @@ def lost_classes(frame: pd.DataFrame, codings: Iterable[Coding]) -> list[str]:
 
     Args:
         frame: The coded rows.
-        codings: The codings.
     """
     return [
         f"{coding.name}: none of {len(frame)} rows has the class {name.removeprefix(f'{coding.name}=')}; the "

@@ -6,8 +6,6 @@
 An outcome of classes is to the methods whether its class is desired, 0 or 1, so that its classes need no
 order, and the chance that status is well or mild is that of its column being 1. What else depends on the
 class itself cannot be learnt from that column: such an outcome has no children in the graph.
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -89,7 +87,6 @@ def outcome_faults(graph: RehearsalGraph, codings: Sequence[Coding]) -> list[str
     """A fault for each outcome of classes on which another variable depends.
 
     Args:
-        graph: The graph.
         codings: The codings of the task.
     """
     found = []

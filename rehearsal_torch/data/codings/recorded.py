@@ -3,8 +3,6 @@
 A card holds the task as it was fitted, with indicators of classes and codes of levels. For readers a variable
 of classes is one variable again, and the ends of a range are texts. The card may have been edited: what has
 another form stays as it is.
-
-Source: ours.
 """
 
 import math
@@ -44,7 +42,6 @@ def bound_in_words(coding: Coding, bound: float, below: bool) -> str:
     of an outcome of classes: ``status well or mild``.
 
     Args:
-        coding: The coding.
         bound: The bound, a code or between two.
         below: Whether values up to the bound are meant; else those from it.
     """

@@ -5,8 +5,6 @@
 
 Lines of ``decisions.jsonl`` hold the codes; the codings are in the recorded task, and in the data card. What
 is not the code of a level stays a number.
-
-Source: ours.
 """
 
 import re

@@ -7,8 +7,6 @@
 
 A region of several variables, or with long names, is not said: then sentences speak of a desired outcome, and
 the question of the report states the region.
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence

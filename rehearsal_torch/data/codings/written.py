@@ -115,7 +115,6 @@ def classes_of(
     Args:
         name: The column.
         column: Its cells.
-        classes: The classes.
         reference: The class without an indicator; None for the most frequent one.
         among: The classes of which it is the most frequent; empty for all.
 

@@ -4,8 +4,6 @@
 
 A level that may be set has a price. The level that an action has already is not changed to: it costs nothing,
 and leaving it saves nothing.
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence

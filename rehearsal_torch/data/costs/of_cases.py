@@ -2,8 +2,6 @@
 
 The usual value of an action is the median of the rows, or the most frequent one of its levels: changes are
 counted from it where a case has no present value.
-
-Source: ours.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +26,6 @@ def column_faults(
         frame: One row per case, numbered from 0.
         origin: Its name in messages.
         name: The action.
-        column: The column.
         at: Says in words where the row of an index stands.
     """
     if column not in frame.columns:

@@ -1,14 +1,12 @@
 """Costs of actions as tasks and problem files write them.
 
-    bmi: 2                                  cost per unit of change, either way
-    bmi: {up: 2, down: 0.5}                 another one upwards than downwards
-    bmi: {up: 2, down: 2, fixed: 10}        and 10 for changing it at all
-    bmi: {column: cost_of_bmi}              of each case its own cost per unit, from a column of the cases
-    bmi: {up: 2, usual: 26}                 from 26 where a case has no present value
-    drug: {A: 0, B: 12}                     a change to A costs nothing, one to B costs 12
-    drug: {levels: {A: 0, B: 12}, fixed: 5, usual: A}
-
-Source: ours.
+bmi: 2                                  cost per unit of change, either way
+bmi: {up: 2, down: 0.5}                 another one upwards than downwards
+bmi: {up: 2, down: 2, fixed: 10}        and 10 for changing it at all
+bmi: {column: cost_of_bmi}              of each case its own cost per unit, from a column of the cases
+bmi: {up: 2, usual: 26}                 from 26 where a case has no present value
+drug: {A: 0, B: 12}                     a change to A costs nothing, one to B costs 12
+drug: {levels: {A: 0, B: 12}, fixed: 5, usual: A}
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,8 +2,6 @@
 
 An estimate of a probability p with the interval [l, u], a worth v and a cost c give the net value v p - c,
 with the interval [v l - c, v u - c]: the cost of an action is known.
-
-Source: ours.
 """
 
 import math

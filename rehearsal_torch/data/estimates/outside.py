@@ -3,8 +3,6 @@
 A claim lies outside the data where one of its warnings says so: a context variable or an action beyond the
 range of the observations (``range: ``), or too few of them near (``support: ``). Tables and files keep the
 number, beside the warning.
-
-Source: ours.
 """
 
 from collections.abc import Iterable
@@ -36,7 +34,6 @@ def further(warnings: Iterable[str], said: str) -> list[str]:
     """The warnings whose content was not said before.
 
     Args:
-        warnings: The warnings.
         said: What was said, such as `in_place`.
     """
     return [text for text in warnings if bare(text) not in said]

@@ -7,8 +7,6 @@ estimate would be written alike, and for all of them where they would be one and
 exactly 0 or 1 is said to be 0 % or 100 %: what rounds to these is under 1 % or over 99 %. Two chances and
 their difference have as many decimals as it takes for the difference to be that of the chances as they are
 said (`decimals`). Tables and files keep three decimals, or all.
-
-Source: ours.
 """
 
 from collections.abc import Sequence
@@ -24,7 +22,6 @@ def percents(values: Sequence[float], fine: int = 0) -> list[str]:
     """Chances that are said together: a point with the ends of its interval.
 
     Args:
-        values: Numbers in [0, 1].
         fine: The decimals of all of them; 0 for as few as will do.
     """
     whole = [_percent(value, 0) for value in values]
@@ -101,7 +98,6 @@ class Intervals:
             point: The chance.
             ends: The interval; None without one.
             level: Its coverage probability; None if it is not known.
-            fine: See `percents`.
         """
         said = percents([point, *(ends or ())], fine)
         return f"{said[0]}{self._brackets(said[1:], level)}"

@@ -10,8 +10,6 @@
 Of texts and classes, `offered` names those that may be set, where these are not all.
 
 A value that no row has cannot be learnt from, and so is not offered.
-
-Source: ours.
 """
 
 from collections.abc import Mapping

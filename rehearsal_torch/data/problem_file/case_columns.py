@@ -3,8 +3,6 @@
 A column of the cases is a variable, their name (`identity`), a cost, or part of a bound. Another one does
 nothing: a name that is nearly that of a variable is a slip, which would otherwise leave a present value or a
 context unread. A `binary` variable has two values, those of the rows.
-
-Source: ours.
 """
 
 import re
@@ -28,7 +26,6 @@ def unused_columns(cases: ReadTable, form: Mapping[str, Any], found: Findings) -
     a list each, of a file those that are nearly a variable.
 
     Args:
-        cases: The cases.
         form: The parts of the problem file.
         found: Collects them.
     """

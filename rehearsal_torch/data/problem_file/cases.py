@@ -133,14 +133,7 @@ def _read(text: str, path: str, rows: ReadTable, found: Findings) -> Linear | No
 def _columns(
     names: Mapping[str, str], path: str, rows: ReadTable, found: Findings
 ) -> dict[str, list[float]] | None:
-    """The numbers of each name of a limit in every row; None with a fault.
-
-    Args:
-        names: Name in the limits to its column.
-        path: The key of the bounds.
-        rows: The cases.
-        found: Collects faults.
-    """
+    """The numbers of each name of a limit in every row; None with a fault."""
     for name, column in names.items():
         what = "the present value" if name == CURRENT else "a limit"
         empty = (

@@ -1,11 +1,9 @@
 """Costs of actions in a problem file, as a task holds them.
 
-    variables:
-      bmi: {role: action, range: [20, 35], cost: {up: 4, down: 2, fixed: 10}}
-    costs: {bmi: cost_of_bmi}        # of each case its own cost per unit: a column of the cases
-    worth: 1000                      # what a desired outcome is worth, in the unit of the costs
-
-Source: ours.
+variables:
+bmi: {role: action, range: [20, 35], cost: {up: 4, down: 2, fixed: 10}}
+costs: {bmi: cost_of_bmi}        # of each case its own cost per unit: a column of the cases
+worth: 1000                      # what a desired outcome is worth, in the unit of the costs
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""Faults and warnings of a problem file, each with its line.
-
-Source: ours.
-"""
+"""Faults and warnings of a problem file, each with its line."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -16,8 +16,6 @@
 The schema looks after the parts of a problem file itself; graph, desired region and candidate sets are read
 by the reader of tasks (`data.task_file`). Messages never show what `data` holds where it is no file: the
 address of a data base may have a password.
-
-Source: ours.
 """
 
 from collections.abc import Callable, Iterable

@@ -148,7 +148,6 @@ def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> No
     """Faults of the context of cases; a missing cell has a remedy of its own.
 
     Args:
-        cases: The cases.
         context: The variables of the context.
         found: Collects faults.
     """

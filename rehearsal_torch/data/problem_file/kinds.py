@@ -48,7 +48,6 @@ def codings_of(
 
     Args:
         variables: What the file says of each variable.
-        rows: The rows.
         found: Collects faults.
 
     Returns:
@@ -194,7 +193,6 @@ def offered_of(about: VariableForm, levels: Sequence[str]) -> list[str]:
 
     Args:
         about: What the file says of the variable.
-        levels: Its levels.
     """
     named = levels if about.offered is None or about.role != "action" else spelled(about.offered, levels)
     return [each for each in levels if each in named]
@@ -266,7 +264,6 @@ def cases_in_labels(
     no fault yet.
 
     Args:
-        cases: The cases.
         codings: Column to its coding.
         context: The variables of the context.
         found: Collects faults.

@@ -166,11 +166,7 @@ def equally_likely(graphs: Sequence[RehearsalGraph]) -> GraphClass | None:
 
 
 def _arrows(lines: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs (cause, effect) of arrows as text.
-
-    Raises:
-        ValueError: if a line is no arrow, or a name is no variable.
-    """
+    """Pairs (cause, effect) of arrows as text."""
     pairs: list[tuple[str, str]] = []
     for line in lines:
         try:

@@ -1,7 +1,4 @@
-"""Names that one part of a problem file has and another one, its graph or its table has not.
-
-Source: ours.
-"""
+"""Names that one part of a problem file has and another one, its graph or its table has not."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -39,7 +36,6 @@ def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found
 
     Args:
         variables: What the file says of each variable.
-        graph: The graph.
         found: Collects faults.
     """
     for name in graph.names:

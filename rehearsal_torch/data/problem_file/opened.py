@@ -1,10 +1,8 @@
 """A problem file as it is written, before its parts are read: its content, its lines and its question.
 
-    question: cases        which alteration in each case (the default)      `data.problem_file.compiled`
-    question: sequence     which actions, step by step, in each episode     `problems.written.sequence_file`
-    question: trials       which experiment next                            `problems.written.trials_file`
-
-Source: ours.
+question: cases        which alteration in each case (the default)      `data.problem_file.compiled`
+question: sequence     which actions, step by step, in each episode     `problems.written.sequence_file`
+question: trials       which experiment next                            `problems.written.trials_file`
 """
 
 import re
@@ -116,7 +114,6 @@ def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
     nothing is written yet.
 
     Args:
-        file: The file.
         form: The schema.
     """
     empty = [
@@ -136,10 +133,6 @@ def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
 
 def expect(file: Opened, question: str) -> None:
     """Refuses a file with another question than the one that is being answered.
-
-    Args:
-        file: The file.
-        question: The question.
 
     Raises:
         ProblemError: with the command for the file's own question.

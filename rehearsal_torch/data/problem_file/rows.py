@@ -1,7 +1,4 @@
-"""The rows of the file that a problem file names.
-
-Source: ours.
-"""
+"""The rows of the file that a problem file names."""
 
 from pathlib import Path
 

@@ -233,11 +233,7 @@ def _together(pa: Any, file: Path, batches: Any, schema: Any, before: Sequence[A
 
 
 def _unpacked(pa: Any, column: Any) -> int:
-    """The bytes of a column of Arrow once every text is written out.
-
-    Raises:
-        ValueError: if it is of a kind whose values may stand for any number of others.
-    """
+    """The bytes of a column of Arrow once every text is written out."""
     kind, types = column.type, pa.types
     if types.is_dictionary(kind):
         text = any(
@@ -263,11 +259,7 @@ def _unpacked(pa: Any, column: Any) -> int:
 
 
 def _announced(head: bytes, body: Any) -> tuple[int, int]:
-    """The rows of a record batch or a dictionary, and the bytes that its buffers unpack to.
-
-    Raises:
-        ValueError: if the message is damaged.
-    """
+    """The rows of a record batch or a dictionary, and the bytes that its buffers unpack to."""
 
     def number(kind: str, at: int) -> int:
         return int(struct.unpack_from(f"<{kind}", head, at)[0])

@@ -5,8 +5,6 @@ fault is reported with the line, or the row of the sheet, in which it occurs. Li
 out, as are columns without name and values: spreadsheets leave both. What is no number and no text, such as a
 date, is kept as text, so that it is reported and never taken for a number. Different cells stay different: a
 long text ends in its SHA-256.
-
-Source: ours.
 """
 
 import hashlib
@@ -98,7 +96,6 @@ def bounded(where: str | Path, size: int, cells: int) -> None:
     Args:
         where: The table's name in messages.
         size: Bytes of text, or in memory.
-        cells: Cells.
 
     Raises:
         TableError: if there are more than 2 GiB or 200 million cells.

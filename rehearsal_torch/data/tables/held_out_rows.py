@@ -4,8 +4,6 @@ Rows that belong together (a patient, a store) are held out together, so that a 
 among the rows to learn from. Only complete rows are held out, since what is predicted there is compared with
 what was recorded; where missing cells are imputed, the other rows are all learnt from, except those of units
 that are held out.
-
-Source: ours.
 """
 
 from collections import Counter

@@ -110,7 +110,6 @@ def identifier(name: str, column: pd.Series) -> Identifier | None:
     """Why a column looks like an identifier; None if it does not.
 
     Args:
-        name: Its name.
         column: Its cells.
     """
     cells = column.dropna()

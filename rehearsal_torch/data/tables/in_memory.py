@@ -9,8 +9,6 @@ texts, numbers, truth values and times (bytes, tensors, lists), its cells become
 
 Cells that a decision set, not a mechanism, are marked in columns of their own, named ``set:`` and the column
 (1 where it was set), as in files of experiments.
-
-Source: ours.
 """
 
 import math

@@ -4,8 +4,6 @@
 
 A decision is then compared with the present values of what it sets (`objectives.present_values`). The other
 actions are assumed to take what is usual for such a case, as everything is that a decision does not set.
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence

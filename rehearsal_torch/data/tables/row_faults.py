@@ -1,7 +1,4 @@
-"""Faults of the columns beside the variables of a task: marks of what a decision set, and units of rows.
-
-Source: ours.
-"""
+"""Faults of the columns beside the variables of a task: marks of what a decision set, and units of rows."""
 
 from collections.abc import Sequence
 

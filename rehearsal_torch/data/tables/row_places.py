@@ -1,7 +1,4 @@
-"""Places of some of many rows: spread evenly, or drawn.
-
-Source: ours.
-"""
+"""Places of some of many rows: spread evenly, or drawn."""
 
 import torch
 from torch import Tensor

@@ -3,8 +3,6 @@
 A file is inspected before it is parsed: its type, encoding, separator, decimal sign, and unpacked size.
 
 Separator and decimal sign are detected, with a note, or given (`data.tables.signs`).
-
-Source: ours.
 """
 
 import gzip

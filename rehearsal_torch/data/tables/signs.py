@@ -10,8 +10,6 @@ A given sign that the text speaks against is one fault, not one for each column:
     separator    the header would be one column, and is several with the one that is detected
     decimal      no number has the given sign, and numbers have the other: all that are written with the comma
                  while the point is given; some that are written with the point while the comma is given
-
-Source: ours.
 """
 
 import csv
@@ -59,7 +57,6 @@ def decimal_of(rows: list[str], separator: str) -> str:
 
     Args:
         rows: The lines behind the header.
-        separator: The separator.
     """
     if separator == ",":
         return "."
@@ -72,7 +69,6 @@ def check_given(file: Path, lines: list[str], separator: str | None, decimal: st
     """Refuses a given separator or decimal sign that the text speaks against.
 
     Args:
-        file: The file.
         lines: The header and the lines behind it.
         separator: The given separator; None if it is detected.
         decimal: The given decimal sign; None if it is detected.

@@ -116,9 +116,6 @@ def _sheet(
 def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
     """The rows with a cell, with their positions from 0. The size that a workbook states may be wrong and is
     not used.
-
-    Raises:
-        ValueError: if rows or cells are numbered otherwise than in ascending order.
     """
     from openpyxl.worksheet._reader import WorkSheetParser
 
@@ -147,12 +144,7 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _measured(archive: ZipFile, file: Path) -> None:
-    """Refuses a workbook that would take too much memory to parse; its parts are looked at piece by piece.
-
-    Raises:
-        TableError: if it is too large.
-        ValueError: if it has what workbooks have not.
-    """
+    """Refuses a workbook that would take too much memory to parse; its parts are looked at piece by piece."""
     unpacked = sum(each.file_size for each in archive.infolist())
     most = 0
     for part in archive.infolist() if unpacked <= BYTES else ():

@@ -3,8 +3,6 @@
 With a file, a change locks the file, reads what other processes have written, and takes effect once it is on
 disk. Without a file, trials are kept in memory with the same interface. A call that raises an error has
 changed nothing.
-
-Source: ours.
 """
 
 import time

@@ -193,11 +193,7 @@ class TrialSession:
             notes += dict.fromkeys(str(each.message) for each in caught)
 
     def _pending(self, number: int) -> Trial:
-        """A pending trial.
-
-        Raises:
-            RequestError: if it is not pending.
-        """
+        """A pending trial."""
         found = next((each for each in self.optimiser.trials if each.id == number), None)
         if found is None:
             raise RequestError(f"no trial has the number {number}")

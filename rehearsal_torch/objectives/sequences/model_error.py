@@ -7,8 +7,6 @@ another class, where claims of 2.8 came true by .04, it was .5 and more; where c
 Where it is not known, the recommendation says so (`unknown_noise`).
 
 A reward that names doses and no state (`Reward.reads_doses`, such as costs alone) reads no state.
-
-Source: ours.
 """
 
 from typing import TYPE_CHECKING

@@ -2,8 +2,6 @@
 
 The rewards of the steps add up to the return. Where the worst member of an ensemble counts, they are those of
 the member with the smallest return.
-
-Source: ours.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,7 +20,6 @@ def return_record(objective: "CounterfactualReturn", decision: "Decision") -> di
 
     Args:
         objective: The return of the episode.
-        decision: A decision for it.
 
     Returns:
         ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and

@@ -141,7 +141,6 @@ class SequenceOverturning:
 
         Args:
             objective: The objective of its episode.
-            decision: A decision for it.
         """
         if decision.alteration is None or not isinstance(objective, CounterfactualReturn):
             return decision

@@ -270,7 +270,6 @@ def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float
     """Points and weights, (q,) each; q = `order`, or fewer if the distribution has fewer values.
 
     Args:
-        distribution: The distribution.
         order: q.
     """
     points, weights = distribution.nodes(max(order + 1, 16))

@@ -23,8 +23,6 @@ The reward of a week is minus the points of its risk of failure, minus what the 
                  load             reduced 1
 
 Everything here is made up; no machine was measured.
-
-Source: ours.
 """
 
 from collections.abc import Mapping
@@ -163,7 +161,6 @@ def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
     """Draws a fleet; machine i is the same in a fleet of any size.
 
     Args:
-        machines: Number of machines.
         seed: Seed of the fleet.
         min_length: Shortest horizon, 2 ... 16; horizons are uniform between it and 16.
 

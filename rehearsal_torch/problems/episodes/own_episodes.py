@@ -200,9 +200,6 @@ class EpisodeTable(Problem):
     def _check(self, where: str) -> None:
         """Refuses columns that have one value, and actions that never are, or always are, at their lowest
         level, among the units to learn from.
-
-        Raises:
-            TableError: naming each of them.
         """
         values = self.observations().columns(self.roles.names)
         least, largest = values.amin(0), values.amax(0)
@@ -275,7 +272,6 @@ def in_retrospect(episode: Episode, keep_last: int, first: int | None = None) ->
     """An episode to look back at, whose last actions stay as they were.
 
     Args:
-        episode: The episode.
         keep_last: How many of them.
         first: The time of its first step; None if it is not known.
     """

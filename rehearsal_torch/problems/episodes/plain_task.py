@@ -5,8 +5,6 @@
 A card of a fitted model keeps it, so that tables that come later are read as that of the fit. Levels have
 their names, costs are written for each level, and a static column with named values keeps their order, as the
 first of them is the reference.
-
-Source: ours.
 """
 
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ place. Settings of one's own, such as ``surrogate.varying=[wear]``, are kept.
 
 Actions with given levels are coded 0 ... L - 1 in the order of the task. A static column with named values
 becomes one column of 0 and 1 for each value but the first, "model=B".
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence

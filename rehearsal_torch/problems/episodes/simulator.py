@@ -132,7 +132,6 @@ def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise
         latent: x, (..., 8).
         level: The patient's mu, (..., 8).
         doses: Vasopressor in mcg/kg/min and fluid in mL, (..., 2).
-        ventilated: 0 or 1, (...).
         noise: L eps, (..., 8).
 
     Returns:
@@ -218,7 +217,6 @@ def simulate(
     """Draws a cohort; patient i is the same in a cohort of any size, but another one for another `longest`.
 
     Args:
-        patients: Number of patients.
         seed: Seed of the cohort.
         min_length: Shortest horizon, at least 2.
         confounding: Share of the patients' severity that the table does not show, in [0, 1].

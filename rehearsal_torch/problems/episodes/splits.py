@@ -46,7 +46,6 @@ def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
     """The split of one patient.
 
     Args:
-        patient: The patient.
         fractions: Split to its share; the shares sum to 1.
         seed: Seed of the assignment.
     """

@@ -19,8 +19,6 @@ under ``carry`` an empty cell of it takes that value.
 In words, the length of a step is 1 hour where times are dates, 1 in COLUMN where they are numbers. Dates
 count in days, so that an hour is a number such as 0.0416667, which says little without its unit. A
 length is told in the largest of days, hours, minutes and seconds of which it is a whole number.
-
-Source: ours.
 """
 
 from collections import Counter

@@ -4,8 +4,6 @@ Numbers are read as they are, named levels as 0 ... L - 1, named values of a sta
 1. Time is a number, or a date in ISO 8601, which counts in days. An empty cell is missing; whether that is a
 fault is the task's to say (`problems.episodes.steps`). Each fault is reported once for a column, with the
 first line of the file that has it (the header is line 1), and its unit.
-
-Source: ours.
 """
 
 from collections.abc import Sequence

@@ -236,11 +236,6 @@ class Nhanes(RehearsalWorld):
 def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Array]) -> Array:
     """The ends of coordinate ascents, (c, k) -> (at most c, k): one variable at a time, over all its steps,
     until no variable improves.
-
-    Args:
-        value: (n, k) -> (n,).
-        starts: (c, k).
-        steps: For each variable, the values that are evaluated.
     """
     ends, reached, open_ = starts.copy(), value(starts), np.ones(starts.shape, dtype=bool)
     for _ in range(_SWEEPS):

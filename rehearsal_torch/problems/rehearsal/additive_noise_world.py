@@ -129,7 +129,6 @@ def std(printed: float, reading: str) -> float:
     """The standard deviation of N(0, printed).
 
     Args:
-        printed: s.
         reading: "std" or "variance".
 
     Raises:

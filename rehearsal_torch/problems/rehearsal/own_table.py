@@ -402,11 +402,7 @@ def _with_gaps(rows: pd.DataFrame, names: Sequence[str]) -> Tensor:
 
 
 def _check_levels(task: RehearsalTask, rows: Table) -> None:
-    """Refuses levels of variables that may be set which no row has: nothing is known of their effect.
-
-    Raises:
-        TaskError: with the variable and its levels.
-    """
+    """Refuses levels of variables that may be set which no row has: nothing is known of their effect."""
     for name, levels in task.box.levels.items():
         known = rows.columns((name,)).squeeze(-1)
         size = 1e-9 * (1 + float(known.abs().max()))

@@ -3,8 +3,6 @@
 If no observation lies in the region, or every one does, the outcome to be predicted is a constant: a method
 then gives every action the same probability, and the comparison with no action says nothing. The region is
 often written in other units than the table, or with a bound on the wrong side.
-
-Source: ours.
 """
 
 import torch

@@ -12,8 +12,6 @@ and visits more likely. The nurse is of use where the distance is below 1, and t
 with the risk: too many are as bad as too few.
 
 lambda is at most 30, and counts end at 80, where less than 1e-13 of the probability is left.
-
-Source: ours.
 """
 
 from collections.abc import Mapping

@@ -9,8 +9,6 @@ Phi is the standard normal distribution function; frail, drug and well are 0 or 
 not; desired is well = 1. Frailty makes the drug more likely and recovery less likely: among patients alike in
 age and marker, those with the drug do worse than it makes them. Who should get it depends on the sign of .3 +
 1.5 marker - .8 age.
-
-Source: ours.
 """
 
 from collections.abc import Mapping

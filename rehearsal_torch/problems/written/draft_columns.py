@@ -7,8 +7,6 @@
               in the first rows
 
 A copy adds nothing to what the others say, and its effect cannot be told from theirs.
-
-Source: ours.
 """
 
 import re

@@ -7,8 +7,6 @@ length. Of each unit the draft counts the steps in a row that lack a row or a va
     nothing lacks                          nothing is written: what lacks is a fault
     half of the units lack nothing         missing: drop
     fewer do, and carrying keeps more      missing: {carry: m}, m the median of the units that lack something
-
-Source: ours.
 """
 
 from collections.abc import Sequence
@@ -80,13 +78,7 @@ def _policy(frame: pd.DataFrame, lacks: np.ndarray, names: Sequence[str]) -> lis
 
 
 def _lacks(known: pd.DataFrame, moving: Sequence[str], static: Sequence[str]) -> np.ndarray:
-    """For each unit the most steps in a row that lack a row or a value, infinite where the first one does.
-
-    Args:
-        known: Whether a value is known, by unit and step.
-        moving: The columns that may change.
-        static: Those that may not: one known value is enough where values are carried.
-    """
+    """For each unit the most steps in a row that lack a row or a value, infinite where the first one does."""
     numbers = known.index.get_level_values(1).to_numpy()
     begins = np.diff(known.index.get_level_values(0).to_numpy(), prepend=-1) > 0
     lacking = ~known.all(axis=1).to_numpy() | (~begins & (np.diff(numbers, prepend=0) > 1))

@@ -1,7 +1,4 @@
-"""Names and texts as a first draft of a problem file writes them, and columns guessed by their names.
-
-Source: ours.
-"""
+"""Names and texts as a first draft of a problem file writes them, and columns guessed by their names."""
 
 import re
 from collections.abc import Iterable

@@ -15,8 +15,6 @@ reason, and so are dates, copies of others (`problems.written.draft_columns`), a
 or rows (`data.tables.identifiers`); the first that has another
 value in every row is proposed to name the cases. Graph and desired region cannot be guessed: the file has a
 place for them, with an example.
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,12 +1,10 @@
 """What a problem file that asks for a sequence holds, and warnings about what its author may not mean.
 
-    few units           fewer than 100 to learn from
-    unseen levels       a level of an action that no unit to learn from had
-    rare levels         a level in fewer than 20 steps, or in fewer than one of 200
-    short episodes      half of the units have fewer than four steps
-    names of persons    the units look like persons (`data.tables.identifiers`)
-
-Source: ours.
+few units           fewer than 100 to learn from
+unseen levels       a level of an action that no unit to learn from had
+rare levels         a level in fewer than 20 steps, or in fewer than one of 200
+short episodes      half of the units have fewer than four steps
+names of persons    the units look like persons (`data.tables.identifiers`)
 """
 
 from collections.abc import Mapping, Sequence

@@ -10,8 +10,6 @@
 
 Columns of free texts are left out. The reward cannot be guessed: the file has a place for it, with an
 example.
-
-Source: ours.
 """
 
 from dataclasses import dataclass
@@ -108,13 +106,7 @@ def _names(frame: pd.DataFrame) -> list[str]:
 
 
 def _of_time(frame: pd.DataFrame, time: str, *, rising: bool) -> UnitAndTime | None:
-    """The column of units with the most values for which a column can be time; None if there is none.
-
-    Args:
-        frame: The rows.
-        time: The column of time.
-        rising: Whether it has to rise from row to row of each unit.
-    """
+    """The column of units with the most values for which a column can be time; None if there is none."""
     found = []
     for unit in _names(frame):
         cells = frame[unit]
@@ -185,11 +177,7 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
 
 
 def _looked_for(table: ReadTable) -> UnitAndTime:
-    """The columns of units and of time.
-
-    Raises:
-        TableError: if there are none, or several columns can be time.
-    """
+    """The columns of units and of time."""
     found = unit_and_time(table.frame)
     able = [found] if found else by_values(table.frame)
     if len(able) == 1:

@@ -4,8 +4,6 @@
     problem.rows, problem.roles                    the table, and what its columns mean
 
 Faults of the table (cells, steps, gaps) are told by the reader of episodes, with the line of the table.
-
-Source: ours.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,9 @@
 """What a problem file that asks for trials holds, and warnings about what its author may not mean.
 
-    no model yet         fewer than five experiments
-    outside              an experiment whose action may not be set any more
-    never tried          an action that had one value in all experiments
-    not used             a variable from which no path leads to the reward
-
-Source: ours.
+no model yet         fewer than five experiments
+outside              an experiment whose action may not be set any more
+never tried          an action that had one value in all experiments
+not used             a variable from which no path leads to the reward
 """
 
 from rehearsal_torch.data.causal_task import MIN_ROWS

@@ -7,8 +7,6 @@
 
 Rows without a value of the outcome wait for their result: what is empty in them is no action, and else they
 say nothing. The graph cannot be guessed: the file has a place for it, with an example.
-
-Source: ours.
 """
 
 import numpy as np

@@ -122,11 +122,7 @@ def _edges(graph: RehearsalGraph) -> Markup:
 
 
 def _pairs(value: object) -> tuple[tuple[str, str], ...]:
-    """Lists of two names as tuples.
-
-    Raises:
-        ValueError: if one of them does not have two.
-    """
+    """Lists of two names as tuples."""
     found = [tuple(map(str, listed(each))) for each in listed(value)]
     wrong = [each for each in found if len(each) != 2]
     if wrong:

@@ -35,7 +35,6 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
     """An element.
 
     Args:
-        name: Its name.
         children: Texts, which are escaped, and markup; None is left out.
         attributes: Name to value; underscores stand for hyphens, and one at the end is dropped (``class_``).
             None leaves an attribute out, and True writes it without a value.

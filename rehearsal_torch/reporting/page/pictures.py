@@ -140,11 +140,7 @@ def drawn(figure: Figure) -> bytes:
 
 
 def _size(content: bytes) -> tuple[int, int]:
-    """Width and height in pixels of a page.
-
-    Raises:
-        ValueError: if it is not an SVG file with a size in points.
-    """
+    """Width and height in pixels of a page."""
     root = _OPENED.search(content[:OPENING]) if content.startswith(b"<?xml") else None
     sides = [re.search(_LENGTH % side, root[0]) if root else None for side in (b"width", b"height")]
     width, height = (0 if side is None else round(float(side[1]) / POINTS) for side in sides)

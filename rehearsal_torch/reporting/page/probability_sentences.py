@@ -103,7 +103,6 @@ def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
     with it; empty for few cases.
 
     Args:
-        decisions: The decisions.
         wanted: The desired region in words; empty where these are too long.
     """
     if len(decisions) <= SEVERAL:

@@ -119,7 +119,6 @@ def joint_candidates(
         objective: The objective of the k altered variables.
         index: Index of the case.
         tau: The share of scenarios that must be desired, in both samples.
-        programs: Number of programs.
         scenarios: Number of scenarios in each program.
         nodes: Maximum number of nodes of a branch-and-bound tree.
         lines: Number of random directions besides the axes.

@@ -132,15 +132,6 @@ def _along(
 ) -> tuple[Tensor, Tensor]:
     """The best points of the lines through some points, (S, B, k) and (S, B); a point stays where its line
     has no better one.
-
-    Args:
-        value: What is to be largest.
-        points: (S, B, k).
-        values: Theirs, (S, B).
-        direction: (S, B, k).
-        box: The box.
-        zooms: Number of finer grids.
-        grid: Whether a grid of the whole line comes first; the kinks on it are tried in any case.
     """
     first, last, kinks = box.chord(points, direction)
     shares = torch.linspace(0, 1, GRID, dtype=points.dtype, device=points.device)

@@ -9,8 +9,6 @@ are searched for each of them. The best set of a case is selected, and judged, a
 
 Cases in which nothing costs anything, or no worth is known, keep the decision of the method's own search, to
 the last bit.
-
-Source: ours.
 """
 
 import math
@@ -38,7 +36,6 @@ def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = 
 
     Args:
         objective: Builds the objective.
-        search: The search.
         name: The method's name in messages.
 
     Raises:
@@ -121,11 +118,6 @@ def _setting(decision: Decision) -> dict[str, float]:
 def _best(one: AlterationObjective, own: Sequence[dict[str, float]], budget: Budget) -> Tensor:
     """The best actions of one set or box, (B, k): those that the objective accepts, or the best if it accepts
     none.
-
-    Args:
-        one: The objective, with its bounds.
-        own: What the method's own search sets in each case; empty where that is another set.
-        budget: Ends the search after a line.
     """
     if one.levels:
         return highest(one, every_combination(one), NetValue.of(one))

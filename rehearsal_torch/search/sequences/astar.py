@@ -314,13 +314,7 @@ class _Frontier:
         return (self.bound.ahead if self.lookahead else self.bound.at)(states, time, [spent])[:, 0]
 
     def _offer(self, values: Tensor, sequences: Tensor, last: Tensor | None) -> None:
-        """Compares complete sequences with the incumbent and keeps the best.
-
-        Args:
-            values: Returns, (n,).
-            sequences: (n, H).
-            last: Last actions, (n,) long, if they are not in the sequences yet.
-        """
+        """Compares complete sequences with the incumbent and keeps the best."""
         values = ranked(values)
         best = int(values.argmax())
         # Better by more than rounding, so that a change without effect is not taken for an improvement.

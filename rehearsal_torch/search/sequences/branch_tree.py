@@ -1,7 +1,4 @@
-"""The tree of `branch_and_bound`: paths on which some changes have been made, expanded best bound first.
-
-Source: ours.
-"""
+"""The tree of `branch_and_bound`: paths on which some changes have been made, expanded best bound first."""
 
 import heapq
 from dataclasses import dataclass, replace

@@ -139,7 +139,6 @@ def roll_out(
     Args:
         trajectory: The counterfactual maps.
         gradient: r, (D,).
-        events: The events.
         sets: Indices of the events of each set in the order of time, -1 after the last, (N, m) long; N and m
             at least 1.
         effort: Counters of the search effort.

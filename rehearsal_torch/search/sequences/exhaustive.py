@@ -179,14 +179,7 @@ class _Finalists:
     def offer(
         self, values: Tensor, sequences: Tensor, time: int | None = None, actions: Tensor | None = None
     ) -> None:
-        """Adds candidates.
-
-        Args:
-            values: Returns, (n, m).
-            sequences: (n, H).
-            time: The time at which actions are replaced; None if m = 1 and nothing is replaced.
-            actions: (n, m); candidate (i, j) is sequence i with actions[i, j] at that time.
-        """
+        """Adds candidates."""
         flat = ranked(values.flatten())
         if len(self.values) == self.count and flat.max() <= self.values[-1]:
             return

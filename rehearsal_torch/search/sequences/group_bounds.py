@@ -11,8 +11,6 @@ counts, each member has its own bound B^m, and the smallest one holds: for every
 every member n, min_m R^m(E) <= R^n(E) <= B^n, hence min_m R^m(E) <= min_n B^n. The bound of any k
 changes of the observed actions takes at each step the box of all states that k changes can reach; it is
 loose, since each step may use another k changes.
-
-Source: ours.
 """
 
 from dataclasses import dataclass

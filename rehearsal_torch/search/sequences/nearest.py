@@ -16,8 +16,6 @@ which all members of an ensemble agree (`objectives.guard`) is not exchanged for
 Where a step back gains, as it may after a search that has proven nothing, it is not taken: the answer stays
 that of the search. Another sequence with the same return and fewer changes, at other time steps, is not
 looked for.
-
-Source: ours.
 """
 
 import math

@@ -13,8 +13,6 @@ or no time to bound all of them, that is the bound of any changes.
 
 Rounding: everything is computed in float64; returns that differ by less than the tolerance of
 `branch_and_bound` count as equal.
-
-Source: ours.
 """
 
 import heapq
@@ -196,15 +194,7 @@ class StepTree:
         self._grow(made, rows, later, gathered.flatten(0, 1), sequences)
 
     def _grow(self, paths: Paths, rows: Tensor, times: Tensor, gathered: Tensor, sequences: Tensor) -> None:
-        """Bounds groups, and keeps those that may be better.
-
-        Args:
-            paths: Their paths.
-            rows: The path of each group, (n,) long.
-            times: The open changes of each group, (n, m) long, ascending.
-            gathered: The rewards of each path before its tables, (paths, *lanes).
-            sequences: The actions of each path, (paths, H).
-        """
+        """Bounds groups, and keeps those that may be better."""
         bounds = self.objective.joined(self.bounds.of(paths, rows, times) + gathered[rows])
         kept = bounds > self.best + self.tolerance
         bounds, rows, times = bounds[kept], rows[kept], times[kept]
@@ -247,14 +237,7 @@ class StepTree:
     def _offer(
         self, values: Tensor, sequences: Tensor, time: int | None = None, actions: Tensor | None = None
     ) -> None:
-        """Updates the incumbent if a return is better by more than rounding.
-
-        Args:
-            values: (n, m), or (n,) if nothing is replaced.
-            sequences: (n, H).
-            time: The time step at which actions are replaced.
-            actions: The m actions.
-        """
+        """Updates the incumbent if a return is better by more than rounding."""
         flat = ranked(values.flatten())
         place = int(flat.argmax())
         if not float(flat[place]) > self.best + 1e-3 * self.tolerance:

@@ -81,11 +81,7 @@ class UnitAcquisition(AcquisitionFunction):
         return values.where(defined, floor), slopes.where(defined.unsqueeze(-1), 0.0)
 
     def _note(self, points: Tensor, values: Tensor) -> None:
-        """Keeps the best points, as many as there were starts.
-
-        Raises:
-            OutOfTimeError: if the budget is spent.
-        """
+        """Keeps the best points, as many as there were starts."""
         if self.budget.limit_s is None:
             return
         assert self.points is not None

@@ -96,7 +96,6 @@ def summed(actions: Tensor, centres: Tensor, widths: Tensor, weights: Tensor) ->
     """sum_m sum_i omega_mi exp(-|a_i - a|^2 / (2 s_m^2)) at actions (..., B, k), (..., B).
 
     Args:
-        actions: a.
         centres: a_i, (n, k).
         widths: s, (M,).
         weights: omega, (B, M, n).

@@ -243,7 +243,6 @@ class SpectralRidge(AlterationValue):
         Each fold is predicted from the others; the metric, and so the frequencies, are those of all rows.
 
         Args:
-            examples: Those of `solve`.
             folds: The fold of each row, (n,).
         """
         context, before, between, actions, targets, _ = examples

@@ -4,8 +4,6 @@ The draws of a fitted model are the same for every question, since their seed is
 for one case would otherwise spend much of its time on drawing them. They are kept up to a number of cells,
 those used last; a model that is fitted, loaded or conditioned anew has other tensors, or changed ones, and so
 its draws are made anew. Copies and saved models start without any.
-
-Source: ours.
 """
 
 from collections import OrderedDict

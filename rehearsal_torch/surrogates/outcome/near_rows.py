@@ -131,13 +131,7 @@ class NearRows(Solved):
         return torch.cat((self._white(self.rows), self.freedom), -1)
 
     def _freedom(self, known: Tensor, left: Tensor, own: bool = False) -> Tensor:
-        """e at whitened points (m, p) with a - h(z) (..., m, k), by the nearest rows, (..., m, k).
-
-        Args:
-            known: The points.
-            left: What is left open of their actions.
-            own: Whether the points are the rows, each of which is judged by the others.
-        """
+        """e at whitened points (m, p) with a - h(z) (..., m, k), by the nearest rows, (..., m, k)."""
         rows, count, found = self._white(self.rows), min(AROUND, len(self.rows) - own), []
         centre = self.open.mean(0)
         sums = torch.cat((self.open - centre, (self.open - centre).square()), -1)

@@ -6,8 +6,6 @@ between alterations. It is known to rounding from its values at n nodes (`surrog
 dozen: the drawn functions are evaluated there once, and every further action costs n products a point.
 
 The widest interval of a batch of contexts decides on n, so that the last bits of a share depend on the batch.
-
-Source: ours.
 """
 
 from collections.abc import Sequence

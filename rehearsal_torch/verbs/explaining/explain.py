@@ -13,8 +13,6 @@ Collected are, for the recommended action (or the one that was found and not rec
 
 Runners-up are ranked by the value by which the method's search compares actions. A flat optimum shows as a
 runner-up that is not told apart from the action.
-
-Source: ours.
 """
 
 import math
@@ -75,8 +73,6 @@ def explain(
 
     Args:
         model: The fitted method.
-        case: The case.
-        decision: Its decision.
         past: The rows of the fit; None if they are not known.
         rows: Whether to show the near rows.
         refits: The largest number of fits under other graphs.

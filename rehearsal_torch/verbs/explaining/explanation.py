@@ -6,8 +6,6 @@
     explanation.to_frame()       one row per fact
 
 The facts are collected by `verbs.explaining.explain`; this module holds them and puts them into words.
-
-Source: ours.
 """
 
 from collections.abc import Mapping, Sequence

@@ -82,8 +82,6 @@ def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any])
 
     Args:
         folder: The checkpoint, or a run folder with one.
-        surrogate: Its surrogate.
-        card: Its card.
 
     Raises:
         CheckpointError: if the card is damaged, or belongs to another model.
@@ -119,11 +117,7 @@ def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any])
 
 
 def _reading(plain: object, path: Path) -> EpisodeReading:
-    """How episodes are read.
-
-    Raises:
-        CheckpointError: if it is not said, or wrongly.
-    """
+    """How episodes are read."""
     known = _part(plain, f"{path}: reading")
     step, first, kept = known.get("step"), known.get("first"), known.get("keep_last", 1)
     amounts = known.get("amounts", {})
@@ -149,11 +143,7 @@ def _reading(plain: object, path: Path) -> EpisodeReading:
 
 
 def _same(surrogate: EpisodeSurrogate, roles: "EpisodeRoles", path: Path) -> None:
-    """Refuses a card that belongs to another model.
-
-    Raises:
-        CheckpointError: if the model needs other columns than the task has, or has other actions.
-    """
+    """Refuses a card that belongs to another model."""
     actions = tuple(each.name for each in roles.actions)
     try:
         surrogate.adopt(Columns(roles.names))
@@ -167,11 +157,7 @@ def _same(surrogate: EpisodeSurrogate, roles: "EpisodeRoles", path: Path) -> Non
 
 
 def _part(plain: object, where: str) -> dict[str, Any]:
-    """A sealed part of the card.
-
-    Raises:
-        CheckpointError: if it is none, or has changed since it was written.
-    """
+    """A sealed part of the card."""
     try:
         return opened(plain, where)
     except PlainFileError as error:

@@ -45,11 +45,7 @@ def written(folder: str | Path, write: Callable[[Path], None]) -> Path:
 
 
 def _free(folder: Path) -> None:
-    """Refuses a place at which something else than a saved model would be replaced.
-
-    Raises:
-        CheckpointError: with what is there.
-    """
+    """Refuses a place at which something else than a saved model would be replaced."""
     if not folder.name or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CheckpointError(f"{folder}: expected the name of a folder for the model; choose another name")
     found = {each.name for each in folder.iterdir()} if folder.exists() else set()

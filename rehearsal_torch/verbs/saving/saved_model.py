@@ -107,11 +107,7 @@ def load(
 def _of_run(
     folder: Path, surrogate: Any, card: Mapping[str, Any], trusted: Sequence[str]
 ) -> "RehearsalModel | None":
-    """The model of the folder of a run on cases; None for other folders, and for online runs.
-
-    Raises:
-        CheckpointError: if a file is damaged, or asks for a class that is not trusted.
-    """
+    """The model of the folder of a run on cases; None for other folders, and for online runs."""
     from rehearsal_torch.cli.errors import UserError
     from rehearsal_torch.evaluation.recorded_run import read
     from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
@@ -171,11 +167,7 @@ def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence
 
 
 def _content(path: Path, expected: object) -> dict[str, Any]:
-    """The content of method.yaml, if it is the file that the card was written for.
-
-    Raises:
-        CheckpointError: if it is not, or holds something else.
-    """
+    """The content of method.yaml, if it is the file that the card was written for."""
     try:
         size = path.stat().st_size
         written = path.read_bytes() if size <= LARGEST else b""
@@ -210,11 +202,7 @@ def _content(path: Path, expected: object) -> dict[str, Any]:
 
 
 def _allowed(node: Mapping[str, Any], group: str, room: str, trusted: Sequence[str], path: Path) -> None:
-    """Refuses everything that would build something else than a class of a room, or of a trusted module.
-
-    Raises:
-        CheckpointError: for the first such thing; nothing has been built then.
-    """
+    """Refuses everything that would build something else than a class of a room, or of a trusted module."""
     for where, each in mappings(node, group):
         odd = [key for key in each if str(key).startswith("_") and key not in INSTRUCTIONS]
         if odd or any(isinstance(value, str) and "${" in value for value in each.values()):
@@ -234,11 +222,7 @@ def _allowed(node: Mapping[str, Any], group: str, room: str, trusted: Sequence[s
 
 
 def _strengths(plain: list[Any], path: Path) -> dict[tuple[str, ...], Mapping[str, float] | None]:
-    """The strengths of covariates by altered variables.
-
-    Raises:
-        CheckpointError: if they are none.
-    """
+    """The strengths of covariates by altered variables."""
     found: dict[tuple[str, ...], Mapping[str, float] | None] = {}
     for each in plain:
         names = each.get("altered") if isinstance(each, dict) else None
