@@ -61,11 +61,6 @@ RUN = {
         *EPISODES,
         "limit=1",
     ],
-    "train +experiment=auf dataset=bermuda dataset.size.rows=16000 dataset.size.contexts=10": [
-        *KERNEL,
-        "dataset.size.rows=60",
-        "workers=1",
-    ],
     "decide +experiment=own_table path=table.csv dataset.task=task.yaml dataset.contexts=cases.csv": [
         *KERNEL,
         "workers=1",
