@@ -50,7 +50,7 @@ def test_options_of_groups_are_chosen_by_name():
     }
     groups = ("surrogate", "objective", "search", "trainer")
     config = configuration(["+experiment=own_table", "decision=cme_published"], given, groups)
-    assert config.surrogate.estimator._target_.endswith(".IterativeRidge")
+    assert config.surrogate.estimator.solver == "cg"
     assert config.surrogate.estimator.rank == 7
     assert config.objective._target_.endswith(".KernelValue")
     assert config.search._target_.endswith(".SampledRefinement")
