@@ -123,25 +123,5 @@ def test_single_edges_are_forbidden_and_required():
     assert not known.later("a", ("b",)), "what stands in no tier is not later"
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Background((("a",), 3)), "tiers: expected lists of variables; got 3"),
-        (lambda: Background(required=(3,)), "required: expected pairs"),
-        (lambda: Background((("a", "b"), ("b",))), r"\['b'\] are in two tiers"),
-        (lambda: Background((("a",), ("b",)), required=(("b", "a"),)), "b -> a is against the tiers"),
-        (lambda: Background(forbidden=(("a", "b"),), required=(("a", "b"),)), "a -> b is forbidden as well"),
-        (lambda: Background(required=(("a", "b"), ("b", "a"))), "join the same two variables"),
-        (lambda: Background(required=(("a", "b"), ("b", "c"), ("c", "a"))), "form a cycle"),
-        (lambda: Background(forbidden=("ab",)), r"forbidden: expected pairs \[from, to\]"),
-        (lambda: Background.roles("ab", "q"), r"names \['q'\]: the variables are \['a', 'b'\]"),
-        (lambda: Background(forbidden=(("a", "z"),)).check("ab"), r"names \['z'\]"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_a_text_is_a_tier_of_one_and_never_letters():
     assert Background(("season", ["price", "rival"])).tiers == (("season",), ("price", "rival"))

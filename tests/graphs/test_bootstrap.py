@@ -79,12 +79,3 @@ def test_resamples_of_no_use_are_counted():
     assert set(whole.failures) == {"more than 3 graphs"}
     with pytest.raises(ValueError, match="all 3 resamples are unusable"):
         bootstrap(drawn(RehearsalGraph((tuple("abcd"),), ()), 0, 400), "abcd", 3, max_graphs=2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [({"weights": "flat"}, "choose equal or frequency"), ({"resamples": 0}, "at least one resample")],
-)
-def test_arguments_that_cannot_be_used_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        bootstrap(drawn(GRAPH, 0, 30), GRAPH.names, **arguments)

@@ -1,7 +1,5 @@
 """Dagitty's model code: written, read, and what it cannot say here."""
 
-import re
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +25,7 @@ def test_dagitty_text_is_as_dagitty_writes_it():
         to_dagitty(RehearsalGraph((('a"b',),), ()))
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=20, derandomize=True, deadline=None)
 @given(st.lists(st.text("ab0 []{}=<>;,#/-\n", min_size=1, max_size=9), min_size=3, max_size=3, unique=True))
 def test_names_of_any_kind_are_read_back(names):
     """A name `;` was a separator."""
@@ -56,44 +54,6 @@ def test_dagitty_text_by_hand_is_read():
     assert from_dagitty('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a -> b", "expected `dag"),
-        ("", "expected `dag"),
-        ("pdag { a -- b }", "a -- b: the direction is unknown, .*choose one, .*a problem file .graph: FILE."),
-        (
-            "pdag { a -- b; b -- c; u [latent] u -> {a c} }",
-            "u is latent beside edges without .* .a -- b.: choose",
-        ),
-        ("pdag { -- b }", "edge '--': expected"),
-        ("dag { a -- b }", "edge 'a --': expected ->, <- or <->.* -- means that the direction is unknown"),
-        (
-            "dag { {"
-            + " ".join(f"v{place}" for place in range(400))
-            + "} -> {"
-            + " ".join(f"w{place}" for place in range(400))
-            + "} }",
-            "at most 20000 edges; got 160000",
-        ),
-        ("dag { -> b }", "between two variables"),
-        ("dag { a -> }", "leads nowhere"),
-        ('dag { a -> "}"', "expected `dag"),
-        ("dag { a -> ; b }", "leads nowhere"),
-        ("dag { {a b }", "a brace is opened and not closed"),
-        ("dag { {a -> b} -> c }", "expected variables within braces; got '->'"),
-        ("dag { u [selected] u -> a }", "u is selected: rows that were chosen by a variable cannot be"),
-        ("dag { u [latent,outcome] u -> a }", "u is latent and outcome: a variable with a role is observed"),
-        ("dag { a -> b b -> a }", "join the same two variables"),
-        ("dag { a <-> b b <-> c }", "a and c are not joined"),
-        ("dag {\n a -> b\n c > d }", "cannot read '> d .*line 3"),
-    ],
-)
-def test_other_texts_are_refused(text, message):
-    with pytest.raises(ValueError, match=message):
-        from_dagitty(text)
-
-
 def test_a_partially_directed_model_has_its_edges_apart():
     found = model_of("pdag { x [exposure] x -- a -> y; a <-> z }")
     assert (found.names, found.directed, found.bidirected) == (
@@ -120,39 +80,9 @@ def test_latent_variables_are_projected_out():
     assert found.parts == {"exposure": ("a",), "outcome": ("y",)}
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a b -> c", "no arrow joins 'a' and 'b'; write -> "),
-        ("a -> b c", "no arrow joins 'b' and 'c'"),
-        (
-            "a -> b c -> d",
-            '{a b} for several variables, a name with a blank in quotation marks, "a b", and ;',
-        ),
-        ("a -> {b c} d", "no arrow joins '}' and 'd'"),
-        ("a {b c} -> d", "no arrow joins 'a' and '{'"),
-        ("x -> y\na o-> b", "joins 'a' and 'o'; a circle, o, marks an end that may be a cause or an effect"),
-        ("a, b -> c", "a comma follows a: write {a b} for several variables, ; or a new line"),
-        ("a,b -> c", "a comma follows a"),
-        ("x -> y\na => b", "cannot read '=> b' in line 2: '=>' is no arrow; write -> "),
-        ("x -> y\n\na ~ b", "line 3: '~' is no arrow"),
-    ],
-)
-def test_what_lacks_an_arrow_or_has_a_mark_of_another_kind_is_refused(text, message):
-    """`a b -> c` was read as `b -> c` and an `a` without arrows, `a,` was a name."""
-    with pytest.raises(ValueError, match=re.escape(message)):
-        edges_of(text)
-
-
 def test_statements_are_apart_by_lines_semicolons_roles_and_in_other_programs_by_blanks():
     text = "a -> b\nb -> c; c\nd [outcome] e -> d\n{f,\n g} -> e ->\na"
     assert edges_of(text).directed == tuple(zip("abefge", "bcdeea", strict=True))
     assert edges_of("a b a -> b", apart=False).directed == (("a", "b"),)
     assert from_dagitty("dag { a b a -> b b -> c }").graph.edges == (("a", "b"), ("b", "c"))
     assert edges_of('"a, b" -> {"c d", e}').directed == (("a, b", "c d"), ("a, b", "e"))
-
-
-@pytest.mark.parametrize("text", ["a <- -> b", "a -> -> b", "a <-> -> b"])
-def test_arrows_that_follow_each_other_are_refused(text):
-    with pytest.raises(ValueError, match="expected a variable between two arrows"):
-        edges_of(text)

@@ -46,7 +46,7 @@ def test_edges_may_run_both_ways_backwards_and_in_chains():
     assert from_dot(to_dot(graph)).edges == graph.edges
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@settings(max_examples=20, derandomize=True, deadline=None)
 @given(st.lists(st.text("ab0 []{}=<>;,#/-\\n", min_size=1, max_size=9), min_size=3, max_size=3, unique=True))
 def test_names_of_any_kind_are_read_back(names):
     """Of a name `a[0]`, `[0]` was taken for attributes."""
@@ -94,50 +94,6 @@ def test_what_it_writes_has_quoted_names():
     assert '"b" -> "c" [dir=both];' in text
     with pytest.raises(ValueError, match="has a quotation mark"):
         to_dot(RehearsalGraph.of({'a"': ("b",)}))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("graph { a -- b }", "expected `digraph"),
-        ("a -> b", "expected `digraph"),
-        ("digraph { subgraph x { a -> b } }", "a subgraph is read by no rule"),
-        ("digraph { a [label=<b>]; a -> c }", "a label in HTML"),
-        ("digraph { a [label=x]; b [label=x]; a -> b }", "several nodes have the same label"),
-        ("digraph { a -> }", "leads nowhere"),
-        ("digraph { a -> b c -> d [dir=both] }", "no arrow joins 'b' and 'c'"),
-        ("digraph { edge [color=red, dir=none]; a -> b }", "the default dir of all edges is read by no rule"),
-        ("digraph { edge [arrowhead=odot]\n a -> b }", "the default arrowhead of all edges"),
-        (
-            "digraph { a -> b [dir=both, arrowtail=odot] }",
-            r"a -> b \[arrowtail=odot\]: a circle marks an end",
-        ),
-        ("digraph { a -> b [dir=up] }", r"a -> b \[dir=up\]: expected dir among forward, back, both, none"),
-        ("digraph { a -> b; b -> a }", "a"),
-        ('digraph { a -> "b }', "a quotation mark or a bracket is opened and not closed"),
-        ("digraph { a [x }", "a quotation mark or a bracket is opened and not closed"),
-        (
-            f"digraph {{ {'; '.join(f'a{i} -> b{i}' for i in range(501))} }}",
-            "expected at most 1000 variables; got 1002",
-        ),
-    ],
-)
-def test_what_it_cannot_read_is_refused(text, message):
-    with pytest.raises(ValueError, match=message):
-        from_dot(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("digraph { a:n -> b }", "'a:n' has a port, which is read by no rule here"),
-        ("digraph { rankdir=LR a -> b }", "write ; behind the setting 'rankdir=LR'"),
-        ("digraph { a -> b:se }", "'b:se' has a port"),
-    ],
-)
-def test_ports_and_settings_are_no_names(text, said):
-    with pytest.raises(ValueError, match=said):
-        from_dot(text)
 
 
 def test_colons_and_equal_signs_in_quotation_marks_are_part_of_a_name():

@@ -20,7 +20,7 @@ from rehearsal_torch.graphs.equivalence import (
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from tests.toys.random_graphs import ordered, random_graph
 
-EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
+EXAMPLES = settings(max_examples=20, derandomize=True, deadline=None)
 
 
 def v_structures(edges):
@@ -106,10 +106,10 @@ def test_directions_that_are_told_are_kept_whatever_it_costs(seed):
 
 
 def test_too_many_members_and_bad_edges_are_refused():
-    whole = PartiallyDirected(tuple("abcde"), (), tuple(combinations("abcde", 2)))
-    assert len(members(whole)) == 120
-    with pytest.raises(TooManyGraphsError, match="more than 119"):
-        members(whole, max_graphs=119)
+    whole = PartiallyDirected(tuple("abcd"), (), tuple(combinations("abcd", 2)))
+    assert len(members(whole)) == 24
+    with pytest.raises(TooManyGraphsError, match="more than 23"):
+        members(whole, max_graphs=23)
     with pytest.raises(ValueError, match="unknown variables"):
         PartiallyDirected(("a",), (("a", "b"),), ())
     with pytest.raises(ValueError, match="at most one edge"):

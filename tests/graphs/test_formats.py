@@ -27,7 +27,7 @@ ODD = RehearsalGraph.mixed(
 )
 
 
-@settings(max_examples=25, derandomize=True, deadline=None)
+@settings(max_examples=8, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_every_notation_gives_the_graph_back(tmp_path_factory, seed):
     graph, folder = random_graph(seed), tmp_path_factory.mktemp("graphs")
@@ -90,37 +90,6 @@ def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):
     assert graph_of(plain) == graph_of({"graph": plain}) == graph_of(graph.to_plain()) == graph
     (tmp_path / "task.yml").write_text(yaml.safe_dump({"graph": plain, "context": ["a"]}))
     assert read_graph(tmp_path / "task.yml") == graph
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("graph.xml", "", "unknown ending '.xml'; expected one of .yaml"),
-        ("graph.yaml", "a: [", "graph.yaml cannot be read as YAML: .*expected"),
-        ("graph.yaml", "[1, 2]", "graph.yaml: graph: expected {parents: .* or {cliques"),
-        (
-            "graph.yaml",
-            "parents: {price: [rival]}\nbidirect: []",
-            "graph.bidirect: unknown key; did you mean 'bidirected'",
-        ),
-        ("graph.yaml", "parents: {price: [no]}", r"graph.parents.price\[0\]: expected a name; got False"),
-        ("graph.yaml", "parents: {a: [b]}\nparents: {a: [c]}", "the key 'parents' occurs twice"),
-        (
-            "graph.yaml",
-            "graph: {parents: {a: [b]}}\ncontxt: [b]",
-            "contxt: unknown key; did you mean 'context'",
-        ),
-        ("graph.yaml", "parents: {a: [b], b: [a]}", "graph.yaml: the edges form a cycle"),
-        ("graph.yaml", "cliques: [[a, b]]\nedges: [[a]]", "graph.yaml: "),
-        ("graph.graphml", "<graphml", "graph.graphml: "),
-        ("graph.gml", "graph [ node", "graph.gml: "),
-        ("graph.txt", "nothing", "graph.txt: expected `dag"),
-    ],
-)
-def test_files_that_hold_no_graph_are_refused_by_name(tmp_path, name, text, message):
-    (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_graph(tmp_path / name)
 
 
 def test_edges_without_a_direction_are_in_the_plain_data_and_in_no_graph(tmp_path):

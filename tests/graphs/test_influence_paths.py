@@ -61,7 +61,7 @@ CURVED = {
 
 
 @pytest.mark.parametrize("kind", CURVED)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_covariates_that_act_in_curves_are_no_evidence_against_the_graph(kind, seed):
     z, w, one, other = torch.randn(4, 400, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     a, y = CURVED[kind](z, w)

@@ -60,7 +60,7 @@ def test_altered_members_of_a_clique_become_parents_of_the_rest():
     assert set(cut.altered(["c"]).edges) == {("a", "d"), ("b", "d"), ("c", "d"), ("d", "e")}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(15))
 def test_descendants_of_what_is_set_are_those_in_the_altered_graph(seed):
     graph, stream = random_graph(seed), np.random.default_rng(seed)
     for _ in range(5):
@@ -99,81 +99,6 @@ def test_the_joint_law_is_the_product_over_cliques():
     assert graph.factors == ((("a",), ()), (("b", "c"), ("a",)), (("d",), ("b", "c")))
     assert graph.factorisation() == "P(a) P(b, c | a) P(d | b, c)"
     assert graph.altered(["b"]).factorisation() == "P(a) P(b) P(c | a, b) P(d | b, c)"
-
-
-@pytest.mark.parametrize(
-    ("directed", "bidirected", "message"),
-    [
-        ([("a", "b"), ("b", "a")], [], "a -> b and b -> a join the same two variables"),
-        (
-            [("a", "b"), ("a", "c")],
-            [("a", "b"), ("b", "c")],
-            r"a -> b accompanies a <-> b, and b is in the clique \('b', 'c'\) as well",
-        ),
-        ([("a", "a")], [], "an edge between two different variables"),
-        (["ab"], [], "an edge between two different variables; got 'ab'"),
-        ([], [("a", "b"), ("b", "c")], "cliques of a <-> b overlap: a and c are not joined; add a <-> c"),
-        ([], [("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")], "overlap: a and d are not joined"),
-        ([("x", "a")], [("a", "b")], "reaches only part of the clique .*: add x -> b"),
-        ([("a", "x"), ("x", "b"), ("x", "a")], [], "a -> x and x -> a"),
-        ([("a", "x"), ("x", "c"), ("x", "d"), ("d", "a")], [("c", "d")], "form a cycle"),
-    ],
-)
-def test_single_edges_that_make_no_rehearsal_graph_are_refused_by_name(directed, bidirected, message):
-    with pytest.raises(ValueError, match=message):
-        RehearsalGraph.mixed("", directed, bidirected)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: RehearsalGraph.of({"a": ("c",), "b": ("a",), "c": ("b",)}),
-            "cycle: (a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c)",
-        ),
-        (
-            lambda: RehearsalGraph.of({"p": ("b",), "q": ("p",), "b": ("q",)}, [("p", "o")]),
-            r"cycle: .*\{p, o\}",
-        ),
-        (lambda: RehearsalGraph((("a", "b"), ("b", "c")), ()), r"\['b'\] are in two cliques"),
-        (
-            lambda: RehearsalGraph.of({"y": ("a", "b", "c")}, [("a", "b"), ("b", "c")]),
-            r"\['a', 'b'\]|\['b'\]",
-        ),
-        (lambda: RehearsalGraph((("a",),), (("a", "z"),)), r"a -> z: unknown variable \['z'\]"),
-        (lambda: RehearsalGraph((("a", "b"),), (("a", "b"),)), "lies inside the clique"),
-        (
-            lambda: RehearsalGraph((("x",), ("a", "b")), (("x", "a"),)),
-            "reaches only part of the clique .*: add x -> b",
-        ),
-        (lambda: RehearsalGraph.of({"a": ("a",)}), r"\['a'\] are among their own causes"),
-        (
-            lambda: RehearsalGraph.of({"b": ("a",)}, ["ab"]),
-            "expected a set of variables that move together; got the text 'ab'",
-        ),
-        (lambda: RehearsalGraph(("ab",), ()), "expected a clique, a list of variables; got the text 'ab'"),
-        (
-            lambda: RehearsalGraph((("a",), ("b",)), ("ab",)),
-            "an edge between two different variables; got 'ab'",
-        ),
-        (
-            lambda: RehearsalGraph((("a",), ("b",)), (), (("a", "b"),)),
-            "the bow a -> b with a <-> b lacks its directed edge",
-        ),
-        (
-            lambda: RehearsalGraph.of({"b": ("a",)}, [("a", "b", "c")]),
-            "a -> b accompanies a <-> b of the set .*: a set of three",
-        ),
-        (
-            lambda: RehearsalGraph((("a",), ("b",)), (("a", "z"), ("y", "b"))),
-            "a -> z: unknown .*y -> b: unknown",
-        ),
-        (lambda: RehearsalGraph.of(DIAMOND).altered(["z"]), r"cannot alter \['z'\]"),
-    ],
-)
-def test_what_is_no_rehearsal_graph_is_refused_by_name(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
 
 
 def test_an_arrow_beside_a_hidden_common_cause_is_kept():

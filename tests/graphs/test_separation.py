@@ -13,7 +13,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment, c_separated, connected
 from tests.toys.random_graphs import questions, random_graph
 
-EXAMPLES = settings(max_examples=120, derandomize=True, deadline=None)
+EXAMPLES = settings(max_examples=40, derandomize=True, deadline=None)
 
 
 def runs(graph, path):
@@ -109,22 +109,6 @@ def test_chains_forks_and_colliders_run_through_cliques():
     assert not c_separated(fork, "a", "d")
     assert c_separated(fork, "a", "d", "b")
     assert connected(fork, "a", "c") == {"a", "b"}
-
-
-@pytest.mark.parametrize(
-    ("sets", "message"),
-    [
-        (("a", "b", "a"), r"\['a'\] are in two of them"),
-        ((("a", "b"), "b"), r"\['b'\] are in two of them"),
-        (("a", "z"), r"unknown variables \['z'\]"),
-    ],
-)
-def test_sets_that_overlap_or_are_unknown_are_refused(sets, message):
-    graph = RehearsalGraph.of({"b": ("a",)})
-    with pytest.raises(ValueError, match=message):
-        c_separated(graph, *sets)
-    with pytest.raises(ValueError, match="outside `given`"):
-        connected(graph, "a", "a")
 
 
 @pytest.mark.slow
@@ -249,7 +233,7 @@ def drawn(seed, bows=False):
     return RehearsalGraph.of(parents, joined), ("x0", "x1"), altered, ("y",)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_where_there_is_no_reason_against_it_the_formula_gives_the_true_effect(seed):
     graph, context, altered, outcomes = drawn(seed)
@@ -262,7 +246,7 @@ def test_where_there_is_no_reason_against_it_the_formula_gives_the_true_effect(s
     assert found.reasons or holds(found, graph, seed, context, altered, outcomes)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=50, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_with_arrows_beside_hidden_common_causes_the_formula_is_true_or_given_up(seed):
     graph, context, altered, outcomes = drawn(seed, bows=True)

@@ -60,12 +60,6 @@ def test_records_and_modules_are_mechanisms_and_counterfactuals_follow_from_the_
     torch.testing.assert_close(made.forward(other, recovered), made.forward(other, noise))
 
 
-def test_a_module_can_be_called_and_trained_through_its_forward():
-    made = Module()
-    made(drawn(4, 2), drawn(4, 1, seed=1)).sum().backward()
-    assert made.weights.grad.shape == (2, 1)
-
-
 @pytest.mark.parametrize(
     ("kind", "missing"),
     [

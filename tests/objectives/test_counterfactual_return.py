@@ -1,4 +1,3 @@
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,7 +7,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.mechanisms.trajectory import EquationTrajectory, Trajectory
+from rehearsal_torch.mechanisms.trajectory import Trajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
 from rehearsal_torch.objectives.step_score import StepScore
@@ -140,43 +139,6 @@ def test_fixed_steps_are_closed(surrogate: TransitionModel):
     assert len(wanted.candidate_actions(1)) == 8
     assert objective(surrogate, fixed=fixed, reward=Costly()).open.tolist() == [1, 2, 4]
     assert objective(surrogate).open.tolist() == [0, 1, 2, 3]
-
-
-def test_the_constant_bounds_the_reward_in_coordinates(surrogate: TransitionModel):
-    wanted = objective(surrogate)
-    here, there = torch.randn(2, 40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    apart = (wanted.rewards(here) - wanted.rewards(there)).abs()[:, 0]
-    assert (apart <= wanted.constant * (here - there).norm(dim=-1) * (1 + 1e-12)).all()
-
-
-def test_a_known_truth_gives_returns_by_hand():
-    """s' = s + a - 1, reward -s, from 2 with actions (1, 1): every sequence by hand."""
-
-    class Walk(TransitionModel):
-        def trajectory(self, episode: Episode) -> Trajectory:
-            states = torch.full((3, 1), 2.0, dtype=torch.float64)
-            return EquationTrajectory(
-                states, torch.tensor([1, 1, 1]), 3, lambda s, t, a: s + a[:, None].to(s) - 1
-            )
-
-        def units(self, states: Tensor) -> Tensor:
-            return states
-
-        def state_scale(self) -> Tensor:
-            return torch.ones(1, dtype=torch.float64)
-
-        @property
-        def names(self) -> tuple[str, ...]:
-            return ("x",)
-
-    walk = Walk.__new__(Walk)
-    torch.nn.Module.__init__(walk)
-    (episode,) = patients(1, 3, seed=0)
-    wanted = CounterfactualReturn(walk, EpisodeCase(episode), LinearReward({"x": -1.0}), 2)
-    for first, second in itertools.product(range(3), repeat=2):
-        expected = -(2 + (2 + first - 1) + (2 + first + second - 2))
-        assert wanted(torch.tensor([first, second])).item() == expected
-    assert wanted.outcome() == -6
 
 
 def test_impossible_questions_are_refused(surrogate: TransitionModel):

@@ -1,8 +1,11 @@
-"""What is said of a success probability: values, intervals, refusals."""
+"""Probabilities of success: values beside SciPy, intervals, and what is refused."""
+
+import math
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import multivariate_normal, norm
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, region_probability_of
@@ -10,61 +13,18 @@ from rehearsal_torch.objectives.region_probability.polygon import PolygonProbabi
 from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
 from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
+from rehearsal_torch.seeding import sobol
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
-from tests.toys.linear_truth import chain, managing
+from tests.toys.linear_truth import chain
 
 
 def objective(world, rows=300, count=6, seed=0, **more):
     return GaussianSuccess.for_cases(
         fit(LinearStructural(world.task, **more), world.table(rows, seed)), world.cases(count)
     )
-
-
-@pytest.mark.parametrize("world", [managing(), chain()], ids=["two outcomes", "one outcome"])
-def test_values_are_log_probabilities_of_the_fitted_law(world):
-    (made, *_) = objective(world).sets
-    model = fit(LinearStructural(world.task), world.table(300))
-    noise = torch.randn(
-        200000, len(world.names), generator=torch.Generator().manual_seed(0), dtype=torch.float64
-    )
-    linear = model.linear_model(made.names)
-    # Zero noise of altered variables has no Cholesky factor: a square root by eigenvalues.
-    values, vectors = torch.linalg.eigh(linear.covariance)
-    noise = noise @ (vectors * values.clamp_min(0).sqrt() @ vectors.mT)
-    actions = made.lower + 0.7 * (made.upper - made.lower)
-    given = model.task.given(made.cases)
-    rows = linear.rehearse(noise, actions[0], world.task.context, given[0])
-    share = (
-        world.task.region.contains(rows[:, [linear.names.index(name) for name in world.task.outcomes]])
-        .double()
-        .mean()
-    )
-    assert float(made(actions)[0].exp()) == pytest.approx(float(share), abs=0.005)
-
-
-def test_batches_of_actions_and_slopes():
-    (made, *_) = objective(managing()).sets
-    actions = made.starts(5)
-    assert actions.shape == (5, 6, 2)
-    assert torch.equal(actions, made.project(actions))
-    values = made(actions)
-    assert values.shape == (5, 6)
-    at = actions.clone().requires_grad_(True)
-    (gradients,) = torch.autograd.grad(made(at).sum(), at)
-    found, mine = made.value_and_gradient(actions)
-    assert torch.equal(found, values)
-    assert torch.allclose(mine, gradients, rtol=1e-6, atol=1e-8)
-
-
-def test_starts_lie_in_boxes_that_lie_anywhere():
-    (made, *_) = objective(managing()).sets
-    narrow = made.within(made.lower + 0.9 * (made.upper - made.lower), made.upper, {})
-    starts = narrow.starts(64)
-    assert ((starts >= narrow.lower) & (starts <= narrow.upper)).all()
-    share = (starts - narrow.lower) / (narrow.upper - narrow.lower)
-    # Sobol points fill the box: none of its quarters is empty, in any direction.
-    assert all(((share >= each / 4) & (share <= (each + 1) / 4)).any(0).all() for each in range(4))
 
 
 def test_evidence_is_predictive_and_has_an_interval():
@@ -113,13 +73,6 @@ def test_nothing_is_recommended_where_nothing_helps():
     assert set(decision.trace["would_set"]) <= {"a", "m"}
 
 
-def test_closed_variables_are_refused():
-    world = chain()
-    model = fit(LinearStructural(world.task), world.table(100))
-    with pytest.raises(ValueError, match="may not be set"):
-        GaussianSuccess.for_cases(model, [RehearsalCase("0", {"x": torch.tensor(0.0)}, {"a": (0.0, 1.0)})])
-
-
 def test_the_interval_has_the_level_that_was_asked_for():
     made = objective(chain(), rows=40).sets[0]
     actions = made.starts(1)[0]
@@ -162,3 +115,219 @@ def test_differences_are_those_of_the_same_draws():
 def test_the_fastest_exact_form_is_taken(width, askew, kind):
     normals = torch.cat([torch.eye(width), -torch.eye(width), *([torch.ones(1, width)] if askew else [])])
     assert type(region_probability_of(normals.double(), torch.ones(len(normals)).double())) is kind
+
+
+DOUBLE = torch.float64
+CONTEXTS = torch.tensor([[0.3], [-1.2], [0.8]], dtype=DOUBLE)
+# Not a face of which has length one, and no point of which is zero.
+REGIONS = {
+    1: Polytope(("y",), torch.tensor([[2.0], [-0.5]]), torch.tensor([6.0, -0.5])),
+    2: Polytope.of({"y": (1.0, 3.0), "w": (-2.0, 0.5)}),
+    3: Polytope.of({"y": (1.0, 3.0), "w": (-2.0, 0.5), "v": (None, 1.0)}),
+}
+LIMITS = {"y": (1.0, 3.0), "w": (-2.0, 0.5), "v": (-np.inf, 1.0)}
+
+
+def response(width, covariance, draws=()):
+    """Effects of one context and two actions on some outcomes; draws differ from each other by a little."""
+    stream = torch.Generator().manual_seed(3)
+    effects = [
+        torch.randn(*draws, width, *shape, dtype=DOUBLE, generator=stream) * (0.2 if draws else 1.0)
+        for shape in ((1,), (2,), ())
+    ]
+    if draws:
+        effects = [a + b for a, b in zip(effects, response(width, covariance)[0], strict=True)]
+    spread = torch.tensor(covariance, dtype=DOUBLE)
+    if draws:
+        spread = spread * torch.linspace(0.8, 1.4, draws[0], dtype=DOUBLE).reshape(-1, 1, 1)
+    return effects, spread
+
+
+def written(width, covariance, draws=3, nothing=(0.9, 0.0, 0.2), level=0.95):
+    region = REGIONS[width]
+    plain, likely = (
+        AffineResponse(*effects, torch.empty(0), spread)
+        for effects, spread in (response(width, covariance, lead) for lead in ((), (draws,)))
+    )
+    cases = [RehearsalCase(str(place), {}, {"a": (-1.0, 3.0), "b": (0.0, 1.5)}) for place in range(3)]
+    before = None if nothing is None else torch.tensor(nothing, dtype=DOUBLE)
+    return GaussianSuccess(
+        cases,
+        ("a", "b"),
+        CONTEXTS,
+        region,
+        region.chebyshev()[0],
+        plain,
+        likely if draws else None,
+        before,
+        level,
+    )
+
+
+def true(made, law, action, row):
+    """P(Y in S) in one case by SciPy."""
+    mean = law.context @ CONTEXTS[row] + law.action @ action + law.constant
+    low, high = (np.array([LIMITS[name][side] for name in made.region.names]) for side in (0, 1))
+    if len(mean) == 1:
+        return float(np.diff(norm.cdf([low[0], high[0]], float(mean), math.sqrt(float(law.covariance))))[0])
+    return float(multivariate_normal(mean.numpy(), law.covariance.numpy()).cdf(high, lower_limit=low))
+
+
+def draw(made, place):
+    return AffineResponse(
+        *(getattr(made.likely, name)[place] for name in ("context", "action", "constant")),
+        torch.empty(0),
+        made.likely.covariance[place],
+    )
+
+
+COVARIANCES = {1: [[0.4]], 2: [[1.0, 0.4], [0.4, 0.6]], 3: np.diag([1.0, 0.5, 0.7]).tolist()}
+ACTIONS = torch.tensor(
+    [[[0.4, 0.2], [-0.7, 1.1], [2.0, 0.9]], [[0.0, 0.0], [1.3, 0.4], [-0.5, 1.5]]], dtype=DOUBLE
+)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_plug_in_values_of_all_and_of_some_cases(width) -> None:
+    made = written(width, COVARIANCES[width])
+    expected = [[true(made, made.response, at[row], row) for row in range(3)] for at in ACTIONS]
+    np.testing.assert_allclose(made(ACTIONS).exp(), expected, rtol=2e-6)
+    some = torch.tensor([2, 0])
+    np.testing.assert_allclose(made.values(ACTIONS[0, some], some), made(ACTIONS)[0, some])
+    at = ACTIONS[1, some].clone().requires_grad_(True)
+    (slope,) = torch.autograd.grad(made.values(at, some).sum(), at)
+    found = made.expansion(at.detach(), some)
+    np.testing.assert_allclose(found.value, made(ACTIONS)[1, some])
+    np.testing.assert_allclose(found.gradient, slope, rtol=1e-6, atol=1e-9)
+    step = 1e-5
+    for column in range(2):
+        ahead, behind = (
+            made.expansion(at.detach() + sign * step * torch.eye(2, dtype=DOUBLE)[column], some).gradient
+            for sign in (1, -1)
+        )
+        curvature = (ahead - behind) / (2 * step)
+        np.testing.assert_allclose(found.curvature[:, column], curvature, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_the_predictive_probability_is_the_mean_over_the_draws(width) -> None:
+    made = written(width, COVARIANCES[width])
+    each = [[true(made, draw(made, place), ACTIONS[0, row], row) for row in range(3)] for place in range(3)]
+    near = {"atol": 1e-6} if width == 1 else {"atol": 4e-3 if width > 2 else 1e-6}
+    np.testing.assert_allclose(made.chances(ACTIONS[0]), each, rtol=0, **near)
+    mean = np.mean(each, 0)
+    np.testing.assert_allclose(made.compared_value(ACTIONS[0]).exp(), mean, rtol=0, **near)
+    np.testing.assert_allclose(made.compared_probability(ACTIONS[0]), made.chances(ACTIONS[0]).mean(0))
+    # Of many actions at once: predictive, unless there are so many outcomes that it would take long.
+    whole = made.probability(ACTIONS.expand(4, 2, 3, 2))
+    assert whole.shape == (4, 2, 3)
+    expected = made(ACTIONS).exp() if width > 2 else torch.stack([made.chances(at).mean(0) for at in ACTIONS])
+    np.testing.assert_allclose(whole[3], expected)
+    without = written(width, COVARIANCES[width], draws=0)
+    assert without.chances(ACTIONS[0]) is None
+    np.testing.assert_allclose(without.probability(ACTIONS), without(ACTIONS).exp())
+    np.testing.assert_allclose(without.compared_value(ACTIONS[0]), without(ACTIONS[0]))
+
+
+def test_intervals_are_normal_on_the_logistic_scale() -> None:
+    made = written(1, [[0.4]], level=0.8)
+    found = made.appraise(ACTIONS[0])
+    drawn = np.array(
+        [[true(made, draw(made, i), ACTIONS[0, row], row) for row in range(3)] for i in range(3)]
+    )
+    logit = np.log(drawn / (1 - drawn))
+    ends = logit.mean(0) + norm.ppf([[0.1], [0.9]]) * logit.std(0, ddof=1)
+    low, high = 1 / (1 + np.exp(-ends))
+    assert [each.estimate.point for each in found] == pytest.approx(drawn.mean(0), abs=1e-6)
+    assert [each.estimate.lower for each in found] == pytest.approx(np.minimum(low, drawn.mean(0)), abs=1e-5)
+    assert [each.estimate.upper for each in found] == pytest.approx(np.maximum(high, drawn.mean(0)), abs=1e-5)
+    assert {each.estimate.level for each in found} == {0.8}
+    assert [each.baseline.point for each in found] == [0.9, 0.0, 0.2]
+    assert [each.trace["plug_in"] for each in found] == made(ACTIONS[0]).exp().tolist()
+    better = [each.estimate.point >= each.baseline.point for each in found]
+    assert [not each.declined for each in found] == better
+    assert {*better} == {True, False}
+    assert [each.baseline for each in written(1, [[0.4]], nothing=None).appraise(ACTIONS[0])] == [None] * 3
+
+
+def test_an_alteration_as_good_as_none_is_not_declined() -> None:
+    plain = written(1, [[0.4]], draws=0)
+    even = written(1, [[0.4]], draws=0, nothing=plain(ACTIONS[0]).exp().tolist())
+    assert [each.declined for each in even.appraise(ACTIONS[0])] == [""] * 3
+
+
+def test_certain_success_has_an_interval_too() -> None:
+    made = written(1, [[1e-6]])
+    centre = 2.0
+    law = made.likely
+    made.likely = AffineResponse(
+        0 * law.context, 0 * law.action, 0 * law.constant + centre, law.noise, law.covariance
+    )
+    for found in made.appraise(ACTIONS[0]):
+        assert (found.estimate.point, found.estimate.upper) == pytest.approx((1.0, 1.0))
+        assert found.estimate.lower == pytest.approx(1.0, abs=1e-6)
+
+
+def test_starts_begin_at_the_centre_of_the_region() -> None:
+    made = written(2, COVARIANCES[2])
+    # Boxes that lie anywhere, and are wide enough to hold the action that is aimed at in the first case.
+    lower = torch.tensor([[-40.0, -30.0], [1.0, 2.0], [0.5, 0.25]], dtype=DOUBLE)
+    upper = torch.tensor([[50.0, 44.0], [1.5, 4.0], [0.75, 4.25]], dtype=DOUBLE)
+    narrow = made.within(lower, upper, {})
+    found = narrow.starts(5)
+    law, centre = made.response, made.region.chebyshev()[0]
+    aim = torch.linalg.solve(law.action, centre - law.context @ CONTEXTS[0] - law.constant)
+    np.testing.assert_allclose(found[0, 0], aim)
+    np.testing.assert_allclose(found[0], narrow.project(found[0]))
+    np.testing.assert_allclose(found[1], (lower + upper) / 2)
+    unit = sobol(2).draw(3, dtype=DOUBLE)
+    np.testing.assert_allclose(found[2:], lower + unit.unsqueeze(1) * (upper - lower))
+    assert torch.equal(narrow.starts(3), found[:3])
+    for few in (1, 2):
+        assert torch.equal(narrow.starts(few), found[:few])
+
+
+def of_two_outcomes(region, covariance, constant):
+    """One variable that moves both outcomes alike, with the same law as its only draw."""
+    effect, spread = torch.ones(2, 1, dtype=DOUBLE), torch.tensor(covariance, dtype=DOUBLE)
+    fields = (effect, effect, torch.tensor(constant, dtype=DOUBLE), torch.empty(0), spread)
+    cases = written(2, COVARIANCES[2]).cases
+    likely = AffineResponse(*(each.unsqueeze(0) for each in fields))
+    centre, _ = region.chebyshev()
+    return GaussianSuccess(cases, ("a",), CONTEXTS, region, centre, AffineResponse(*fields), likely, None)
+
+
+@pytest.mark.parametrize("beyond", [0.0, 1e-4])
+def test_outcomes_that_follow_from_each_other_have_a_probability(beyond) -> None:
+    # w = y - 2, but for a little noise, so that y in [1, 3] and w in [-2, 0.5] is y in [1, 2.5].
+    made = of_two_outcomes(REGIONS[2], [[0.4, 0.4], [0.4, 0.4 + beyond]], [1.0, -1.0])
+    mean = 1.0 + CONTEXTS[:, 0].numpy() + 0.5
+    expected = norm.cdf(2.5, mean, 0.4**0.5) - norm.cdf(1.0, mean, 0.4**0.5)
+    actions = torch.full((3, 1), 0.5, dtype=DOUBLE)
+    np.testing.assert_allclose(made(actions).exp(), expected, atol=1e-4)
+    np.testing.assert_allclose(made.chances(actions)[0], expected, atol=1e-4)
+
+
+def test_what_lies_very_far_inside_an_open_region_is_certain() -> None:
+    # The mean of the second case is a million standard deviations inside, that of the first as far outside.
+    region = Polytope.of({"y": (0.0, None), "w": (0.0, None)})
+    made = of_two_outcomes(region, [[1e-12, 4e-13], [4e-13, 1e-12]], [-0.5, -0.5])
+    actions = torch.tensor([[-0.8], [2.7], [-0.3]], dtype=DOUBLE)
+    for found in (made(actions).exp(), made.chances(actions)[0]):
+        np.testing.assert_allclose(found, [0.0, 1.0, 0.25 + math.asin(0.4) / (2 * math.pi)], atol=1e-4)
+
+
+def test_sets_are_compared_with_doing_nothing_under_the_same_draws() -> None:
+    world = chain()
+    model, cases = fit(LinearStructural(world.task, draws=30), world.table(80)), world.cases(2)
+    made = GaussianSuccess.for_sets(model, cases)
+    assert [one.names for one in made] == list(world.task.candidates)
+    ((_, likely),) = model.responses_of([()])
+    contexts = world.task.given(cases)
+    mean, spread = likely.base(contexts)[..., 0], likely.covariance[:, 0, :].sqrt()
+    expected = (norm.cdf((2.0 - mean) / spread) - norm.cdf((1.0 - mean) / spread)).mean(0)
+    for one in made:
+        np.testing.assert_allclose(one.nothing, expected, atol=1e-6)
+        assert (one.of_success, one.level) == (True, 0.95)
+    with pytest.raises(ValueError, match=r"expected a level in \(0, 1\)"):
+        GaussianSuccess.for_sets(model, cases, 1.0)

@@ -57,13 +57,6 @@ def test_equal_estimates_keep_their_interval(point, below, above, count, level):
     assert found.missing == pytest.approx(0, abs=1e-6)
 
 
-@given(st.lists(st.floats(0.1, 0.9), min_size=2, max_size=20))
-def test_disagreement_only_widens(points):
-    found = pool([Estimate(point, CHANCE, point - 0.05, point + 0.05, 0.95) for point in points])
-    assert found.upper - found.lower >= 0.1 - 1e-9
-    assert 0 <= found.missing <= 1
-
-
 def test_without_estimates_or_intervals():
     one = Estimate(0.4, CHANCE, 0.3, 0.5, 0.95)
     assert pool([one, None]) is None

@@ -101,12 +101,6 @@ def test_too_many_boxes_are_refused_by_name():
         levelled([one])
 
 
-def test_cases_of_a_batch_have_the_same_levels():
-    some = [cases()[0], cases(levels={"a": (0.0, 3.0)})[1]]
-    with pytest.raises(ValueError, match=r"1: the levels .* differ from those of 0"):
-        Hill(some, ("a", "b"))
-
-
 class Ranked(Hill):
     """Values of any order."""
 

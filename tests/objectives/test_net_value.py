@@ -10,7 +10,6 @@ import torch
 from rehearsal_torch.data.costs.action_cost import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.guard import guarded
 from rehearsal_torch.objectives.net_value import NetValue, nets_no_more, paid, with_costs
 from rehearsal_torch.objectives.objective import chance
 from rehearsal_torch.spaces.box import Alteration
@@ -75,45 +74,6 @@ def test_the_interval_of_the_net_value_follows_from_that_of_the_probability():
     assert nothing.net_value.point == 3.0
     assert nothing.net_gain is None
     assert replace(nothing, status="refused").net_value is None
-
-
-def judged(model, one, value):
-    objective = GaussianSuccess.for_cases(model, [one])
-    (appraised,) = objective.whole[0].appraise(torch.tensor([[value]], dtype=DOUBLE))
-    made = replace(setting(value), estimate=appraised.estimate, baseline=appraised.baseline)
-    return guarded(objective, [made])[0]
-
-
-def test_what_raises_the_probability_by_less_than_it_costs_is_not_recommended(model):
-    bought = judged(model, case(cost=2.0), 1.3)
-    assert bought.status == "recommended"
-    assert bought.cost == 2.6
-    assert bought.net_gain.point == pytest.approx(10 * bought.gain.point - 2.6)
-    dear = judged(model, case(cost=9.0), 1.3)
-    assert dear.status == "no_action"
-    assert dear.cost == 0.0
-    assert dear.reason.startswith(
-        "nothing nets more than leaving m at 0: the best change found costs 11.7, and"
-    )
-    assert judged(model, case(cost=9.0, worth=None), 1.3).status == "recommended"
-
-
-def test_an_alteration_that_changes_nothing_is_none(model):
-    found = judged(model, case(), 0.0)
-    assert found.status == "no_action"
-    assert found.reason == "no change nets more than leaving m at 0"
-    assert "2.6" in nets_no_more(judged(model, case(cost=2.0), 1.3), "it")
-
-
-def test_a_net_gain_that_may_be_chance_is_warned_of(model):
-    gain = judged(model, case(cost=2.0), 1.3).gain.point
-    # Almost as dear as the gain is worth.
-    found = judged(model, case(cost=(10 * gain - 0.02) / 1.3), 1.3)
-    assert found.status == "recommended"
-    assert found.net_gain.point == pytest.approx(0.02, abs=1e-6)
-    assert found.net_gain.lower < 0 < found.gain.lower
-    (told,) = [each for each in found.warnings if each.startswith("gain: ")]
-    assert "not told apart from leaving m at 0: the interval of the net gain, -" in told
 
 
 def test_a_cost_in_units_of_the_worth_is_zero_where_costs_do_not_count():

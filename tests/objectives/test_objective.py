@@ -2,18 +2,13 @@
 
 import math
 from functools import partial
-from importlib import import_module
-from pkgutil import walk_packages
 
 import pytest
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch import objectives
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, Reward
 from rehearsal_torch.objectives.objective import (
     CHANCE,
     AlterationObjective,
@@ -27,8 +22,6 @@ from rehearsal_torch.objectives.objective import (
     objective_for,
     settings_of,
 )
-from rehearsal_torch.objectives.region_probability.rectangle import RectangleProbability
-from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.box import Alteration
@@ -184,17 +177,6 @@ def test_an_objective_without_steps_has_no_trajectory_and_refuses_no_settings():
     assert (Objective.kind, AlterationObjective.kind) == (None, "rehearse")
     with pytest.raises(TypeError, match="abstract"):
         AlterationObjective(BOXES, ("a",))
-
-
-def test_objectives_rewards_and_regions_are_plain_classes():
-    found = set()
-    for each in walk_packages(objectives.__path__, f"{objectives.__name__}."):
-        members = vars(import_module(each.name)).values()
-        found |= {one for one in members if isinstance(one, type) and one.__module__ == each.name}
-    assert {Objective, CounterfactualReturn, Reward, PosteriorMean, RectangleProbability} <= found
-    modules = {one for one in found if issubclass(one, torch.nn.Module)}
-    # What BoTorch is given is a module there, without parameters.
-    assert [one.__name__ for one in modules if not issubclass(one, AcquisitionFunction)] == []
 
 
 def test_differences_lie_within_minus_one_and_one_around_their_point():

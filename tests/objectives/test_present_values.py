@@ -86,16 +86,6 @@ def test_what_is_no_better_than_the_present_is_no_reason_to_act():
     assert any(text.startswith("predicted no better than leaving m at 1.1") for text in told.warnings)
 
 
-def test_a_gain_that_may_be_chance_is_warned_of():
-    # As far above the best value as the present one is below it.
-    one = case(0.0, m=1.05)
-    searched = objective(one)
-    (found,) = searched.guarded([decided(("m",), 1.15, estimate=0.999)])
-    (said,) = [text for text in found.warnings if text.startswith("gain: not told apart from leaving m at 1")]
-    assert "the interval of the difference, " in said
-    assert said.endswith("contains zero")
-
-
 def test_present_values_that_cannot_be_judged_are_said():
     class Refusing(GaussianSuccess):
         def appraise(self, actions):

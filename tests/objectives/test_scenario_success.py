@@ -1,7 +1,20 @@
+import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 
-from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios, origin_of
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.objectives.scenario_success import (
+    ScenarioCount,
+    Scenarios,
+    origin_of,
+    rowwise,
+    scenarios_of,
+    success,
+)
+from rehearsal_torch.seeding import sobol
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
@@ -45,44 +58,6 @@ def test_scenarios_are_the_same_at_every_call_and_others_for_another_seed():
     assert not torch.equal(one.slack, other.slack)
 
 
-def test_a_situation_does_not_depend_on_the_others():
-    world = chain()
-    made, some_cases = fit(LinearStructural(world.task, 60), world.table(50)), world.cases(3)
-    all_three, last = (
-        ScenarioCount.for_cases(
-            made, some, search_scenarios=40, validation_scenarios=10, test_scenarios=10
-        ).sets[0]
-        for some in (some_cases, some_cases[2:])
-    )
-    assert torch.allclose(all_three.search_scenarios.slack[:, 2:], last.search_scenarios.slack)
-
-
-def test_too_few_draws_are_refused():
-    world = chain()
-    with pytest.raises(ValueError, match="raise its `draws`"):
-        ScenarioCount.for_cases(
-            fit(LinearStructural(world.task, 30), world.table(50)),
-            world.cases(1),
-            search_scenarios=40,
-            validation_scenarios=10,
-            test_scenarios=10,
-        )
-
-
-def test_it_refuses_to_make_things_worse():
-    world = chain()
-    made = fit(LinearStructural(world.task, 300), world.table(500))
-    some_cases = world.cases(8)
-    one = ScenarioCount.for_cases(
-        made, some_cases, search_scenarios=200, validation_scenarios=50, test_scenarios=50
-    ).sets[0]
-    said = one.appraise(torch.full((8, 1), -1.0, dtype=torch.float64))
-    assert all(
-        "no alteration helps" in fact.declined for fact in said if fact.estimate.point < fact.baseline.point
-    )
-    assert any(fact.declined for fact in said)
-
-
 def test_differences_are_counted_under_the_same_parameters():
     world = managing()
     made = fit(LinearStructural(world.task, 3000), world.table(400))
@@ -103,19 +78,216 @@ def test_differences_are_counted_under_the_same_parameters():
     assert (none.lower, none.upper) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "origin"),
-    [(-1.0, 2.0, 0.0), (3.0, 5.0, 0.0), (1e9, 1e9 + 1, 1e9), (-1e9 - 1, -1e9, -1e9), (4.0, 4.0, 4.0)],
-)
-def test_alterations_are_measured_from_zero_unless_the_box_is_far_away(lower, upper, origin):
-    found = origin_of(*(torch.tensor([[end]], dtype=torch.float64) for end in (lower, upper)))
-    assert found.tolist() == [[origin]]
+DOUBLE = torch.float64
 
 
-@pytest.mark.parametrize("far", [1.0, 1e6])
-def test_what_lies_on_a_face_is_desired_in_any_unit(far):
-    scenarios = Scenarios(
-        torch.ones(2, 1, 1, dtype=torch.float64), torch.tensor([[[far]], [[far * (1 - 1e-3)]]]).double()
+def number(values):
+    return torch.tensor(values, dtype=DOUBLE)
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(*shape, dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))
+
+
+def written(lower=-1.0, upper=2.0, level=0.95, gains=None, slack=None, before=(0.1, 0.9)):
+    """Counts of five scenarios with two faces, of one variable in two cases."""
+    cases = [RehearsalCase(str(place), {}, {"a": (lower, upper)}) for place in range(2)]
+    gains = drawn(5, 2, 1) if gains is None else gains
+    slack = drawn(5, 2, 2, seed=1) + 0.5 if slack is None else slack
+    search, other = (Scenarios(gains, slack + more) for more in (0.0, 0.4))
+    sets = AffineResponse(
+        drawn(4, 1, 1),
+        drawn(4, 1, 1, seed=2),
+        drawn(4, 1),
+        torch.empty(0),
+        number([0.3, 0.5, 0.8, 1.0])[:, None, None],
     )
-    assert scenarios.desired(torch.tensor([[far]], dtype=torch.float64)).tolist() == [[True], [False]]
-    assert scenarios.one(0).share(torch.tensor([[far * 0.9]], dtype=torch.float64)).tolist() == [1.0]
+    wanted, contexts = Polytope.of({"y": (0.0, 1.5)}), number([[0.2], [-0.4]])
+    return ScenarioCount(cases, ("a",), search, other, sets, contexts, wanted, number(before), level)
+
+
+def chances_of(made, actions):
+    """P(y in [0, 1.5]) under each set of parameters by SciPy, (4, 2)."""
+    sets = made.test_scenarios
+    mean = sets.context[:, :, 0] * made.contexts.T + sets.action[:, :, 0] * actions.T + sets.constant
+    spread = sets.covariance[:, :, 0].sqrt()
+    return norm.cdf((1.5 - mean) / spread) - norm.cdf(-mean / spread)
+
+
+def test_rows_of_any_length_become_faces_of_length_one() -> None:
+    region = Polytope(("y", "w"), number([[3.0, 4.0], [0.0, -0.5]]), number([10.0, 1.0]))
+    outcomes, slopes = drawn(6, 3, 2), drawn(6, 2, 4, seed=1)
+    found = rowwise(outcomes, slopes, region)
+    faces, ends = np.array([[0.6, 0.8], [0.0, -1.0]]), np.array([2.0, 2.0])
+    np.testing.assert_allclose(found.gains, np.einsum("lo,nok->nlk", faces, slopes))
+    np.testing.assert_allclose(found.slack, ends - outcomes.numpy() @ faces.T)
+    assert found.unit == 1.0
+
+
+def test_parts_of_scenarios_are_those_asked_for() -> None:
+    whole = Scenarios(drawn(5, 2, 3), drawn(5, 4, 2), 7.0)
+    at = drawn(6, 4, 3, seed=2)
+    all_of_them = whole.desired(at)
+    assert all_of_them.shape == (6, 5, 4)
+    np.testing.assert_allclose(whole.share(at), all_of_them.numpy().mean(1))
+    some = torch.tensor([4, 1])
+    for part, rows in ((whole.first(2), slice(0, 2)), (whole.some(some), some)):
+        assert torch.equal(part.desired(at), all_of_them[:, rows])
+        assert part.unit == 7.0
+    assert torch.equal(whole.one(2).desired(at[:, [2]]), all_of_them[:, :, [2]])
+
+
+def test_a_face_is_violated_beyond_a_billionth_of_its_scale_and_of_its_slack() -> None:
+    scenarios = Scenarios(number([[[1.0]]]), number([[[2.0]]]), number([3.0]))
+    for over, desired in ((0.9 * 5e-9, True), (1.1 * 5e-9, False)):
+        assert bool(scenarios.desired(number([[2.0 + over]]))) is desired
+
+
+@pytest.mark.parametrize(
+    ("slack", "unit"),
+    [(1.0, 1.0), (1e-3, 1.0), (0.9e-3, 0.9e-3), (1e3, 1.0), (1.1e3, 1.1e3), (1e-9, 1e-9)],
+)
+def test_the_scale_of_a_face_is_one_unless_its_numbers_are_of_another_order(slack, unit) -> None:
+    made = Scenarios(torch.zeros(3, 1, 1, dtype=DOUBLE), number([[[slack]], [[-slack]], [[1e12]]]))
+    box = number([[1.0]])
+    assert made.relative_to(0 * box, 0 * box, box).unit.tolist() == [unit]
+
+
+def test_the_scale_of_a_face_counts_its_gains_over_the_widest_box_and_rounding_far_away() -> None:
+    gains, slack = number([[[2e4, 1e4]], [[-2e4, -1e4]], [[9e9, 9e9]]]), number([[[3e4]] * 2] * 3)
+    made, lower = Scenarios(gains, slack), number([[0.0, -2.0], [1.0, 0.0]])
+    upper = number([[1.0, 1.0], [5.0, 2.0]])
+    found = made.relative_to(torch.zeros_like(lower), lower, upper)
+    assert found.unit.tolist() == [3e4 + 2e4 * 4.0 + 1e4 * 3.0]
+    assert torch.equal(found.slack, slack)
+    # From an origin far away: what is left of the slack there, and the rounding of actions of that size.
+    origin = number([[1e10, 0.0], [1e10, 0.0]])
+    moved = made.relative_to(origin, origin + lower, origin + upper)
+    np.testing.assert_allclose(moved.slack[:2, :, 0], [[3e4 - 2e14] * 2, [3e4 + 2e14] * 2])
+    rounding = 4 * np.finfo(np.float64).eps / 1e-9 * (2e4 * (1e10 + 5.0) + 1e4 * 2.0)
+    assert moved.unit.tolist() == pytest.approx([2e14 + 2e4 * 4 + 1e4 * 3 + rounding], rel=1e-9)
+
+
+def test_undefined_scenarios_are_never_desired_and_none_at_all_leaves_no_share() -> None:
+    gains, slack = torch.zeros(5, 2, 1, dtype=DOUBLE), torch.ones(5, 2, 2, dtype=DOUBLE)
+    gains[0, 1, 0], slack[1, 0, 1] = torch.nan, torch.inf
+    made = written(gains=gains, slack=slack)
+    at = number([[0.5], [0.5]])
+    assert Scenarios(gains, slack).defined().tolist() == [[False] * 2, [False, True], *([[True] * 2] * 3)]
+    assert (
+        made(at).tolist() == made.share(at).tolist() == made.compared_probability(at).tolist() == [0.6, 0.8]
+    )
+    slack[:, 0] = torch.nan
+    made = written(gains=gains, slack=slack)
+    for found in (made(at), made.share(at)):
+        assert found.isnan().tolist() == [True, False]
+        assert float(found[1]) == 0.8
+
+
+@pytest.mark.parametrize(("shift", "origin"), [(0.0, 0.0), (1e6, 1e6 - 1.0)])
+def test_counts_are_of_actions_in_their_units_wherever_the_box_lies(shift, origin) -> None:
+    gains, slack = drawn(5, 2, 1), drawn(5, 2, 2, seed=1) + 0.5
+    made = written(shift - 1.0, shift + 2.0, slack=slack + shift * gains.mT)
+    assert (made.of_success, made.origin.tolist()) == (True, [[origin]] * 2)
+    at = torch.linspace(-1.0, 2.0, 7, dtype=DOUBLE).reshape(7, 1, 1).expand(7, 2, 1)
+    for share, more in ((made, 0.0), (made.share, 0.4)):
+        inside = np.einsum("nlk,mbk->mnbl", gains, at) <= slack.numpy() + more
+        np.testing.assert_allclose(share(at + shift), inside.all(-1).mean(1))
+
+
+@pytest.mark.parametrize(("lower", "upper", "origin"), [(1e3, 1e3 + 1, 0.0), (1e3 + 1, 1e3 + 2, 1e3 + 1)])
+def test_a_thousand_widths_are_not_far_away(lower, upper, origin) -> None:
+    assert origin_of(number([[lower]]), number([[upper]])).tolist() == [[origin]]
+    assert origin_of(number([[-upper]]), number([[-lower]])).tolist() == [[-origin]]
+
+
+def test_starts_are_the_middle_and_sobol_points() -> None:
+    made = written(lower=3.0, upper=5.0)
+    unit = sobol(1).draw(4, dtype=DOUBLE)
+    unit[0] = 0.5
+    np.testing.assert_allclose(made.starts(4), 3.0 + 2.0 * unit[:, None].expand(4, 2, 1))
+    assert made.starts(1).tolist() == [[[4.0], [4.0]]]
+
+
+def test_scenarios_are_draws_of_noise_that_all_cases_share() -> None:
+    # Outcomes that are functions of each other have noise, too: w follows y exactly.
+    effect, constant = number([[2.0], [1.0]]), number([1.0, -1.0])
+    response = AffineResponse(
+        effect.expand(4000, 2, 1),
+        number([[0.5], [3.0]]).expand(4000, 2, 1),
+        constant.expand(4000, 2),
+        torch.empty(0),
+        number([[4.0, 4.0], [4.0, 4.0]]).expand(4000, 2, 2),
+    )
+    region, contexts = Polytope.of({"y": (None, 0.0), "w": (None, 0.0)}), number([[0.0], [3.0]])
+    found = scenarios_of(response, contexts, region, torch.Generator().manual_seed(0))
+    assert found.gains[0].tolist() == [[0.5], [3.0]]
+    noise = -found.slack - (contexts @ effect.mT + constant)
+    np.testing.assert_allclose(noise[:, 0], noise[:, 1], atol=1e-12)
+    np.testing.assert_allclose(noise[:, 0, 0], noise[:, 0, 1], atol=1e-3)
+    assert float(noise[:, 0, 0].mean()) == pytest.approx(0.0, abs=0.1)
+    assert float(noise[:, 0, 0].std()) == pytest.approx(2.0, abs=0.1)
+
+
+@pytest.mark.parametrize("level", [0.95, 0.5])
+def test_intervals_are_quantiles_over_the_sets_of_parameters(level) -> None:
+    made = written().at_level(level)
+    first, second = number([[0.4], [-0.3]]), number([[1.0], [0.9]])
+    one, other = chances_of(made, first), chances_of(made, second)
+    np.testing.assert_allclose(
+        success(made.test_scenarios, made.region, made.contexts, first), one, atol=1e-7
+    )
+    orders = [(1 - level) / 2, (1 + level) / 2]
+    said = made.appraise(first)
+    assert [each.estimate.point for each in said] == pytest.approx(one.mean(0), abs=1e-6)
+    ends = [(each.estimate.lower, each.estimate.upper) for each in said]
+    np.testing.assert_allclose(np.transpose(ends), np.quantile(one, orders, axis=0), atol=1e-6)
+    apart = made.contrast(first, second)
+    assert [each.point for each in apart] == pytest.approx((one - other).mean(0), abs=1e-6)
+    ends = [(each.lower, each.upper) for each in apart]
+    np.testing.assert_allclose(np.transpose(ends), np.quantile(one - other, orders, axis=0), atol=2e-6)
+    assert {each.level for each in apart} == {each.estimate.level for each in said} == {level}
+    assert [each.baseline.point for each in said] == [0.1, 0.9]
+    assert [bool(each.declined) for each in said] == [False, True]
+    even = written(before=[each.estimate.point for each in said]).appraise(first)
+    assert [each.declined for each in even] == ["", ""]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    world = chain()
+    return world, fit(LinearStructural(world.task, 6), world.table(50))
+
+
+def test_every_sample_has_parameters_of_its_own(fitted) -> None:
+    world, made = fitted
+    cases = world.cases(2)
+    sets = ScenarioCount.for_sets(made, cases, 3, 2, 1, level=0.8)
+    assert [one.names for one in sets] == list(world.task.candidates)
+    for one, linear in zip(sets, made.linear_models_of(world.task.candidates), strict=True):
+        whole = linear.response(world.task.context, world.task.outcomes)
+        for part, rows in ((one.search_scenarios, slice(0, 3)), (one.validation_scenarios, slice(3, 5))):
+            np.testing.assert_allclose(part.gains, torch.cat([whole.action[rows], -whole.action[rows]], 1))
+        for name in ("context", "action", "constant", "noise", "covariance"):
+            assert torch.equal(getattr(one.test_scenarios, name), getattr(whole, name)[5:6])
+        assert one.level == 0.8
+    (nothing,) = made.linear_models_of([()])
+    law = nothing.response(world.task.context, world.task.outcomes)
+    mean, spread = law.base(world.task.given(cases))[5, :, 0], law.covariance[5, 0, 0].sqrt()
+    expected = norm.cdf((2.0 - mean) / spread) - norm.cdf((1.0 - mean) / spread)
+    for one in sets:
+        np.testing.assert_allclose(one.before, expected, atol=1e-6)
+
+
+def test_settings_out_of_range_are_refused(fitted) -> None:
+    world, made = fitted
+    assert len(ScenarioCount.for_sets(made, world.cases(1), 1, 1, 1)) == 3
+    for counts in ((0, 1, 1), (1, 0, 1), (1, 1, 0)):
+        with pytest.raises(ValueError, match="expected positive numbers of scenarios"):
+            ScenarioCount.for_sets(made, world.cases(1), *counts)
+    for counts in ((4, 2, 1), (1, 4, 2), (3, 2, 2)):
+        with pytest.raises(ValueError, match="expected 7 draws of the parameters; the surrogate provides 6"):
+            ScenarioCount.for_sets(made, world.cases(1), *counts)
+    for level in (0.0, 1.0):
+        with pytest.raises(ValueError, match=r"expected a level in \(0, 1\)"):
+            ScenarioCount.for_sets(made, world.cases(1), 1, 1, 1, level=level)

@@ -1,4 +1,3 @@
-import inspect
 from dataclasses import replace
 
 import pytest
@@ -8,7 +7,7 @@ from rehearsal_torch.objectives import success_probability
 from rehearsal_torch.objectives.success_probability import SuccessProbability, fresh
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.sampled_models import ScenarioModel
-from tests.toys.linear_truth import chain, managing
+from tests.toys.linear_truth import managing
 from tests.toys.rehearsal_methods import learnt
 from tests.toys.toy_posteriors import Toy, toy_cases
 
@@ -35,34 +34,6 @@ def test_each_sample_says_the_probability_of_the_closed_form():
         for each in said:
             assert each.tolist() == pytest.approx([TOY.success(z)] * 2, abs=0.025)
         assert float(one.share_of(1, actions[:1])) == float(one.share(actions)[1])
-
-
-def test_samples_are_independent_and_repeatable():
-    once, again, other = (
-        SuccessProbability.for_cases(
-            TOY,
-            toy_cases(1),
-            search_scenarios=50,
-            validation_scenarios=50,
-            test_scenarios=50,
-            information_models=10,
-            entropy="sampled",
-            seed=seed,
-        ).sets[0]
-        for seed in (0, 0, 1)
-    )
-    rooms = [
-        once.search_scenarios.slack,
-        once.validation_scenarios.slack,
-        once.test_scenarios.slack,
-        other.search_scenarios.slack,
-        other.validation_scenarios.slack,
-    ]
-    assert torch.equal(once.search_scenarios.slack, again.search_scenarios.slack)
-    values = [tuple(sorted(each.flatten().tolist())) for each in rooms]
-    assert len(set(values)) == len(values)
-    late = tuple(sorted(fresh(TOY, toy_cases(1), ("a",), 50, 0).slack.flatten().tolist()))
-    assert late not in values
 
 
 def test_the_first_of_the_scenarios_that_a_search_sees_are_a_sample_of_the_graphs():
@@ -124,23 +95,6 @@ def test_any_polytope_and_several_outcomes_come_near_the_truth(world):
         assert float(one(torch.tensor([action], dtype=torch.float64))) == pytest.approx(true, abs=0.07)
 
 
-def test_numbers_that_are_not_positive_and_missing_contexts_are_refused():
-    with pytest.raises(ValueError, match="expected positive"):
-        SuccessProbability.for_cases(TOY, toy_cases(1), search_scenarios=0)
-    world = chain()
-    one_case = world.cases(1)[0]
-    one_case.given.clear()
-    with pytest.raises(ValueError, match="is not given"):
-        SuccessProbability.for_cases(
-            learnt("structural_posterior", world.task, world.table(30)),
-            [one_case],
-            search_scenarios=10,
-            validation_scenarios=10,
-            test_scenarios=10,
-            information_models=10,
-        )
-
-
 def few(toy, cases, **settings):
     """Small samples, of different sizes."""
     sizes = {"search_scenarios": 6, "validation_scenarios": 5, "test_scenarios": 4, "information_models": 3}
@@ -160,15 +114,6 @@ def test_samples_have_the_sizes_asked_for_and_one_of_each_is_enough() -> None:
     for name in names:
         with pytest.raises(ValueError, match=r"expected positive numbers of scenarios .* and of models; got"):
             few(TOY, toy_cases(1), **{name: 0})
-    signature = inspect.signature(SuccessProbability.for_sets).parameters
-    assert [signature[name].default for name in (*names, "entropy", "seed")] == [
-        10000,
-        10000,
-        1000,
-        300,
-        "predictive",
-        0,
-    ]
 
 
 def test_one_case_is_counted_in_the_sample_asked_for_wherever_its_box_lies() -> None:

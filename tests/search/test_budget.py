@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from rehearsal_torch.search.budget import UNLIMITED, Budget, checked_budget
+from rehearsal_torch.search.budget import UNLIMITED, Budget
 
 
 @pytest.fixture
@@ -42,14 +42,3 @@ def test_a_trace_says_what_is_known_of_a_search_that_was_ended(clock):
     assert budget.out()
     assert budget.facts() == {"stopped": "stopped after budget_s=0.5; no gap is known", "gap": None}
     assert budget.facts(0.25) == {"stopped": "stopped after budget_s=0.5", "gap": 0.25}
-
-
-@pytest.mark.parametrize("limit", [None, 1, 0.5])
-def test_no_limit_and_positive_ones_are_taken(limit):
-    assert checked_budget(limit) == limit
-
-
-@pytest.mark.parametrize("limit", [0, -1.0, math.nan, True, "5"])
-def test_other_limits_are_refused(limit):
-    with pytest.raises(ValueError, match=f"expected a budget_s above 0, or None for no limit; got {limit}"):
-        checked_budget(limit)

@@ -125,11 +125,6 @@ def test_an_estimate_that_is_not_above_doing_nothing_is_no_reason_to_act(decline
     assert appraisals == "predicted no better than doing nothing (30 % against 30 %)"
 
 
-def test_a_choice_declines_unless_it_is_told_not_to():
-    (decision,) = decided([[1.0]], [Appraisal(chance(0.3), chance(0.3))])
-    assert (decision.status, decision.alteration) == ("no_action", None)
-
-
 @pytest.mark.parametrize("declines", [True, False])
 def test_a_set_that_leads_nowhere_is_passed_over_only_by_those_that_may_decline(declines):
     task = RehearsalTask(
@@ -179,12 +174,6 @@ def test_one_situation_gives_one_decision_and_several_are_too_many():
     assert First()(Functions(cases(0.0), [])).alteration.names == ("a",)
     with pytest.raises(ValueError, match="too many values"):
         First()(Functions(cases(0.0, 1.0), []))
-
-
-def test_objectives_are_given_back_typed():
-    some_cases = cases(0.0)
-    objective = Functions(some_cases, [Function(some_cases, ("a",), bowl)])
-    assert all(isinstance(one, AlterationObjective) for one in objective.sets)
 
 
 def test_every_search_declares_the_kind_of_problem_that_it_is_for():

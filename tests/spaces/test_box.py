@@ -57,18 +57,6 @@ def test_sobol_points_are_even_and_follow_the_seed():
     assert torch.histc(points[:, 2], 8, -3, -1).tolist() == [32] * 8
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Box(("a", "a"), torch.zeros(2), torch.ones(2)), "names each variable once"),
-        (lambda: Box(("a", "b"), torch.zeros(2), torch.ones(1)), r"got \(2,\) and \(1,\)"),
-    ],
-)
-def test_what_is_no_box_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 def test_names_and_values_agree():
     made = Alteration(["a", "b"], torch.zeros(4, 2))
     assert made.names == ("a", "b")
@@ -89,19 +77,6 @@ def test_alterations_are_equal_by_their_content():
     ]
     assert [other for other in others if one == other] == []
     assert one.__eq__("another kind") is NotImplemented
-
-
-@pytest.mark.parametrize(
-    ("names", "values", "sentence"),
-    [
-        (("a",), torch.zeros(2), r"shape \(\.\.\., 1\)"),
-        (("a",), torch.tensor(1.0), r"got \(\)"),
-        (("a", "a"), torch.zeros(2), "each variable once"),
-    ],
-)
-def test_contradictions_are_refused(names: tuple[str, ...], values: torch.Tensor, sentence: str):
-    with pytest.raises(ValueError, match=sentence):
-        Alteration(names, values)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ from rehearsal_torch.spaces.inequalities import (
 from rehearsal_torch.spaces.inequalities import (
     LARGEST,
     LONGEST,
-    Inequalities,
     InequalityError,
-    Linear,
     faces_of,
     inequalities,
     linear,
@@ -49,44 +47,6 @@ def test_several_texts_hold_jointly():
     assert inequalities(["a <= 1", "b >= 2 and a >= 0"]) == inequalities("a <= 1 and b >= 2 and a >= 0")
 
 
-WRONG = [
-    ("a < 3", 3, "expected <= or >=; got '<': a bound belongs to the region"),
-    ("grade == 2", 7, "got '==': a region has an interior; write an interval"),
-    ("a - * b >= 1", 5, "expected a number, a name or (; got '*'"),
-    ("a >= ", 5, "expected a number, a name or (; got the end"),
-    ("a >= 1 or b >= 1", 8, "a region is convex"),
-    ("a * b <= 3", 5, "a product of two variables is not linear"),
-    ("2 / a <= 3", 5, "expected a number other than 0 to divide by"),
-    ("a / 0 <= 3", 5, "expected a number other than 0 to divide by"),
-    ("2 cost <= 3", 3, "expected a sign between two values, such as 2*cost; got 'cost'"),
-    ("1 <= a >= 0", 8, "expected <= again"),
-    ("0 <= a <= 1 <= 2", 13, "at most two signs"),
-    ("a <= 1, b <= 2", 7, "expected a number, a name, a sign (<=, >=) or + - * / ( ); got ','"),
-    ("a - a <= 1", 1, "depends on no variable"),
-    ("b <= 1 and 1 <= 2", 12, "depends on no variable"),
-    ("(a + 1 <= 2", 8, "expected )"),
-    ("`a <= 1", 1, "expected a closing `"),
-    ("a <= 1e200", 6, "expected numbers up to 1e+150"),
-    ("b <= 1 and 1e100*1e100*a <= 1", 12, "expected numbers up to 1e+150: use another unit"),
-    ("b - 1e200 <= 1", 5, "expected numbers up to 1e+150"),
-    ("1 + `` <= 1", 5, "expected a name between the quotes"),
-    ("b + 1e-200*a <= 1", 1, "weights of at least 1e-150 in size; that of 'a' is smaller: use another unit"),
-    ("a", 2, "expected <= or >=; got the end"),
-    ("", 1, "expected a number, a name or (; got the end"),
-    ("a <= 1 and", 11, "got the end"),
-    ("(" * 30 + "a", 22, "at most 20 levels"),
-]
-
-
-@pytest.mark.parametrize(("text", "place", "words"), WRONG, ids=[each[0] for each in WRONG])
-def test_errors_are_at_their_character(text, place, words):
-    with pytest.raises(InequalityError) as told:
-        inequalities(text)
-    assert told.value.place == place
-    assert words in str(told.value)
-    assert str(told.value).startswith(f"at character {place} of ")
-
-
 def test_an_error_shows_twenty_characters_before_its_place_and_forty_from_it_on():
     near = "x" * 19 + "+"
     text = f"{'a' * 50} + {near}*{'b' * 39}cccc <= 1"
@@ -119,7 +79,7 @@ def typed(name):
     return f"`{name}`"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @example([({"a": 0.5, 'say "y"': 35356.0}, 1.0), ({'say "y"': 2.0}, 1.0)], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 @given(FACES, st.lists(st.floats(-1e3, 1e3), min_size=6, max_size=6))
 def test_a_text_means_what_its_inequalities_mean(faces, values):
@@ -142,7 +102,7 @@ def test_a_text_means_what_its_inequalities_mean(faces, values):
         assert bool(region.contains(at))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet='ab1.<>=+-*/() and`"', max_size=30))
 def test_any_text_is_read_or_refused_with_a_place_in_it(text):
     found, place = None, 1
@@ -181,10 +141,3 @@ def test_weights_of_the_largest_and_the_smallest_size_are_read():
         inequalities(f"{1.001 * LARGEST!r} * y <= 1")
     with pytest.raises(InequalityError, match="that of 'y' is smaller: use another unit"):
         inequalities(f"{0.999 / LARGEST!r} * y <= 1")
-
-
-def test_what_was_read_cannot_be_changed():
-    for read, name in ((inequalities("y <= 1"), "offsets"), (linear("y - 1"), "constant")):
-        assert isinstance(read, Inequalities | Linear)
-        with pytest.raises(AttributeError):
-            setattr(read, name, 2.0)

@@ -4,8 +4,6 @@ from itertools import product
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.spaces.mixed_region import MixedRegion, with_levels
@@ -135,40 +133,6 @@ def test_limits_that_no_combination_satisfies_are_told():
     with pytest.raises(ValueError, match="no combination of levels satisfies the limits: check the signs"):
         made.into(made.without_levels.spread(2, 0))
     assert region(limits=limit(1.0, offset=0.2)).possible()
-
-
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(
-    seed=st.integers(0, 10_000),
-    faces=st.integers(0, 3),
-    tightness=st.floats(0.0, 1.5),
-    width=st.integers(1, 4),
-    levelled=st.integers(1, 4),
-)
-def test_spread_points_are_feasible_and_at_levels(seed, faces, tightness, width, levelled):
-    draws = torch.Generator().manual_seed(seed)
-    names = tuple("abcd"[:width])
-    lower = torch.randn(width, dtype=DOUBLE, generator=draws)
-    upper = lower + torch.rand(width, dtype=DOUBLE, generator=draws) + 0.1
-    inner = lower + torch.rand(3, width, dtype=DOUBLE, generator=draws).sort(0).values * (upper - lower)
-    every = torch.cat([lower[None], inner, upper[None]])
-    levels = {place: every[:, place].tolist() for place in range(min(levelled, width))}
-    limits = None
-    if faces:
-        normals = torch.randn(faces, width, dtype=DOUBLE, generator=draws)
-        # Satisfied by one combination of levels.
-        kept = every[torch.randint(5, (width,), generator=draws), torch.arange(width)]
-        limits = Polytope(names, normals, normals @ kept + tightness * 0.1)
-    made = with_levels(CandidateRegion.within(lower, upper, limits), levels)
-    assert made.possible()
-    points = made.spread(16, seed)
-    assert bool(made.contains(points).all())
-    actions = made.units(points)
-    for place, values in levels.items():
-        assert set(actions[:, place].tolist()) <= set(values)
-    if limits is not None:
-        assert bool((limits.slack(actions) >= -1e-6).all())
 
 
 def test_where_little_is_left_beside_what_is_held_points_are_spread_all_the_same():

@@ -101,7 +101,7 @@ def test_desirability_is_a_product_of_normal_distribution_functions_and_has_a_sl
     )
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
+@settings(max_examples=10, derandomize=True, deadline=None)
 @given(st.integers(0, 10**6))
 def test_standardised_is_the_same_region_in_other_units(seed):
     stream = torch.Generator().manual_seed(seed)
@@ -179,7 +179,7 @@ def feasible(faces, bounds):
     return linprog([0.0] * faces.shape[1], A_ub=faces, b_ub=bounds, bounds=sides, method="highs").success
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 3))
 def test_what_is_named_has_no_solution_and_has_one_without_any_of_it(seed, count, width):
     draws = torch.Generator().manual_seed(seed)

@@ -33,28 +33,6 @@ def test_a_bound_lies_half_way_to_the_next_level(words, numbers):
     assert worded_inequalities(words, LEVELS) == inequalities(numbers)
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (
-            "sev in {low, high}",
-            "at character 9 .* expected levels that are neighbours in the order low, medium",
-        ),
-        ("sev = hig", "at character 7 .* expected one of low, medium, high"),
-        ("sev < high", "at character 5 .* expected <=, >=, = or in, and one of low"),
-        ("sev <= high", "every level of sev is desired then"),
-        ("low <= sev <= high", "expected one sign beside a level"),
-        ("sev in low", "expected { after in"),
-        ("sev in {low", "expected , or }"),
-        ("x = 3", "a region has an interior"),
-        ("x <= yes}", "got '}'"),
-    ],
-)
-def test_what_cannot_be_read(words, told):
-    with pytest.raises(InequalityError, match=told):
-        worded_inequalities(words, LEVELS)
-
-
 def test_several_texts_must_all_hold():
     found = worded_inequalities(["rep = yes", "sev = low"], LEVELS)
     assert found == inequalities("rep >= 0.5 and sev <= 0.5")
@@ -96,14 +74,6 @@ def test_levels_that_are_written_as_numbers_are_never_codes(words, same):
     assert worded_inequalities(words, GRADES) == worded_inequalities(same, GRADES)
 
 
-@pytest.mark.parametrize(
-    "words", ["grade <= 1.5", "grade <= 0", "0 <= grade", "2*grade <= 4", "1 <= grade <= 2", "z + grade <= 3"]
-)
-def test_codes_of_such_levels_are_refused(words):
-    with pytest.raises(InequalityError, match=r"1, 2, 3\+|one sign beside a level"):
-        worded_inequalities(words, GRADES)
-
-
 CLASSES = {"status": ["well", "mild", "ill"], "site": ["1", "2", "3 b"], "sex": ["f", "m"]}
 
 
@@ -125,25 +95,3 @@ def test_of_classes_one_set_is_desired(words, wished):
         (face,) = [each for each in zip(found.normals, found.offsets, strict=True) if each[0][place]]
         assert (face[0][place], face[1]) == (-1.0, -0.5)
     assert ("x" in found.names) == ("x" in " ".join(words) or "x <=" in str(words))
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("status >= mild", "at character 8 .* classes of status have no order: .* status in {well, mild}"),
-        ("site = 4", "expected one of 1, 2, 3 b"),
-        ("site <= 2", "classes of site have no order"),
-        ("sex >= f", r"at character 5 .* classes of sex have no order: .* sex in \{f\}"),
-        ("status + x <= 2", "at character 1 .* classes of status have no order"),
-        ("x <= status", "expected the variable first"),
-        ("status in {well, mild, ill}", "every class of status is desired then"),
-        ("status in {well} and status in {mild}", "status is named before"),
-        ("status in {well", "expected , or }"),
-        ("status in", "expected { after in"),
-        ("status = ", "expected one of well, mild, ill"),
-        ("status", "expected <= or >=|no order"),
-    ],
-)
-def test_what_of_classes_cannot_be_read(words, told):
-    with pytest.raises(InequalityError, match=told):
-        worded_inequalities(words, LEVELS, CLASSES)

@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import norm
 
 from rehearsal_torch.objectives.outcome.outcome_success import OutcomeSuccess, interval, paired_interval
@@ -15,7 +13,6 @@ from rehearsal_torch.search.alterations.net_value import check_worth
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.fit import fit
-from tests.defaults import off_defaults
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,
@@ -48,12 +45,6 @@ def test_values_are_shares_that_rise_with_the_right_action(model):
     assert values.shape == (7, 3)
     assert ((values >= 0) & (values <= 1)).all()
     assert (values.diff(dim=0) >= -0.03).all()
-
-
-def test_the_answer_for_a_case_does_not_depend_on_the_others(model):
-    three, one = first(model, 3), first(model, 1)
-    assert torch.equal(three(at(0.5))[:1], one(at(0.5, 1)))
-    assert three.appraise(at(0.5))[0] == one.appraise(at(0.5, 1))[0]
 
 
 def test_the_estimate_comes_from_other_draws_and_is_near_the_truth(model):
@@ -107,10 +98,6 @@ def test_tables_are_used_where_one_action_has_some(model):
 
 def test_its_probabilities_can_be_weighed_against_costs():
     assert check_worth(OutcomeSuccess, SampledRefinement()) is None
-
-
-def test_the_defaults_are_those_of_the_configuration():
-    assert off_defaults("objective/outcome_success", OutcomeSuccess.for_sets) == {}
 
 
 def test_as_much_as_is_asked_for_is_enough(model):
@@ -249,30 +236,6 @@ def test_wrong_settings_are_refused(model, settings, message):
         OutcomeSuccess.for_cases(model, some_cases(model.task, 1), **settings)
 
 
-SHARES = st.lists(st.integers(0, 10), min_size=8, max_size=8)
-
-
-@given(SHARES, st.sampled_from([1, 2, 4]), st.sampled_from([0.5, 0.95]))
-def test_an_interval_holds_its_mean_and_lies_in_the_unit_interval(counts, members, level):
-    shares = torch.tensor([counts], dtype=torch.float64) / 10
-    mean, lower, upper = interval(shares, members, 200, level)
-    assert 0 <= float(lower) <= float(mean) <= float(upper) <= 1
-    assert float(mean) == pytest.approx(sum(counts) / 80)
-
-
-def test_an_interval_grows_with_disagreement_and_with_fewer_rows():
-    agree = torch.tensor([[0.4, 0.5, 0.6, 0.4, 0.5, 0.6]], dtype=torch.float64)
-    differ = torch.tensor([[0.2, 0.3, 0.4, 0.6, 0.7, 0.8]], dtype=torch.float64)
-    assert torch.equal(agree.mean(-1), differ.mean(-1))
-
-    def width(shares, members, rows):
-        _, lower, upper = interval(shares, members, rows, 0.95)
-        return float(upper - lower)
-
-    assert width(differ, 2, 1000) > width(differ, 1, 1000) > width(agree, 2, 1000)
-    assert width(agree, 2, 20) > width(agree, 2, 1000)
-
-
 def by_hand(draws, members, rows, level, variance):
     """Mean and ends by the equations of the module, with NumPy."""
     mean, (low, high) = np.mean(draws), np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
@@ -355,21 +318,6 @@ def test_differences_hold_the_truth(model):
         one, other = (float(confounded_truth(case.given["x"], torch.tensor(value))) for value in (1.2, 0.0))
         assert apart.lower < one - other < apart.upper
         assert apart.point == pytest.approx(one - other, abs=0.1)
-
-
-PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=24, max_size=24)
-
-
-@given(PAIRS, st.sampled_from([1, 2, 4]))
-def test_a_paired_interval_is_symmetric_and_holds_its_mean(pairs, members):
-    one, other = (torch.tensor(each).reshape(1, 4, 6) for each in zip(*pairs, strict=True))
-    mean, lower, upper = paired_interval(one, other, members, 50, 0.95)
-    assert -1 <= float(lower) <= float(mean) <= float(upper) <= 1
-    assert float(mean) == pytest.approx(sum(int(a) - int(b) for a, b in pairs) / 24)
-    for found, wanted in zip(
-        paired_interval(other, one, members, 50, 0.95), (-mean, -upper, -lower), strict=True
-    ):
-        assert torch.allclose(found, wanted)
 
 
 def test_what_no_row_tells_apart_may_still_differ_by_the_rule_of_three():

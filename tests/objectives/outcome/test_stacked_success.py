@@ -75,27 +75,6 @@ def test_tables_compare_actions_as_the_two_themselves_do(model, weight):
     assert made.indicator.table is None, "only the copy has tables"
 
 
-def test_decisions_by_tables_are_those_without(model, monkeypatch):
-    def decided():
-        search = SampledRefinement(starts=8, samples=8, rounds=3)
-        return search.batch_search(StackedSuccess.for_cases(model, some_cases(model.task, 5)))
-
-    found = decided()
-    monkeypatch.setattr(StackedSuccess, "tabulated", lambda self: self)
-    for one, other in zip(found, decided(), strict=True):
-        assert torch.equal(one.alteration.values, other.alteration.values)
-        assert one.value == pytest.approx(other.value, abs=1e-10)
-        assert (one.estimate, one.status, one.warnings) == (other.estimate, other.status, other.warnings)
-
-
-def test_two_that_disagree_have_an_interval_over_both(model):
-    made = objective(model, 0.5)
-    one, other = (Appraisal(chance(point, point, point), chance(0.1)) for point in (0.2, 0.6))
-    found = made._both(one, other).estimate
-    assert found.point == pytest.approx(0.4)
-    assert found.upper - found.point == pytest.approx(1.959964 * math.sqrt(0.25) * 0.4, abs=1e-5)
-
-
 def test_each_side_of_the_interval_is_that_of_both_on_this_side(model):
     made = objective(model, 0.3)
     one = Appraisal(chance(0.5, 0.4, 0.7, 0.95), chance(0.1))

@@ -12,7 +12,6 @@ from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.surrogates.network.network_posterior import MemberSampler
-from tests.defaults import off_defaults
 from tests.objectives.trials.test_improvement import closed_form, one_node
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case
 from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair
@@ -135,10 +134,6 @@ def test_nothing_visited_or_nothing_defined_is_refused():
 def test_one_member_is_refused():
     with pytest.raises(ValueError, match=r"expected .*even number"):
         BotorchAcquisition(fitted_pair(), one_case(PAIR), members=1)
-
-
-def test_the_defaults_are_those_of_the_configuration_and_seed_0():
-    assert off_defaults("objective/botorch", BotorchAcquisition) == {"seed": (0, "${seed}")}
 
 
 class Doubtful(WrittenLaw):

@@ -8,7 +8,6 @@ from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.network_acquisition import standard_draws
 from rehearsal_torch.objectives.trials.upper_bounds import PROPAGATE
-from tests.defaults import off_defaults
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 POINTS = torch.tensor([[0.1, 0.2], [0.7, 1.9], [1.0, 0.0]], dtype=torch.float64)
@@ -33,25 +32,6 @@ def luck(objective):
     return 1.5 * 0.1 * u[0] + 0.1 * u[1]
 
 
-def test_the_mean_bound_of_a_linear_chain_is_exact():
-    objective = bound("mean")
-    torch.testing.assert_close(
-        objective(POINTS), expected(POINTS) + luck(objective) + 2 * stds(POINTS)[1], rtol=0, atol=1e-12
-    )
-
-
-@pytest.mark.parametrize("propagate", ["linear", "reached"])
-def test_the_linear_bound_adds_what_every_node_contributes(propagate):
-    objective = bound(propagate)
-    upstream, own = stds(POINTS)
-    torch.testing.assert_close(
-        objective(POINTS),
-        expected(POINTS) + luck(objective) + 2 * (upstream**2 + own**2).sqrt(),
-        rtol=0,
-        atol=1e-12,
-    )
-
-
 def test_what_can_be_reached_is_never_above_what_rewards_can_be():
     task = plain({"X": ["a"]}, {"a": [0, 1]}, {"targets": {"X": 0.2}})
     model = WrittenModel(
@@ -67,14 +47,6 @@ def test_what_can_be_reached_is_never_above_what_rewards_can_be():
     assert bool((reached <= 0).all())
     assert bool((reached >= middle - 1e-12).all())
     assert float(linear.max()) > 0
-
-
-def test_the_sampled_bound_comes_near_the_exact_one():
-    objective = bound("sample", epistemic_draws=256)
-    upstream, own = stds(POINTS)
-    torch.testing.assert_close(
-        objective(POINTS), expected(POINTS) + 2 * (upstream**2 + own**2).sqrt(), rtol=0.03, atol=0.06
-    )
 
 
 def test_the_optimistic_bound_at_full_pushes_is_the_sum_of_deviations():
@@ -130,23 +102,6 @@ def test_separate_pushes_do_not_multiply_what_is_not_known():
     assert bound("separate", model=model)(point).item() == pytest.approx(0.0, abs=1e-9)
 
 
-def test_optimism_is_above_the_mean_bound_and_the_mean_bound_above_the_mean():
-    model = linear_chain()
-    mean, optimistic, plain_mean = (
-        bound("mean", model=model),
-        bound("optimistic", model=model),
-        PosteriorMean(model, one_case(model.task)),
-    )
-    best = torch.stack(
-        [
-            optimistic(torch.cat([POINTS, torch.full((3, 1), perturbation, dtype=torch.float64)], -1))
-            for perturbation in (-1.0, 0.0, 1.0)
-        ]
-    ).amax(0)
-    assert bool((best > mean(POINTS)).all())
-    assert bool((mean(POINTS) > plain_mean(POINTS)).all())
-
-
 @pytest.mark.parametrize("propagate", PROPAGATE)
 def test_without_beta_every_bound_is_the_posterior_mean(propagate):
     objective = bound(propagate, beta=0.0)
@@ -160,36 +115,11 @@ def test_without_beta_every_bound_is_the_posterior_mean(propagate):
         torch.testing.assert_close(objective(points), objective.expected(POINTS), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("propagate", PROPAGATE)
-def test_slopes_are_those_of_the_values(propagate):
-    objective = bound(propagate)
-    points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3).requires_grad_(True)
-    assert torch.autograd.gradcheck(objective, (points,), atol=1e-6)
-
-
-@pytest.mark.parametrize("propagate", PROPAGATE)
-def test_leading_dimensions_are_kept(propagate):
-    objective = bound(propagate)
-    points = torch.nn.functional.pad(POINTS, (0, objective.further), value=0.3)
-    assert torch.allclose(objective(points.expand(2, 3, -1))[1], objective(points), atol=1e-12)
-
-
 def test_screening_uses_some_of_the_draws():
     objective = bound("mean")
     u = objective.noise[:16].mean(0)
     few = expected(POINTS) + 0.15 * u[0] + 0.1 * u[1] + 2 * stds(POINTS)[1]
     torch.testing.assert_close(objective.screened(POINTS), few, rtol=0, atol=1e-12)
-
-
-def test_rounds_draw_differently_and_the_same_round_the_same():
-    model = linear_chain()
-    made = [
-        ConfidenceBound(model, one_case(model.task, identity), seed=seed).noise
-        for identity, seed in (("0", 0), ("0", 0), ("1", 0), ("0", 1))
-    ]
-    assert torch.equal(made[0], made[1])
-    assert not torch.equal(made[0], made[2])
-    assert not torch.equal(made[0], made[3])
 
 
 def two_nodes(reward):
@@ -199,12 +129,6 @@ def two_nodes(reward):
         "Y": WrittenLaw(lambda w: 1 - w[..., 0], lambda w: 0.4 + 0 * w[..., 0], 0.0),
     }
     return WrittenModel(task, laws, [[0.5]])
-
-
-def test_a_weighted_sum_adds_variances():
-    model = two_nodes({"weights": {"X": 2.0, "Y": -1.0}})
-    value = bound("mean", model=model)(torch.tensor([[0.25]], dtype=torch.float64))
-    assert value.item() == pytest.approx(2 * 0.25 - 0.75 + 2 * math.hypot(2 * 0.3, 0.4))
 
 
 def test_a_distance_to_a_target_is_unsure_by_its_draws():
@@ -224,17 +148,6 @@ def test_bad_settings_are_refused(given):
     model = linear_chain()
     with pytest.raises(ValueError, match="expected"):
         ConfidenceBound(model, one_case(model.task), **given)
-
-
-def test_a_round_that_leaves_out_an_action_is_refused():
-    from rehearsal_torch.data.decision import RehearsalCase
-
-    with pytest.raises(ValueError, match="may not be set"):
-        ConfidenceBound(linear_chain(), RehearsalCase("0", {}, {"a": (0.0, 1.0)}))
-
-
-def test_the_defaults_are_those_of_the_configuration_and_seed_0():
-    assert off_defaults("objective/confidence_bound", ConfidenceBound) == {"seed": (0, "${seed}")}
 
 
 def test_the_epistemic_draws_of_a_round_follow_from_its_seed():

@@ -13,7 +13,6 @@ from rehearsal_torch.objectives.trials.network_acquisition import standard_draws
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.mixed_region import MixedRegion
-from tests.defaults import off_defaults
 from tests.objectives.trials.test_network_acquisition import bent_chain, by_hand
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 
@@ -31,19 +30,6 @@ def test_the_posterior_mean_looks_at_the_first_draws():
     other = objective.expected(POINTS, objective.other)
     assert other.tolist() == pytest.approx([by_hand(each, objective.other) for each in POINTS])
     assert (len(objective.noise), len(objective.other)) == (8, 16)
-
-
-def test_round_and_seed_decide_the_draws():
-    model = linear_chain()
-
-    def noise(identity, seed=0):
-        made = PosteriorMean(model, one_case(model.task, identity), seed=seed)
-        return torch.cat([made.noise, made.other])
-
-    assert torch.equal(noise("0"), noise("0"))
-    assert not torch.equal(noise("0"), noise("1"))
-    assert not torch.equal(noise("0"), noise("0", 1))
-    assert not torch.equal(noise("0")[:64], noise("0")[64:128]), "a recommendation has draws of its own"
 
 
 def test_many_candidates_are_screened_in_pieces(monkeypatch):
@@ -202,10 +188,6 @@ def test_an_action_that_is_held_is_so_at_every_start_but_others_stay_incumbents(
     held = levelled(visited, levels={"a": (3.0,)})
     assert held.starts(4).tolist() == [[3.0, 2.0]]
     assert held.allowed(torch.tensor(visited, dtype=DOUBLE)).tolist() == [True, True, True]
-
-
-def test_the_defaults_are_those_of_the_configuration_and_seed_0():
-    assert off_defaults("objective/posterior_mean", PosteriorMean) == {"seed": (0, "${seed}")}
 
 
 def test_the_draws_of_a_round_follow_from_its_seed():

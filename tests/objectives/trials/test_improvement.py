@@ -13,7 +13,6 @@ from rehearsal_torch.objectives.trials.improvement import (
 )
 from rehearsal_torch.objectives.trials.network_acquisition import DrawnNetwork, standard_draws
 from rehearsal_torch.objectives.trials.reward_frame import RewardFrame
-from tests.defaults import off_defaults
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 
@@ -113,10 +112,6 @@ def test_a_spread_of_any_size_counts_unless_it_is_rounding():
     )
     assert scale(0.0, 0.0) == scale(7.0, 7.0, 7.0) == 1e-12
     assert scale(-2.0) == 2.0
-
-
-def test_the_defaults_are_those_of_the_configuration_and_seed_0():
-    assert off_defaults("objective/improvement", Improvement) == {"seed": (0, "${seed}")}
 
 
 def test_screening_keeps_a_quarter_of_the_epistemic_draws_in_pairs():

@@ -13,7 +13,6 @@ from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.fit import fit
-from tests.defaults import off_defaults
 from tests.toys.causal_toys import linear_chain, one_case
 from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair, pair_table
 
@@ -91,19 +90,6 @@ def test_the_best_of_a_dense_grid_is_found():
     )
 
 
-def test_limits_are_kept():
-    model = limited()
-    decision = AcquisitionSearch(**SEARCH)(KnowledgeGradient(model, one_case(model.task), **QUICK))
-    model.task.check_action(decision.alteration.values)
-
-
-def test_a_budget_ends_the_search():
-    objective = KnowledgeGradient(fitted_pair(), one_case(PAIR), **QUICK)
-    decision = AcquisitionSearch(**SEARCH, budget_s=1e-9)(objective)
-    assert decision.trace["stopped"].startswith("stopped after budget_s=")
-    PAIR.check_action(decision.alteration.values)
-
-
 def test_fantasy_points_need_no_coordinates_of_their_own(monkeypatch):
     model = NetworkModel(fitted_pair(), members=4, draws=4, fantasy_members=4)
     sampler = SobolQMCNormalSampler(torch.Size([3]), seed=0)
@@ -131,10 +117,6 @@ def test_nothing_visited_and_mechanisms_that_cannot_be_conditioned_are_refused()
     KnowledgeGradient.check(fitted_pair())
     with pytest.raises(ValueError, match=r"expected surrogate\.decoder=closed_form; got gp"):
         KnowledgeGradient.check(ExogenousModel(PAIR, decoder="gp"))
-
-
-def test_the_defaults_are_those_of_the_configuration_and_seed_0():
-    assert off_defaults("objective/knowledge_gradient", KnowledgeGradient) == {"seed": (0, "${seed}")}
 
 
 def test_the_draws_and_the_alternatives_of_a_round_follow_from_its_seed():

@@ -1,4 +1,3 @@
-import inspect
 import math
 from types import SimpleNamespace
 
@@ -43,30 +42,6 @@ def test_no_grid_point_has_a_smaller_loss():
         # Of the steps that improved the loss the one with most draws in the region is kept, hence the
         # tolerance.
         assert (one(found) >= one(grid).amax(0) - 5e-3).all()
-
-
-@pytest.mark.slow
-def test_actions_stay_in_the_box_where_the_centre_is_out_of_reach():
-    world = chain(lower=30.0, upper=31.0)
-    made = fit(FlowStructural(world.task), world.table(300))
-    for decision in AdamInBox().batch_search(CentreDistance.for_cases(made, world.cases(3))):
-        setting = (
-            decision.alteration.values
-            if decision.alteration is not None
-            else torch.tensor(list(decision.trace["would_set"].values()))
-        )
-        assert (setting.abs() <= 1).all()
-        assert setting.abs().max() > 0.95
-
-
-def test_the_answer_does_not_depend_on_the_company():
-    world = managing()
-    made, some_cases = fit(FlowStructural(world.task), world.table(300)), world.cases(4)
-    joined, alone = (
-        AdamInBox(steps=40).batch_search(CentreDistance.for_cases(made, some, precision=64))
-        for some in (some_cases, some_cases[2:3])
-    )
-    assert torch.allclose(joined[2].alteration.values, alone[0].alteration.values, atol=1e-6)
 
 
 SMALLEST = {"steps": 1, "patience": 1, "starts": 1, "screened": 1, "screening_draws": 1, "batch_size": 1}
@@ -261,8 +236,3 @@ def test_a_spent_budget_leaves_the_first_set_with_one_step():
     assert ([each[0] for each in one.calls], other.calls) == ([11, 11], [])
     assert found[0].trace["altered"] == ["a"]
     assert "stopped after" in found[0].trace["stopped"]
-
-
-def test_its_settings_have_their_defaults():
-    given = inspect.signature(AdamInBox).parameters
-    assert [each.default for each in given.values()] == [0.1, 100, 20, 2, 64, 250, 0.1, 16, None]

@@ -1,6 +1,6 @@
-import inspect
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations.interval_sweep import (
+    Cover,
     IntervalSweep,
     best_of,
     intervals,
     line_sweeps,
+    meet,
     most_covered,
+    spread,
     swept,
 )
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -65,19 +68,6 @@ def test_without_any_interval_the_middle_of_the_box_is_given():
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(st.integers(0, 10**6))
-def test_lines_never_lose_and_stay_in_the_box(seed):
-    scenarios, lower, upper = tiny(seed, 15, 2, 3)
-    starts = torch.randn(4, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)).clamp(
-        -2, 2
-    )
-    found, counts = line_sweeps(scenarios, lower, upper, starts, 4)
-    assert (counts >= scenarios.desired(starts).sum(-2)).all()
-    assert (found.abs() <= 2).all()
-
-
-@pytest.mark.slow
 def test_decisions_reach_the_optimum_of_linear_worlds():
     world = managing()
     made, cases = fit(LinearStructural(world.task, 3000), world.table(1000)), world.cases(6)
@@ -100,32 +90,6 @@ def test_decisions_reach_the_optimum_of_linear_worlds():
         test_scenarios=50,
     )
     assert {len(each.alteration.names) for each in IntervalSweep().batch_search(objective)} <= {1, 2}
-
-
-def test_the_answer_does_not_depend_on_the_company():
-    world = managing()
-    made, cases = fit(LinearStructural(world.task, 600), world.table(300)), world.cases(4)
-    joined = IntervalSweep(starts=3).batch_search(
-        ScenarioCount.for_cases(
-            made, cases, search_scenarios=400, validation_scenarios=150, test_scenarios=50
-        )
-    )
-    alone = IntervalSweep(starts=3).batch_search(
-        ScenarioCount.for_cases(
-            made, cases[2:3], search_scenarios=400, validation_scenarios=150, test_scenarios=50
-        )
-    )
-    assert torch.allclose(joined[2].alteration.values, alone[0].alteration.values, atol=1e-9)
-
-
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_where_no_scenario_can_be_desired_the_least_violation_is_taken(sign):
-    gains = torch.full((5, 1, 1), sign, dtype=torch.float64)
-    scenarios = Scenarios(gains, torch.full((5, 2, 1), -10.0, dtype=torch.float64))
-    lower, upper = (torch.full((2, 1), end, dtype=torch.float64) for end in (-2.0, 3.0))
-    found, counts = line_sweeps(scenarios, lower, upper, torch.zeros(1, 2, 1, dtype=torch.float64), 1)
-    assert counts.tolist() == [[0, 0]]
-    assert found.flatten().tolist() == [-2.0 if sign > 0 else 3.0] * 2
 
 
 def plain(gains, slack, lower, upper):
@@ -293,13 +257,92 @@ def test_sets_are_compared_by_the_validation():
 NUMBERS = ("starts", "rounds", "screening_draws", "batch_size")
 
 
-def test_settings_have_their_defaults_and_are_positive():
-    given = inspect.signature(IntervalSweep).parameters
-    assert {name: each.default for name, each in given.items()} == {
-        **dict(zip(NUMBERS, (8, 10, 500, 32), strict=True)),
-        "budget_s": None,
-    }
+def test_settings_are_positive():
     IntervalSweep(**dict.fromkeys(NUMBERS, 1))
     for name in NUMBERS:
         with pytest.raises(ValueError, match=f"expected positive numbers; got .*{name}=0"):
             IntervalSweep(**{name: 0})
+
+
+ENDS = st.lists(st.tuples(st.integers(-6, 6), st.integers(-6, 6)), max_size=14)
+GRID = torch.arange(-7, 7.01, 0.25, dtype=torch.float64)
+
+
+def cover(pairs):
+    left, right = (
+        torch.tensor([float(pair[side]) for pair in pairs], dtype=torch.float64) for side in (0, 1)
+    )
+    return Cover.of(left, right)
+
+
+def inside(pieces, points=GRID):
+    return ((pieces[:, 0] <= points[:, None]) & (points[:, None] <= pieces[:, 1])).any(-1)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(ENDS, ENDS, st.integers(1, 3))
+def test_unions_meet_where_both_hold(one, other, least):
+    first, second = cover(one).at_least(least), cover(other).at_least(least)
+    assert torch.equal(inside(meet(first, second)), inside(first) & inside(second))
+
+
+def test_nothing_and_less_than_one_are_read_sensibly():
+    empty = cover([(2, 1), (5, 0)])
+    assert empty.at_least(1).shape == (0, 2)
+    assert empty.deepest()[1] == 0
+    assert cover([(0, 1)]).at_least(0).tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 50])
+def test_points_are_spread_over_the_pieces_ends_first(count):
+    pieces = torch.tensor([[0.0, 0.5], [2.0, 2.0], [3.0, 6.0]], dtype=torch.float64)
+    points = spread(pieces, count)
+    assert len(points) == count
+    assert inside(pieces, points).all()
+    if count >= 2:
+        assert set(points[:2].tolist()) == {3.0, 6.0}
+    if count == 50:
+        # By length: six times as many in the piece that is six times as long.
+        assert (points[6:] <= 0.5).double().mean() == pytest.approx(1 / 7, abs=0.05)
+    assert len(spread(pieces[:0], count)) == 0
+
+
+def test_coinciding_ends_count_as_covered():
+    stream = np.random.default_rng(0)
+    for _ in range(25):
+        pairs = stream.integers(-6, 7, (stream.integers(1, 9), 2)).tolist()
+        counts = sum(((low <= GRID) & (high >= GRID)).long() for low, high in pairs)
+        for least in (1, 2, 3):
+            pieces = cover(pairs).at_least(least)
+            assert torch.equal(inside(pieces), counts >= least)
+            assert (pieces[1:, 0] > pieces[:-1, 1]).all()
+        point, most = cover(pairs).deepest()
+        assert most == int(counts.max())
+        deepest = cover(pairs).at_least(most) if most else torch.full((1, 2), torch.nan)
+        assert np.array_equal(point, float(deepest[0].mean()), equal_nan=True), "the middle of the first"
+
+
+def test_unions_meet_in_order_and_in_points():
+    one, other = (
+        torch.tensor(each, dtype=torch.float64)
+        for each in ([[0.0, 1.0], [2.0, 6.0]], [[-3.0, 0.5], [1.0, 3.0], [5.0, 9.0]])
+    )
+    for pair in ((one, other), (other, one)):
+        assert meet(*pair).tolist() == [[0.0, 0.5], [1.0, 1.0], [2.0, 3.0], [5.0, 6.0]]
+
+
+@pytest.mark.parametrize(
+    ("count", "points"),
+    [
+        (1, [3.0]),
+        (2, [3.0, 6.0]),
+        (3, [3.0, 6.0, 4.25]),
+        (4, [3.0, 6.0, 0.0, 0.5]),
+        (5, [3.0, 6.0, 0.0, 0.5, 4.25]),
+        (10, [3.0, 6.0, 0.0, 0.5, 2.0, 2.0, 4.25, 5.125, 3.375, 3.8125]),
+    ],
+)
+def test_of_few_points_the_ends_of_the_longest_pieces_come_first(count, points):
+    # Then .5, .75, .25, .375 of the whole length of 3.5.
+    pieces = torch.tensor([[0.0, 0.5], [2.0, 2.0], [3.0, 6.0]], dtype=torch.float64)
+    assert spread(pieces, count).tolist() == points

@@ -17,7 +17,6 @@ from rehearsal_torch.search.alterations.net_value import check_worth, decided
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.search import NoAction
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.verbs.methods import RequestError
 from tests.toys.priced import CASES, COSTS, TASK, WORTH, reached, rows, truths
 
 PRICED = TASK | {"costs": COSTS, "worth": WORTH}
@@ -29,7 +28,6 @@ WEIGHING = {
     "cme_stack": 3.0,
     "cme": 6.0,
 }
-OTHERS = ["grad_rh", "micns", "qwz23"]
 
 
 def rehearsed(task=PRICED, cases=CASES, method="care", **settings):
@@ -57,18 +55,6 @@ def test_every_method_that_claims_a_probability_reaches_the_best_net_value(metho
         assert found.cost == pytest.approx(20 * (a - truth.a) + 15 * abs(b - truth.b))
         claimed = WORTH * found.estimate.point - found.cost
         assert found.net_value.point == pytest.approx(claimed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", OTHERS)
-def test_methods_that_look_for_something_else_are_refused_by_name(method):
-    with pytest.raises(RequestError, match=rf"{method}.* looks for something else: leave worth out"):
-        rehearsed(method=method)
-
-
-@pytest.mark.slow
-def test_a_method_that_never_acts_costs_nothing():
-    assert [each.cost for each in rehearsed(method="none")] == [0.0] * len(CASES)
 
 
 def test_what_is_kept_is_kept_to_the_last_bit_and_doing_nothing_may_be_best():

@@ -54,19 +54,6 @@ def test_a_function_that_does_not_vary_is_no_trouble():
     assert (result.values == 1).all()
 
 
-def test_several_dimensions():
-    pools = torch.rand(2, 200, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    result = explored(
-        lambda points: -(points - 0.6).square().sum(-1),
-        pools,
-        torch.ones(2, 200, dtype=torch.bool),
-        6,
-        10,
-        "log_ei",
-    )
-    assert (result.values.amax(1) > -0.01).all()
-
-
 def test_as_many_evaluations_as_points_evaluate_all_at_once_in_their_order():
     calls = []
 

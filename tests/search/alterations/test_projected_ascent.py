@@ -8,7 +8,6 @@ from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations import projected_ascent
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from tests.defaults import off_defaults
 
 WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}
 
@@ -132,49 +131,6 @@ def test_fixed_steps_are_the_papers():
     assert float(decision.alteration.values) == pytest.approx(0.4, abs=1e-3)
 
 
-@pytest.mark.parametrize("rate", [None, 0.05])
-def test_the_answer_does_not_depend_on_the_batch(rate):
-    shifts = torch.linspace(-0.8, 0.8, 9).tolist()
-    search = ProjectedAscent(starts=6, steps=60, rate=rate)
-    whole = values(search.batch_search(candidate_sets(cases(*shifts), ab=bowl)))
-    alone = torch.cat(
-        [values(search.batch_search(candidate_sets(cases(shift), ab=bowl))) for shift in shifts]
-    )
-    assert torch.allclose(whole, alone, atol=1e-4)
-    assert torch.equal(whole, values(search.batch_search(candidate_sets(cases(*shifts), ab=bowl)))), (
-        "nothing is drawn at random"
-    )
-
-
-def test_units_do_not_matter():
-    narrow = {"a": (-2e-3, 2e-3), "b": (-1e4, 3e4)}
-    scale = torch.tensor([1e-3, 1e4], dtype=torch.float64)
-    search = ProjectedAscent(starts=3, steps=200, single=False)
-    one = values(search.batch_search(candidate_sets(cases(0.3), ab=bowl)))
-    other = values(
-        search.batch_search(
-            candidate_sets(
-                cases(0.3, box=narrow), ab=lambda actions, shift: bowl(actions / scale.to(actions), shift)
-            )
-        )
-    )
-    assert torch.allclose(other / scale, one, atol=0.01)
-
-
-def test_the_better_set_is_chosen_for_each_situation():
-    some_cases = cases(-1.0, 1.0)
-    either = {
-        "a": lambda actions, shift: -actions[..., 0].square() + shift,
-        "b": lambda actions, shift: -actions[..., 0].square() - shift,
-    }
-    decisions = ProjectedAscent(starts=4).batch_search(candidate_sets(some_cases, **either))
-    assert [each.alteration.names for each in decisions] == [("b",), ("a",)]
-    assert [each.trace["altered"] for each in decisions] == [["b"], ["a"]]
-    assert [each.value for each in decisions] == pytest.approx([1, 1], abs=1e-3)
-    assert all(each.trace["search"] == "projected_ascent" and each.trace["starts"] == 4 for each in decisions)
-    assert all(each.seconds > 0 for each in decisions)
-
-
 def test_what_the_ascent_finds_is_judged_with_the_objectives_caution():
     some_cases = cases(0.0)
     doubtful = Function(some_cases, ("a",), hills, doubt=lambda actions: 10 * (actions[..., 0] > 0.7))
@@ -199,10 +155,6 @@ def test_a_flat_function_and_a_box_of_one_point_are_no_trouble():
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ValueError, match="expected positive numbers"):
         ProjectedAscent(**settings)
-
-
-def test_the_defaults_are_those_of_the_configuration():
-    assert off_defaults("search/projected_ascent", ProjectedAscent) == {}
 
 
 def test_the_smallest_settings_are_allowed():

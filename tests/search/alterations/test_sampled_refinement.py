@@ -7,7 +7,6 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
-from tests.defaults import off_defaults
 
 WIDE = {"a": (-2.0, 2.0), "b": (-1.0, 3.0)}
 
@@ -86,20 +85,6 @@ def test_an_optimum_beyond_the_box_is_met_on_its_bound():
     assert decision.alteration.values.tolist() == [2.0, 3.0]
 
 
-def test_the_better_set_wins():
-    some = cases(0.5)
-    sets = [Steps(some, ("a",)), Steps(some, ("b",), height=1.0)]
-    (decision,) = SampledRefinement().batch_search(Candidates(some, sets))
-    assert decision.alteration.names == ("b",)
-
-
-def test_what_the_objective_does_not_accept_is_not_chosen_where_another_remains():
-    some = cases(0.5)
-    objective = Steps(some, ("a",), allowed=0.5)
-    (decision,) = SampledRefinement(kept=20, rounds=1).batch_search(Candidates(some, [objective]))
-    assert 0.3 < float(decision.alteration.values) < 0.5
-
-
 def test_more_rounds_come_nearer():
     some = cases(0.123, -1.01)
 
@@ -122,10 +107,6 @@ class Smooth(Steps):
 def test_numbers_must_be_positive(name):
     with pytest.raises(ValueError, match="expected positive numbers"):
         SampledRefinement(**{name: 0})
-
-
-def test_the_defaults_are_those_of_the_configuration():
-    assert off_defaults("search/sampled_refinement", SampledRefinement) == {}
 
 
 def test_the_smallest_settings_are_allowed():

@@ -5,7 +5,6 @@ import re
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.sequences.astar import AStar
@@ -19,54 +18,6 @@ from rehearsal_torch.search.sequences.lipschitz_bound import (
 )
 from tests.defaults import off_defaults
 from tests.toys.episodes import KnownTruth, equation_episode, transition_episode
-
-EPISODES = [(seed, 7, 3, 3, 4) for seed in range(6)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arguments", EPISODES)
-@pytest.mark.parametrize("published", [False, True])
-def test_a_node_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...], published: bool) -> None:
-    objective = transition_episode(*arguments)
-    best = Exhaustive()(objective).value
-    finished = AStar.published(MonteCarlo(20)) if published else AStar(MonteCarlo(20), batch=16)
-    needed = finished(objective).trace["expanded"]
-    for limit in (1, 5, 40):
-        search = (
-            AStar.published(MonteCarlo(20), node_limit=limit)
-            if published
-            else AStar(MonteCarlo(20), batch=16, node_limit=limit)
-        )
-        decision = search(objective)
-        assert (
-            objective.outcome()
-            <= decision.value
-            <= best + 1e-9
-            <= decision.value + decision.trace["gap"] + 1e-8
-        )
-        assert decision.trace["expanded"] <= limit
-        assert decision.trace["proven"] == (needed <= limit)
-        assert ("node_limit" in decision.reason) == (needed > limit)
-
-
-@pytest.mark.parametrize("arguments", EPISODES)
-def test_a_time_limit_keeps_the_best_with_its_gap(arguments: tuple[int, ...]) -> None:
-    objective = transition_episode(*arguments)
-    best = Exhaustive()(objective).value
-    for search in (
-        AStar(budget_s=1e-9),
-        AStar(budget_s=1e-9, incumbent=False),
-        AStar.published(budget_s=1e-9),
-    ):
-        decision = search(objective)
-        assert (
-            objective.outcome()
-            <= decision.value
-            <= best + 1e-9
-            <= decision.value + decision.trace["gap"] + 1e-8
-        )
-        assert not decision.trace["proven"]
-        assert "budget_s=1e-09" in decision.reason
 
 
 def test_the_gap_shrinks_with_the_nodes() -> None:
@@ -136,21 +87,6 @@ def test_sharper_constants_expand_fewer_nodes() -> None:
         sharp = AStar(MonteCarlo(20), constants=sharper)(objective)
     assert sharp.value == pytest.approx(best.value)
     assert sharp.trace["expanded"] < best.trace["expanded"]
-
-
-def test_the_root_bound_is_above_the_optimum() -> None:
-    for seed in range(5):
-        decision = AStar(MonteCarlo(20))(transition_episode(seed, 6, 3))
-        assert decision.trace["root_bound"] >= decision.value - 1e-9
-
-
-def test_an_unknown_constant_is_refused() -> None:
-    model = KnownTruth(1, 2, lambda x, a: x * x, None)
-    episode = model.episode(
-        "square", torch.zeros(3, 1, dtype=torch.float64), torch.zeros(3, dtype=torch.long)
-    )
-    with pytest.raises(UnboundedError, match="greedy_changes, or exhaustive"):
-        AStar()(CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 1))
 
 
 def test_a_batch_of_nothing_is_refused() -> None:

@@ -1,9 +1,10 @@
-"""Greedy changes: a local optimum, and what it cannot see."""
+"""Greedy, random and single changes, and the k best: what each finds, and what it cannot see."""
 
 import pytest
 import torch
 
 from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.data.finite import UNDEFINED
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
@@ -17,7 +18,9 @@ from rehearsal_torch.search.sequences.baselines import (
 )
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.seeding import stream
 from tests.toys.episodes import KnownTruth, equation_episode, transition_episode
+from tests.toys.scored_episodes import scored_episode
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -102,21 +105,6 @@ def test_where_nothing_is_open_what_was_done_is_proven(search) -> None:
     assert search()(objective).trace["gap"] is None
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-def test_a_change_without_effect_is_none(search) -> None:
-    decision = search()(transition_episode(0, 5, 2, spread=0.0))
-    if search is not RandomChanges:
-        assert decision.alteration is None
-    assert decision.value == pytest.approx(transition_episode(0, 5, 2, spread=0.0).outcome(), abs=1e-12)
-
-
-@pytest.mark.parametrize("search", SEARCHES)
-def test_a_budget_that_is_no_time_is_refused(search) -> None:
-    with pytest.raises(ValueError, match="expected a budget_s above 0"):
-        search(budget_s=0.0)
-    assert search().budget_s is None
-
-
 def test_each_round_expands_one_sequence_and_generates_its_neighbours() -> None:
     objective = transition_episode(2, 6, 3, levels=4, fixed=(1,))
     effort, process = Effort(), CounterfactualProcess(objective, Effort())
@@ -143,3 +131,140 @@ def test_a_budget_ends_the_search_after_a_round() -> None:
     assert torch.equal(made, objective.sequence(decision))
     assert len(GreedyChanges()(objective).actions()) > 1
     assert GreedyChanges()(objective).reason == ""
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_k_best_steps_change_to_their_best_actions(seed: int) -> None:
+    objective = transition_episode(seed, 6, 3, levels=4)
+    gains = []
+    for time in range(5):
+        sequences = objective.observed.repeat(4, 1)
+        sequences[:, time] = torch.arange(4)
+        best = objective(sequences).max(0)
+        gains.append((float(best.values) - objective.outcome(), time, int(best.indices)))
+    joined = objective.observed.clone()
+    for gain, time, action in sorted(gains, reverse=True)[:3]:
+        if gain > 0:
+            joined[time] = action
+    expected = joined if float(objective(joined)) > objective.outcome() else objective.observed
+    assert objective.sequence(TopK()(objective)).tolist() == expected.tolist()
+
+
+def test_greedy_is_better_on_average() -> None:
+    objectives = [transition_episode(seed, 6, 3, levels=4) for seed in range(20)]
+    greedy, top = (
+        sum(search(objective).value for objective in objectives) for search in (GreedyChanges(), TopK())
+    )
+    assert greedy > top
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_entry_is_the_return_of_its_sequence(seed: int) -> None:
+    for objective in (
+        transition_episode(seed, fixed=(1,)),
+        equation_episode(seed, fixed=(2,)),
+        equation_episode(seed, acts=False),
+    ):
+        sequence = (objective.observed + seed) % objective.actions
+        effort = Effort()
+        values = single_changes(CounterfactualProcess(objective, effort), sequence)
+        assert values.shape == (len(sequence), objective.actions)
+        for time in range(len(sequence)):
+            for action in range(objective.actions):
+                changed = sequence.clone()
+                changed[time] = action
+                expected = float(objective(changed)) if time in objective.open.tolist() else -torch.inf
+                assert float(values[time, action]) == pytest.approx(expected, abs=1e-10)
+        # A states start at each of the T - 1 steps and move on to the end.
+        T, A = objective.horizon, objective.actions
+        assert effort.network_evaluations == A * T * (T - 1) // 2
+
+
+@pytest.mark.parametrize("dosed", [False, True])
+def test_entries_of_an_ensemble_are_those_of_its_worst_member(dosed: bool) -> None:
+    objective = scored_episode(1, members=3, dosed=dosed, use="worst")
+    values = single_changes(CounterfactualProcess(objective, Effort()), objective.observed)
+    for time in objective.open.tolist():
+        for action in objective.candidate_actions(time).tolist():
+            changed = objective.observed.clone()
+            changed[time] = action
+            worst = float(objective.member_returns(changed).min())
+            assert float(values[time, action]) == pytest.approx(worst, abs=1e-10)
+
+
+def test_seed_and_identity_decide() -> None:
+    def actions(identity: int, seed: int) -> dict[int, int]:
+        return RandomChanges(seed=seed)(transition_episode(identity, 8, 3, levels=5)).actions()
+
+    assert actions(1, 0) == actions(1, 0)
+    assert actions(1, 0) != actions(1, 1)
+    assert stream(0, "a").initial_seed() != stream(0, "b").initial_seed()
+    assert stream(0, "a").initial_seed() == stream(0, "a").initial_seed()
+    before = torch.get_rng_state()
+    actions(2, 0)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.slow
+def test_one_draw_may_be_worse_than_what_was_done_and_many_are_better() -> None:
+    objectives = [transition_episode(seed, 6, 2) for seed in range(20)]
+    one = [RandomChanges()(objective) for objective in objectives]
+    many = [RandomChanges(count=400)(objective) for objective in objectives]
+    assert min(decision.improvement for decision in one) < 0
+    assert sum(decision.value for decision in many) > sum(decision.value for decision in one)
+    assert all(
+        decision.value <= Exhaustive()(objective).value + 1e-9
+        for decision, objective in zip(many, objectives, strict=True)
+    )
+
+
+def test_no_draw_is_refused() -> None:
+    with pytest.raises(ValueError, match="count=0"):
+        RandomChanges(count=0)
+
+
+def test_every_step_and_every_other_action_is_drawn() -> None:
+    """Also where some of the others may not be chosen: these are never drawn."""
+    for actions, shut in ((2, None), (4, None), (4, 1)):
+        objective, seen = equation_episode(0, 3, 1, actions=actions), set()
+        choices = objective.choices.clone()
+        if shut is not None:
+            choices[:, shut] = False
+            objective.__dict__["choices"] = choices
+        for seed in range(40 if actions > 2 else 12):
+            seen |= set(RandomChanges(seed=seed)(objective).actions().items())
+        assert seen == {tuple(place) for place in choices.nonzero().tolist()}
+
+
+def test_one_draw_is_the_default_and_draws_are_counted() -> None:
+    objective = transition_episode(1, 6, 2, levels=4)
+    plain = RandomChanges()
+    assert (plain.count, plain.seed) == (1, 0)
+    for count in (1, 7):
+        trace = RandomChanges(count)(objective).trace
+        assert (trace["draws"], trace["generated"], trace["network_evaluations"]) == (count, count, count * 5)
+        assert (trace["gap"], trace["proven"], trace["expanded"]) == (None, False, 0)
+    assert RandomChanges(7)(transition_episode(0, 5, 0)).trace["draws"] == 7
+
+
+def test_a_loss_is_the_answer_with_a_warning() -> None:
+    found = [RandomChanges()(transition_episode(seed, 6, 2)) for seed in range(8)]
+    losses = [decision for decision in found if decision.improvement < 0]
+    assert losses
+    for decision in losses:
+        assert decision.status == "recommended"
+        assert "no better than the observed actions" in decision.warnings[-1]
+
+
+def test_draws_that_are_all_undefined_leave_what_was_done() -> None:
+    def lost(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
+        return torch.where((a > 0).unsqueeze(-1), torch.nan, x)
+
+    model = KnownTruth(1, 2, lost, 1.0)
+    episode = model.episode("lost", torch.zeros(4, 1, dtype=torch.float64), torch.zeros(4).long())
+    objective = CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 1)
+    decision = RandomChanges(5)(objective)
+    assert (decision.alteration, decision.value) == (None, 0.0)
+    assert decision.reason == (
+        f"{UNDEFINED}: none of 5 random sequences can be compared with the observed one"
+    )

@@ -56,9 +56,8 @@ def test_a_finished_tree_holds_the_best_sequence_and_bounds_it(seed, horizon, ch
         assert tree.root >= gain_of(objective) - 1e-8
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_ended_and_resumed_the_gap_is_always_valid_and_never_grows(seed):
-    objective = wide_episode(seed)
+def test_ended_and_resumed_the_gap_is_always_valid_and_never_grows():
+    objective = wide_episode(0)
     truth, tree = gain_of(objective), tree_of(objective, leaves=1)
     assert tree.gap() == torch.inf, "before the root nothing is known"
     assert tree.bound == torch.inf
@@ -85,15 +84,6 @@ def test_the_root_is_done_even_where_the_time_is_out():
     assert 0 < tree.best <= gain_of(objective) + 1e-9 <= tree.best + tree.gap() + 1e-8
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_small_pool_gives_up_nodes_and_says_so(seed):
-    objective = wide_episode(seed)
-    tree = tree_of(objective, leaves=1, pool=1)
-    assert tree.run() == "gave up nodes beyond pool=1"
-    assert tree.gap() > 0
-    assert tree.best - 1e-9 <= gain_of(objective) <= tree.best + tree.gap() + 1e-8
-
-
 def test_no_node_is_expanded_once_the_limit_is_reached():
     root = tree_of(wide_episode(0), leaves=1, nodes=1)
     root.run()
@@ -103,17 +93,6 @@ def test_no_node_is_expanded_once_the_limit_is_reached():
     further = tree_of(wide_episode(0), leaves=1, nodes=root.effort.expanded + 1)
     further.run()
     assert further.recentred == 2
-
-
-def test_a_bound_far_above_what_was_seen_is_loose():
-    tree = tree_of(wide_episode(3), looseness=1.0)
-    tree.run()
-    assert f"its bound on the gain, {tree.root:.6g}, is more than looseness=1 times" in tree.loose
-    assert tree.recentred == 1
-    patient = tree_of(wide_episode(3))
-    patient.run()
-    assert patient.loose == ""
-    assert patient.root == tree.root >= patient.best
 
 
 def test_maps_without_a_bounded_curvature_are_told_and_leave_the_best_single_change():
@@ -168,7 +147,7 @@ def test_nothing_open_leaves_what_was_done():
 @pytest.mark.parametrize(
     ("size", "seed"),
     [
-        *product([(6, 3, 3, 3), (6, 3, 2, 3), (7, 4, 2, 2)], range(3)),
+        *product([(6, 3, 3, 3), (6, 3, 2, 3), (7, 4, 2, 2)], range(1)),
         *product([(6, 3, 3, 3)], [5, 11]),
         ((6, 3, 2, 3), 24),
     ],
@@ -205,6 +184,7 @@ def test_a_bound_is_loose_above_its_multiple_of_the_largest_gain_or_loss():
     objective = wide_episode(3)
     said = tree_of(objective, looseness=1.0)
     said.run()
+    assert f"its bound on the gain, {said.root:.6g}, is more than looseness=1 times" in said.loose
     size = float(said.loose.split()[-1])
     ratio = said.root / size
     for factor, loose in ((0.99, True), (1.01, False)):

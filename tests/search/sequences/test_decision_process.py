@@ -24,18 +24,6 @@ from tests.toys.episodes import KnownTruth, equation_episode, transition_episode
 from tests.toys.scored_episodes import scored_episode, weighed_episode
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_rewards_are_the_objectives(seed: int) -> None:
-    for objective in (transition_episode(seed), equation_episode(seed), equation_episode(seed, acts=False)):
-        states = torch.randn(9, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        torch.testing.assert_close(
-            CounterfactualProcess(objective, Effort()).rewards(states, 0),
-            objective.rewards(states, 0),
-            rtol=0,
-            atol=1e-12,
-        )
-
-
 def test_a_logarithm_is_not_folded() -> None:
     objective = transition_episode(0)
     objective.surrogate.rescale.logged[0] = True
@@ -75,18 +63,6 @@ def test_pieces_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
     ):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
     assert effort.network_evaluations == 50 + 150 + 150
-
-
-@pytest.mark.parametrize(
-    ("gap", "by_hand", "reason"),
-    [(0.0, False, PROVEN_BEST), (None, False, NONE_FOUND), (1.0, False, NONE_FOUND), (None, True, "")],
-)
-def test_what_is_said_of_better_sequences_is_what_is_known(gap, by_hand: bool, reason: str) -> None:
-    objective = equation_episode(0)
-    made = sequence_decision(
-        objective, objective.observed, Effort(), Budget(), search="own", gap=gap, by_hand=by_hand
-    )
-    assert (made.status, made.reason) == ("no_action", reason)
 
 
 @pytest.mark.parametrize("factor", [1.0, 2.0, 3.5, 900.0])

@@ -22,7 +22,7 @@ def every_sequence(objective: CounterfactualReturn) -> torch.Tensor:
     return sequences[(differs.sum(-1) <= objective.changes) & ~differs[:, shut].any(-1)]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_the_best_of_all_sequences(seed: int, precision: str) -> None:
     fixed = (1,) if seed % 3 == 0 else ()
@@ -66,25 +66,6 @@ def test_blocks_do_not_change_the_answer(chunk: int) -> None:
     assert decision.trace["network_evaluations"] == reference.trace["network_evaluations"]
 
 
-def test_few_finalists_leave_a_gap_only_as_wide_as_the_rounding() -> None:
-    decision = Exhaustive(precision="float32", finalists=1)(transition_episode(2, 6, 2))
-    assert 0 <= decision.trace["gap"] <= 20 * decision.trace["rounding"] + 1e-6
-
-
-def test_too_large_a_tree_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"node_limit=10 nodes; got 41 .*raise node_limit"):
-        Exhaustive(node_limit=10)(transition_episode(0, 6, 2, levels=2))
-
-
-def test_a_time_limit_keeps_what_was_found() -> None:
-    objective = transition_episode(2, 7, 3, levels=4)
-    decision = Exhaustive(budget_s=1e-9)(objective)
-    assert decision.value >= objective.outcome()
-    assert decision.trace["gap"] is None
-    assert not decision.trace["proven"]
-    assert "budget_s" in decision.reason
-
-
 @pytest.mark.parametrize(
     "arguments", [{"precision": "half"}, {"chunk": 0}, {"node_limit": 0}, {"finalists": 0}]
 )
@@ -100,13 +81,12 @@ class Raised(LinearReward):
         return super().__call__(states, names, doses) + 1e6
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_large_offset_of_the_reward_is_kept_out_of_single_precision(seed: int) -> None:
-    plain = transition_episode(seed, 5, 2)
+def test_a_large_offset_of_the_reward_is_kept_out_of_single_precision() -> None:
+    plain = transition_episode(0, 5, 2)
     raised = CounterfactualReturn(plain.surrogate, plain.case, Raised({"x0": -1.0}), 2)
     process = CounterfactualProcess(raised, Effort(), torch.float32)
     assert process.baseline == pytest.approx(1e6, rel=1e-3)
-    states = torch.randn(9, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    states = torch.randn(9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     told = process.rewards(states.float(), 0).double() + process.baseline
     torch.testing.assert_close(told, raised.rewards(states, 0), rtol=0, atol=1e-2)
     found = Exhaustive(precision="float32")(raised)
@@ -143,17 +123,10 @@ def test_scores_that_jump_are_not_proven_in_single_precision() -> None:
     assert Exhaustive()(objective).trace["gap"] == 0.0
 
 
-def test_what_is_given_is_what_is_documented() -> None:
-    plain = Exhaustive()
-    assert (plain.chunk, plain.precision, plain.node_limit) == (2048, "float64", 100_000_000)
-    assert (plain.budget_s, plain.finalists) == (None, 64)
-    assert Exhaustive(1, "float32", 1, None, 1).finalists == 1
-
-
 def test_a_tree_as_large_as_the_limit_is_searched() -> None:
     objective = transition_episode(0, 6, 2, levels=2)
     assert Exhaustive(node_limit=41)(objective).trace["nodes"] == 41
-    with pytest.raises(ValueError, match="got 41"):
+    with pytest.raises(ValueError, match=r"node_limit=40 nodes; got 41 .*raise node_limit"):
         Exhaustive(node_limit=40)(objective)
 
 
@@ -162,6 +135,7 @@ def test_no_time_expands_nothing_and_says_so() -> None:
     decision = Exhaustive(budget_s=1e-9)(objective)
     assert (decision.alteration, decision.value) == (None, objective.outcome())
     assert (decision.trace["expanded"], decision.trace["generated"]) == (0, 1)
+    assert (decision.trace["gap"], decision.trace["proven"]) == (None, False)
     assert decision.reason == "stopped after budget_s=1e-09; the sequences not evaluated may be better"
     assert decision.trace["nodes"] == sum(tree_size(objective))
 
@@ -175,10 +149,3 @@ def test_undefined_sequences_lose_and_do_not_count_as_rounding() -> None:
     objective = CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 2)
     decision = Exhaustive()(objective)
     assert (decision.value, decision.actions(), decision.trace["rounding"]) == (5.0, {0: 1, 1: 1}, 0.0)
-
-
-def test_changes_without_effect_are_not_made() -> None:
-    for precision in ("float64", "float32"):
-        decision = Exhaustive(precision=precision)(transition_episode(0, 5, 2, spread=0.0))
-        assert decision.alteration is None
-        assert decision.trace["proven"]

@@ -2,8 +2,6 @@ from itertools import combinations, product
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences import group_bounds
@@ -35,23 +33,6 @@ def compare(objective: CounterfactualReturn) -> list[tuple[float, float]]:
     most = max((truth for _, truth in found), default=objective.outcome())
     assert bounds.anywhere() >= max(most, objective.outcome())
     return found
-
-
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(
-    seed=st.integers(0, 100_000),
-    horizon=st.integers(2, 6),
-    changes=st.integers(1, 3),
-    members=st.sampled_from([1, 2]),
-    effects=st.sampled_from(["sparse", "dense"]),
-    dosed=st.booleans(),
-    use=st.sampled_from(["mean", "worst"]),
-    spread=st.sampled_from([0.3, 3.0, 30.0]),
-)
-def test_no_sequence_of_a_group_has_a_larger_return_than_its_bound(**drawn):
-    for bound, truth in compare(scored_episode(**drawn)):
-        assert bound >= truth - 1e-9
 
 
 @pytest.mark.parametrize("use", ["mean", "worst"])

@@ -27,24 +27,6 @@ def changed(objective, count, generator):
     return sequences
 
 
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(
-    seed=st.integers(0, 100_000),
-    changes=st.integers(0, 4),
-    members=st.sampled_from([1, 2]),
-    effects=st.sampled_from(["sparse", "dense"]),
-    spread=st.sampled_from([0.3, 3.0, 30.0]),
-)
-def test_no_changes_leave_the_boxes(seed, changes, members, effects, spread):
-    objective = scored_episode(seed, 6, changes, 3, members, effects, spread=spread)
-    found = boxed(objective)
-    states = objective.replay(changed(objective, 60, torch.Generator().manual_seed(seed)))
-    for time, box in enumerate(found.boxes):
-        lower, upper = box.ends(objective.trajectory.states[time : time + 1])
-        assert not ((states[:, time] < lower - 1e-12) | (states[:, time] > upper + 1e-12)).any()
-
-
 @settings(max_examples=5, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 100_000), bent=st.sampled_from([0.0, 0.25, 1.0]), size=st.floats(0.01, 1.0))
 def test_a_step_encloses_the_images_of_random_points(seed, bent, size):

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.objectives.trials.botorch_acquisition import FUNCTIONS, BotorchAcquisition
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
@@ -15,11 +14,9 @@ from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, decided
 from rehearsal_torch.search.trials.box_ascent import ascend
 from rehearsal_torch.search.trials.recommendation import Recommendation, recommend, sureness
 from rehearsal_torch.seeding import round_seed
-from tests.defaults import off_defaults
 from tests.toys.causal_toys import HILLY, WrittenModel, hills, linear_chain, one_case, plain
 
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
-NARROW = {"normals": [[1.0, 0.0], [-1.0, 0.0]], "offsets": [0.001, 0.0]}
 
 
 def grid(objective, keep=None, dense=201):
@@ -37,8 +34,7 @@ def grid(objective, keep=None, dense=201):
     return points[values.argmax()], float(values.max())
 
 
-@pytest.mark.parametrize("beta", [0.0, 2.0])
-@pytest.mark.parametrize("limits", [None, LIMITS])
+@pytest.mark.parametrize(("beta", "limits"), [(0.0, LIMITS), (2.0, None)])
 def test_the_best_of_a_dense_grid_is_found(beta, limits):
     model = hills(limits)
     objective = ConfidenceBound(model, one_case(model.task), beta=beta)
@@ -47,37 +43,6 @@ def test_the_best_of_a_dense_grid_is_found(beta, limits):
     assert decision.value >= value - 1e-4
     model.task.check_action(decision.alteration.values)
     assert decision.trace["acquisition"] == decision.value
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("limits", [None, LIMITS])
-def test_of_botorchs_functions_too(function, limits):
-    model = hills(limits)
-    objective = BotorchAcquisition(
-        model,
-        one_case(model.task),
-        function,
-        members=8,
-        member_draws=4,
-    )
-    _, value = grid(objective, model.task.limits)
-    decision = AcquisitionSearch()(objective)
-    assert decision.value >= value - 1e-4
-    model.task.check_action(decision.alteration.values)
-    # The maximiser of the posterior mean is among the starts.
-    with torch.no_grad():
-        assert decision.value >= float(objective(decision.recommendation.values)) - 1e-9
-
-
-def test_the_recommendation_is_the_maximiser_of_the_posterior_mean():
-    model = hills()
-    objective = ConfidenceBound(model, one_case(model.task), beta=3.0)
-    where, value = grid(PosteriorMean(model, one_case(model.task)))
-    decision = AcquisitionSearch()(objective)
-    advised = decision.recommendation.values
-    assert torch.allclose(advised, where, atol=0.06)
-    assert decision.estimate.point == pytest.approx(value, abs=0.02)
-    assert decision.trace["predicted_reward"] < decision.estimate.point
 
 
 def test_pushes_are_chosen_along_with_the_action():
@@ -104,23 +69,6 @@ def test_the_same_seed_gives_the_same_decision(make):
     assert asked(0) != asked(0, "5")
 
 
-@pytest.mark.parametrize("limits", [None, LIMITS, NARROW])
-def test_nothing_leaves_the_region(limits):
-    model = hills(limits)
-    objective = ConfidenceBound(model, one_case(model.task))
-    region = objective.region()
-    spread = region.spread(50, 3)
-    assert spread.shape == (50, 2)
-    for each in region.units(spread):
-        model.task.check_action(each)
-    outside = region.into(torch.tensor([[2.0, -3.0], [0.5, 0.5], [1.0, 1.0]], dtype=torch.float64))
-    for each in region.units(outside):
-        model.task.check_action(each)
-    found = ascend(objective, region, spread[:5], steps=20)
-    for each in region.units(found.points):
-        model.task.check_action(each)
-
-
 def test_a_narrower_round_narrows_the_search():
     model = hills()
     decision = AcquisitionSearch()(
@@ -141,19 +89,6 @@ def test_batched_ascents_do_not_influence_each_other():
         reverse=True,
     )
     assert joined.values.tolist() == pytest.approx(apart, abs=1e-9)
-
-
-def test_values_that_are_no_numbers_are_reported():
-    model = hills()
-    region = PosteriorMean(model, one_case(model.task)).region()
-    with pytest.raises(NoFiniteValueError, match="expected a finite value"):
-        ascend(lambda points: (points - 10).log().sum(-1), region, region.spread(3, 0))
-
-
-@pytest.mark.parametrize("given", [{"screened": 8, "starts": 16}, {"kept": 0}, {"incumbents": 40}])
-def test_bad_settings_are_refused(given):
-    with pytest.raises(ValueError, match="expected"):
-        AcquisitionSearch(**given)
 
 
 LEVELS = {"a": {"values": [-1, 0.3, 1.5, 2.2, 3]}, "b": [0, 10]}
@@ -260,12 +195,6 @@ def asked(identity="0", **settings):
     model = hills(visited=VISITED)
     objective = Asked(model, one_case(model.task, identity), draws=8, evaluation_draws=16)
     return objective, AcquisitionSearch(**settings)(objective)
-
-
-def test_the_defaults_are_those_of_the_configuration_and_of_the_seed_0() -> None:
-    assert set(off_defaults("search/acquisition", AcquisitionSearch)) == {"seed"}
-    assert AcquisitionSearch().seed == 0
-    assert AcquisitionSearch.kind == "optimise"
 
 
 def test_the_screened_points_are_spread_and_the_best_of_them_are_starts() -> None:

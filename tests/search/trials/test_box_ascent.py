@@ -1,9 +1,6 @@
-import inspect
-
 import pytest
 import torch
 
-from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.trials.box_ascent import _apart, ascend
 from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.spaces.polytope import Polytope
@@ -49,15 +46,6 @@ def test_of_two_hills_the_higher_comes_first():
     assert bool((found.values.diff() <= 0).all())
 
 
-def test_limits_are_kept():
-    # a + b <= 1, with the top at (1, 1).
-    limits = Polytope(("a", "b"), torch.ones(1, 2, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
-    region = CandidateRegion.within(LOWER, UPPER, limits)
-    found = ascend(bowl(1.0, 1.0), region, starts(8, region))
-    assert region.units(found.points)[0].tolist() == pytest.approx([0.5, 0.5], abs=1e-4)
-    assert bool(region.contains(found.points).all())
-
-
 def test_the_first_starts_go_on_whatever_comes_of_them():
     low = BOX.unit(torch.tensor([[0.3, 0.0]], dtype=torch.float64))
 
@@ -84,24 +72,6 @@ def test_holes_are_turned_back_from():
         ascend(lambda points: torch.nan * points.sum(-1), BOX, starts())
 
 
-def test_a_spent_budget_ends_at_the_best_points_so_far():
-    calls = 0
-
-    class Once(Budget):
-        def out(self):
-            return calls > 3
-
-    def counted(points):
-        nonlocal calls
-        calls += 1
-        return bowl(0.7, 1.2)(points)
-
-    found = ascend(counted, BOX, starts(), kept=8, budget=Once(limit_s=1.0))
-    assert found.values.shape == (8,)
-    assert float(found.values[0]) > float(bowl(0.7, 1.2)(BOX.units(starts())).max())
-    torch.testing.assert_close(bowl(0.7, 1.2)(BOX.units(found.points)), found.values)
-
-
 def asked(name, value, calls):
     """A function that notes of each call its name, whether a gradient is wanted, and the number of points."""
 
@@ -114,12 +84,6 @@ def asked(name, value, calls):
 
 def total(calls, *names):
     return sum(count for name, gradient, count in calls if gradient and name in names)
-
-
-def test_a_hundred_steps_six_starts_and_a_comparison_after_eight_are_the_defaults() -> None:
-    given = {name: each.default for name, each in inspect.signature(ascend).parameters.items()}
-    assert (given["steps"], given["screening_steps"], given["kept"]) == (100, 8, 6)
-    assert (given["rough"], given["sure"]) == (None, 0)
 
 
 def test_the_approximation_compares_and_both_functions_are_counted() -> None:
@@ -161,11 +125,6 @@ def test_without_steps_or_under_limits_the_starts_themselves_are_compared(region
     found = ascend(hills, region, FOOT, screening_steps=screening, kept=1, rough=rough)
     assert region.units(found.points)[:, 0].tolist() == pytest.approx([0.3] * len(found.points), abs=0.03)
     assert calls == []
-
-
-def test_after_a_few_steps_the_higher_hill_shows() -> None:
-    found = ascend(hills, BOX, FOOT, screening_steps=8, kept=1)
-    assert BOX.units(found.points)[:, 0].tolist() == pytest.approx([1.7], abs=1e-2)
 
 
 def test_of_starts_that_coincide_the_better_goes_on_alone() -> None:

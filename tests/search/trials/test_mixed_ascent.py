@@ -2,13 +2,10 @@
 combinations are evaluated, which of their starts go on, and when an ascent ends.
 """
 
-import inspect
 from itertools import product
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.search.budget import UNLIMITED, Budget
@@ -179,9 +176,9 @@ def test_holes_are_turned_back_from(monkeypatch, ascended):
         ascend(lambda points: torch.nan * points.sum(-1), made, made.spread(8, 0))
 
 
-@pytest.mark.parametrize("levels", [THREES, ALL, {2: tuple(range(5))}])
+@pytest.mark.parametrize("levels", [THREES, ALL])
 @pytest.mark.parametrize("ascended", [64, 0])
-@pytest.mark.parametrize("calls", [1, 3, 10])
+@pytest.mark.parametrize("calls", [1, 10])
 def test_a_spent_budget_ends_at_the_best_points_so_far(monkeypatch, levels, ascended, calls):
     monkeypatch.setattr(mixed_ascent, "ASCENDED", ascended)
     monkeypatch.setattr(mixed_ascent, "EVALUATED", 64 * ascended)
@@ -202,44 +199,6 @@ def test_a_spent_budget_ends_at_the_best_points_so_far(monkeypatch, levels, asce
     assert asked <= calls + 6
     assert float(found.values[0]) == pytest.approx(best, abs=1e-12)
     torch.testing.assert_close(waves(3)(made.units(found.points)), found.values)
-
-
-@pytest.mark.slow
-@settings(max_examples=20, deadline=None, derandomize=True)
-@given(
-    seed=st.integers(0, 10_000),
-    counts=st.lists(st.integers(1, 5), min_size=1, max_size=3),
-    offset=st.none() | st.floats(-0.9, 6.0),
-    ascended=st.sampled_from([0, 64]),
-)
-def test_ends_are_levels_within_the_limits_and_no_worse_than_the_starts(seed, counts, offset, ascended):
-    draws = torch.Generator().manual_seed(seed)
-    levels = {
-        place: tuple(
-            sorted(
-                {
-                    LOWER[place],
-                    *(
-                        LOWER[place]
-                        + (UPPER[place] - LOWER[place]) * torch.rand(count, generator=draws).double()
-                    ).tolist(),
-                }
-            )
-        )
-        for place, count in enumerate(counts)
-    }
-    made = region(levels, None if offset is None else below(offset))
-    starts, before = made.spread(8, seed), mixed_ascent.ASCENDED
-    mixed_ascent.ASCENDED = ascended
-    try:
-        found = ascend(waves(seed), made, starts)
-    finally:
-        mixed_ascent.ASCENDED = before
-    actions = made.units(found.points)
-    for place, values in levels.items():
-        assert set(actions[:, place].tolist()) <= set(values)
-    assert bool(made.contains(found.points).all())
-    assert float(found.values[0]) >= float(waves(seed)(made.units(starts)).max()) - 1e-9
 
 
 def cube(*counts, free=1, limit=None):
@@ -453,10 +412,3 @@ def test_without_steps_levels_alone_are_changed() -> None:
     assert sizes(calls, "fine", True) == sizes(calls, "rough", True) == []
     assert found.points[0, :2].tolist() == [1.0, 1.0]
     assert set(found.points[:, 2].tolist()) <= set(begun[:, 2].tolist())
-
-
-def test_the_bounds_are_those_that_are_documented() -> None:
-    text = " ".join(inspect.getdoc(mixed_ascent).split())
-    assert f"at most {mixed_ascent.ASCENDED} every combination gets its best starts" in text
-    assert f"at most {mixed_ascent.EVALUATED}, no other" in text
-    assert f"more than {mixed_ascent.RELAXED} levels" in text

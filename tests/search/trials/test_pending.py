@@ -5,7 +5,6 @@ from functools import partial
 import pytest
 import torch
 
-from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.table import Table
@@ -211,42 +210,6 @@ def test_the_pending_action_is_not_tried_again_and_claims_stay(fitted):
     assert beside.trace["search"] == "acquisition"
     expected = float(objective.expected(settings(beside)[None], objective.other))
     assert beside.trace["predicted_reward"] == pytest.approx(expected)
-
-
-@pytest.mark.slow
-def test_where_all_settings_wait_nothing_is_set_and_the_one_to_keep_stays():
-    offered = {"a": {"values": [0.0, 1.0]}, "b": {"values": [0.0, 1.0]}}
-    levels = CausalTask.of(CHAIN.to_plain() | {"actions": offered})
-    table = chain(12, 0)
-    at = [table.names.index(name) for name in offered]
-    values = table.values.clone()
-    values[:, at] = values[:, at].gt(0.5).double()
-    rows = Table(table.names, values, table.altered)
-    model = fit(ExogenousModel(levels, phi="homoskedastic", components=1, kernel="rbf"), rows)
-    log, _ = TrialLog(levels).complete_rows(rows)
-    for setting in torch.cartesian_prod(*torch.eye(2, dtype=torch.float64)):
-        log, _ = log.ask(setting)
-    case, make = one_case(levels), partial(ConfidenceBound, draws=16)
-    objective, found = decided_beside(make, SEARCH, model, case, log, seed=0)
-    kept = recommend(objective, round_seed(0, case.identity))
-    assert (found.alteration, found.status) == (None, "no_action")
-    assert found.recommendation.values.tolist() == kept.action.tolist()
-    assert found.estimate.point == kept.predicted
-    assert found.reason.startswith("nothing is left to try")
-    assert "predicted_reward" not in found.trace
-
-
-@pytest.mark.slow
-def test_a_search_that_finds_a_pending_action_is_given_another(fitted):
-    model, log = fitted
-    case, make = one_case(CHAIN), partial(PosteriorMean, draws=16)
-    # The posterior mean has the same maximum beside its own maximiser.
-    for _ in range(2):
-        _, found = decided_beside(make, SEARCH, model, case, log, seed=0)
-        assert not bool(log.contains(settings(found), "pending"))
-        assert found.value == pytest.approx(found.trace["acquisition"])
-        log, _ = log.ask(settings(found))
-    assert len(log.in_states("pending")) == 2
 
 
 def small(model_class):

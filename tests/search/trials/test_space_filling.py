@@ -31,7 +31,7 @@ def actions_of(sampling, count, limits=None):
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("limits", [None, LIMITS, NARROW])
+@pytest.mark.parametrize("limits", [LIMITS, NARROW])
 def test_nothing_leaves_the_region(sampling, limits):
     model = hills(limits)
     model.task.check_action(asked(model, sampling).alteration.values)

@@ -156,14 +156,6 @@ def test_a_spent_budget_leaves_the_best_points_as_many_as_there_were_starts(coun
     torch.testing.assert_close(again, hills(BOX.units(starts(count))).sort(descending=True).values)
 
 
-def test_a_budget_that_is_not_spent_changes_nothing() -> None:
-    ends = [
-        ascended(UnitAcquisition(hills, BOX, budget), starts(4), 100) for budget in (UNLIMITED, Ended(10_000))
-    ]
-    assert torch.equal(ends[0][0], ends[1][0])
-    assert torch.equal(ends[0][1], ends[1][1])
-
-
 def test_under_limits_the_starts_ascend_one_by_one_and_otherwise_together() -> None:
     faces = Polytope(("a", "b"), torch.ones(1, 2).double(), torch.tensor([2.2]).double())
     for limits, count in ((faces, 1), (None, 4)):
