@@ -6,14 +6,7 @@ import torch
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.run import build, method_of
-from rehearsal_torch.objectives.centre_distance import CentreDistance
-from rehearsal_torch.objectives.chance_cost import ChanceCost
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.kernel_value import KernelValue
-from rehearsal_torch.objectives.objective import class_of, settings_of
-from rehearsal_torch.objectives.scenario_success import ScenarioCount
-from rehearsal_torch.objectives.success_probability import SuccessProbability
+from rehearsal_torch.cli.run import build
 
 BANK = ("dataset=bank", "dataset.size.rows=30", "decision=micns")
 
@@ -62,26 +55,6 @@ def test_what_is_no_search_is_refused():
     config.search = {"_target_": "rehearsal_torch.certificate.PacBound"}
     with pytest.raises(UserError, match="search: expected a search; got PacBound"):
         build(config)
-
-
-@pytest.mark.parametrize(
-    ("old", "made_of"),
-    [
-        ("chance_cost.ChanceCosts", ChanceCost),
-        ("centre_distance.CentreDistances", CentreDistance),
-        ("gaussian_success.SuccessObjective", GaussianSuccess),
-        ("kernel_value.AlteredValue", KernelValue),
-        ("scenario_count.ScenarioCounts", ScenarioCount),
-        ("scenario_success.ScenarioCounts", ScenarioCount),
-        ("success_probability.SuccessProbabilities", SuccessProbability),
-    ],
-)
-def test_configurations_with_a_constructor_of_candidate_sets_name_the_objective(old, made_of):
-    config = configured(*BANK)
-    config.objective = {"_target_": f"rehearsal_torch.objectives.{old}", "_partial_": True, "level": 0.8}
-    objective = method_of(config).objective
-    assert class_of(objective) is made_of
-    assert settings_of(objective) == {"level": 0.8}
 
 
 def test_auto_is_refused_where_no_method_was_taken():

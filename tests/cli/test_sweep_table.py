@@ -13,7 +13,12 @@ def job(sweep, number, overrides, auf=0.6, scored=True):
     folder = RunFolder(sweep / str(number))
     folder.write_yaml("config.yaml", {"seed": int(names.get("seed", 0))})
     folder.write_json(
-        "run.json", {"choices": {key: names[key] for key in ("dataset", "decision")}, "overrides": overrides}
+        "run.json",
+        {
+            "kind": "rehearse",
+            "choices": {key: names[key] for key in ("dataset", "decision")},
+            "overrides": overrides,
+        },
     )
     folder.write_metrics([(0, SECONDS, 0.1)])
     one = {"index": 0, "kind": "rehearse", "identity": "0", "status": "recommended", "alteration": {"a": 1.0}}

@@ -50,7 +50,7 @@ class Finished:
             monkeypatch.setattr(HydraConfig, "get", staticmethod(lambda: handed))
             task(deepcopy(self.config))
 
-        def composed(conf, typed, multirun, extra, added):
+        def composed(conf, typed, multirun, extra):
             asked = deepcopy(self.config)
             asked.out = next((text.removeprefix("out=") for text in typed if text.startswith("out=")), None)
             return asked, [list(typed)]
