@@ -125,7 +125,7 @@ def test_repeated_doses_never_empty_a_level_and_what_shares_one_is_named():
     ),
     count=st.integers(2, 7),
 )
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_a_level_is_selectable_where_it_has_rows(doses: list[float], count: int):
     levels, number = solved([*doses, 1.0], count)
     for level in range(1, count):
@@ -134,18 +134,6 @@ def test_a_level_is_selectable_where_it_has_rows(doses: list[float], count: int)
         assert not len(mine) or levels.medians[0, level] in mine
     different = len({dose for dose in [*doses, 1.0] if dose})
     assert int(levels.selectable[1:].sum()) == min(different, count - 1)
-
-
-def test_levels_that_were_learnt_before_keep_their_levels_without_rows_out_of_reach():
-    """As quantiles left them for doses of 1 (60 rows) and 2 (40 rows)."""
-    levels = DoseLevels(("drug",), 5)
-    levels.load_state_dict(
-        {
-            "edges": torch.tensor([[1.0, 1.0, 2.0]]).double(),
-            "medians": torch.tensor([[0.0, 1.0, 1.0, 1.0, 2.0]]).double(),
-        }
-    )
-    assert levels.selectable.tolist() == [True, False, False, True, True]
 
 
 def test_a_shorter_row_of_own_levels_leaves_the_others_out():
