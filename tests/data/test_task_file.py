@@ -63,7 +63,7 @@ def read_or_faults(read, plain):
 
 
 @pytest.mark.slow
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(st.sampled_from(FORMS).flatmap(mutated))
 def test_a_mutated_rehearsal_task_is_a_task_or_a_paragraph(plain):
     found = read_or_faults(RehearsalTask.of, plain)
@@ -76,7 +76,7 @@ def test_a_mutated_rehearsal_task_is_a_task_or_a_paragraph(plain):
         assert all(isinstance(each, str) and len(each) < 2000 for each in found)
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(st.sampled_from(CAUSAL_FORMS).flatmap(mutated))
 def test_a_mutated_causal_task_is_a_task_or_a_paragraph(plain):
     found = read_or_faults(CausalTask.of, plain)
@@ -87,7 +87,7 @@ def test_a_mutated_causal_task_is_a_task_or_a_paragraph(plain):
         assert all(isinstance(each, str) and len(each) < 2000 for each in found)
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@settings(max_examples=80, derandomize=True, deadline=None)
 @given(st.sampled_from([REHEARSAL["graph"], CLIQUES, {"graph": CLIQUES}, REHEARSAL]).flatmap(mutated))
 def test_a_mutated_graph_is_a_graph_or_a_paragraph(plain):
     found = read_or_faults(graph_of, plain)
