@@ -125,7 +125,7 @@ def test_repeated_doses_never_empty_a_level_and_what_shares_one_is_named():
     ),
     count=st.integers(2, 7),
 )
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_a_level_is_selectable_where_it_has_rows(doses: list[float], count: int):
     levels, number = solved([*doses, 1.0], count)
     for level in range(1, count):
