@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks.suite import measuring
 from benchmarks.suite.measuring import Contest, Quality, Timed, factor, measured, ratio_of_medians, slope
-from benchmarks.suite.page import arithmetic, factors, growth, page, tolerances
-from benchmarks.suite.page import proofs as shown_proofs
+from benchmarks.suite.page import arithmetic, page
 from benchmarks.suite.plain.linear import nearest
 from benchmarks.suite.runner import OUT, PARTS, main, record
 from benchmarks.suite.sequences import MINUTE, proofs
@@ -63,10 +62,6 @@ def test_both_sides_agree_in_quality(key, monkeypatch):
         assert quality["ours"] >= quality["theirs"] - 1e-6, "what is proven is no worse than greedy changes"
 
 
-def test_every_group_that_is_not_meant_to_agree_is_a_row():
-    assert {job.group for part in PARTS.values() for job in part.jobs()} >= set(APART)
-
-
 @pytest.mark.bench
 def test_eight_changes_in_thirty_steps_are_proven_within_a_minute():
     """The row of twenty episodes, with five."""
@@ -76,17 +71,6 @@ def test_eight_changes_in_thirty_steps_are_proven_within_a_minute():
     assert facts["proven"] == 5
     assert 0 < facts["median_s"] <= facts["largest_s"] <= MINUTE
     assert facts["within"] == 5
-
-
-@pytest.mark.slow
-def test_a_proof_after_the_minute_does_not_count_as_within_it(monkeypatch):
-    contest = proofs(5, 1, 2)
-    found = contest.ours()
-    monkeypatch.setattr("benchmarks.suite.sequences.MINUTE", 0.0)
-    facts = contest.facts(found, [])
-    assert (facts["proven"], facts["within"]) == (2, 0)
-    unproven = [replace(each, trace={**each.trace, "proven": False}) for each in found]
-    assert contest.facts(unproven, [])["proven"] == 0
 
 
 @pytest.mark.bench
@@ -161,29 +145,6 @@ def test_exponents_are_recovered():
     assert factor([1, 2, 4], [3 * 2.5**size for size in (1, 2, 4)]) == pytest.approx(2.5)
 
 
-def test_factors_stand_on_the_page_of_rows_that_grow_exponentially():
-    row = {"group": "search", "peer": "another", "axis": "k"}
-    rows = [
-        row | {"size": size, "exponential": True, "ours_ms": 2.0 * 3**size, "theirs_ms": 5.0 * 4**size}
-        for size in (1, 2, 3)
-    ]
-    groups = [("search", "another", "k")]
-    assert list(factors(rows, groups)) == ["| search, beside another | k 1 to 3 | 3.00 | 4.00 |"]
-    assert list(factors(rows[:1], groups)) == []
-    assert list(factors([each | {"exponential": False} for each in rows], groups)) == []
-
-
-def test_the_last_step_of_growth_stands_beside_the_whole():
-    row = {"group": "fit", "peer": "another", "axis": "N", "theory": 3.0}
-    rows = [
-        row | {"size": size, "ours_ms": ours, "theirs_ms": 2.0 * size}
-        for size, ours in ((10, 5.0), (100, 5.0), (1000, 500.0))
-    ]
-    assert list(growth(rows, [("fit", "another", "N")])) == [
-        "| fit, beside another | N 10 to 1,000 | 1.00 | 1.00 | 2.00 | 1.00 | 3 |"
-    ]
-
-
 def test_shares_weigh_each_precision_by_its_own_limit():
     row = {"group": "fit", "peer": "another", "axis": "N", "size": 10, "ours_ms": 100.0}
     rows = [row | {"operations": {"float64": 1e9, "float32": 2e9}}, row | {"operations": {}}]
@@ -191,25 +152,6 @@ def test_shares_weigh_each_precision_by_its_own_limit():
     # 1 / 50 + 2 / 100 = .04 s of .1 s.
     found = list(arithmetic(rows, [("fit", "another", "N")], {"float64": 50.0, "float32": 100.0}))
     assert found == ["| fit | N 10 | 3,000 | 30 | 40.0% |"]
-
-
-def test_reasons_are_told_once_for_all_rows_that_share_them():
-    def row(group, tolerance, because):
-        return {"group": group, "quality": {"tolerance": tolerance, "because": because}}
-
-    rows = [row("a", 1e-9, "rounding"), row("b", 1e-9, "rounding"), row("a", 1e-9, "rounding")]
-    rows += [row("c", None, "they differ"), row("d", 0.0, "names")]
-    assert list(tolerances(rows)) == [
-        "- `d`: exact, since names.",
-        "- `a`, `b`: within 1e-09, since rounding.",
-        "- `c`: not meant to be equal, since they differ.",
-    ]
-
-
-def test_proofs_are_shown_with_their_seconds():
-    facts = {"k": 8, "episodes": 20, "proven": 19, "within": 18, "median_s": 0.6125, "largest_s": 61.04}
-    rows = [{"size": 30, "facts": facts}, {"size": 40, "facts": {}}]
-    assert list(shown_proofs(rows)) == ["| 30 | 8 | 20 | 19 | 18 | 0.613 | 61 |"]
 
 
 def test_the_cheapest_action_of_the_reference_is_the_projection():

@@ -5,10 +5,8 @@ import errno
 import pytest
 
 from rehearsal_torch.cli.errors import UserError, begins, check_output, user_error_from
-from rehearsal_torch.cli.verbs.collect import main as collect
 from rehearsal_torch.cli.verbs.learn_graph import main as learn_graph
 from rehearsal_torch.cli.verbs.prepare import main as prepare
-from rehearsal_torch.run_folder import RunFolder
 
 
 def test_a_file_of_the_same_name_is_left_alone(tmp_path):
@@ -40,20 +38,6 @@ def test_every_command_asks_before_it_writes(tmp_path, monkeypatch, capsys, run,
         "table.csv": "a,b\n1,2\n",
         name: "{}",
     }
-
-
-def test_merging_writes_over_nothing_else(tmp_path, capsys):
-    for job in (0, 1):
-        folder = RunFolder(tmp_path / str(job))
-        folder.write_json("run.json", {"script": "decide", "overrides": [], "seconds": 1.0})
-        folder.write_yaml("config.yaml", {"shard": job, "shards": 2})
-        folder.write("decisions.jsonl", f'{{"index": {job}, "status": "no_action"}}\n')
-        folder.close("ok", "", [], 1.0)
-    (tmp_path / "config.yaml").write_text("mine")
-    assert collect([str(tmp_path)]) == 2
-    assert "did not write" in capsys.readouterr().err
-    assert (tmp_path / "config.yaml").read_text() == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1", "config.yaml"]
 
 
 def test_of_a_copy_the_place_that_is_written_to_is_named():

@@ -3,7 +3,6 @@ installed."""
 
 import pytest
 
-from rehearsal_torch.cli import job
 from rehearsal_torch.cli.installation import checkout, conf_folder
 from rehearsal_torch.cli.validation import CONF
 from tests.places import PACKAGE, ROOT
@@ -39,9 +38,3 @@ def test_a_checkout_has_the_configuration_at_the_top(tmp_path):
 def test_an_installed_package_has_it_inside(tmp_path, names):
     package = laid_out(tmp_path, *names)
     assert (checkout(package), conf_folder(package)) == (None, package / "conf")
-
-
-def test_an_installed_package_has_no_commit(monkeypatch):
-    monkeypatch.setattr(job, "checkout", lambda: None)
-    assert job.commit() is None
-    assert job.provenance("train", ["seed=1"], 1)["commit"] is None

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.cli import job
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.cli.job import changed_files, commit, provenance, recordable, statuses
+from rehearsal_torch.cli.job import changed_files, commit, provenance, recordable
 from rehearsal_torch.run_folder import RunFolder
 
 CONFIG = OmegaConf.create({"seed": 3, "name": "toy"})
@@ -244,23 +244,3 @@ def test_a_full_disk_does_not_hide_what_went_wrong(carried, monkeypatch):
     monkeypatch.setattr(RunFolder, "close", full)
     (error,) = carried(failing(RuntimeError("the true reason")))
     assert str(error) == "the true reason"
-
-
-def test_every_job_of_a_sweep_has_a_status_even_those_that_said_nothing(tmp_path):
-    for number, state in ((0, "ok"), (1, None)):
-        folder = RunFolder(tmp_path / str(number))
-        folder.write_yaml("config.yaml", {})
-        folder.write_json("run.json", {"seconds": 1.0})
-        if state:
-            folder.close(state, "well", ["seed=0"], 2.5)
-    found = statuses(tmp_path, [["seed=0"], ["seed=1", "out=x"], ["seed=2"]])
-    assert [(row["job"], row["state"], row["message"], row["seconds"]) for row in found] == [
-        (0, "ok", "well", 2.5),
-        (1, "failed", "ended without a status: killed, or out of memory", 0.0),
-        (2, "skipped", "never started", 0.0),
-    ]
-    assert [row["overrides"] for row in found] == [["seed=0"], ["seed=1"], ["seed=2"]]
-    assert json.loads((tmp_path / "2/status.json").read_text())["state"] == "skipped"
-    assert statuses(tmp_path, [["seed=0"], ["seed=1"], ["seed=2"]]) == [
-        {**row, "seconds": row["seconds"]} for row in found
-    ], "asked again, the answer is the same"

@@ -6,9 +6,7 @@ import pytest
 
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.job import statuses
-from rehearsal_torch.cli.main import main as program
 from rehearsal_torch.cli.sweep import begin, finish
-from rehearsal_torch.cli.verbs.decide import decide
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.verbs.test_collect import shard
 
@@ -62,16 +60,3 @@ def test_a_sweep_whose_shards_cannot_be_merged_ends_with_the_reason(tmp_path, ca
     (tmp_path / "0/config.yaml").write_text("shards: many\n")
     assert finish(tmp_path, [["shard=0"], ["shard=1"]], ["python", "scripts/decide.py"]) == 1
     assert "Not merged: " in capsys.readouterr().err
-
-
-@pytest.mark.bench
-def test_a_key_that_only_the_swept_decisions_have_reaches_every_job(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    few = ["dataset=bank", "dataset.size.rows=30", "dataset.size.contexts=1", "workers=1", "out=sweep"]
-    assert program(decide, ["-m", "decision=none,micns", "surrogate.draws=16", *few]) == 0
-    for job, decision in enumerate(("none", "micns")):
-        folder = RunFolder(tmp_path / "sweep" / str(job))
-        assert folder.read_yaml("config.yaml")["surrogate"]["draws"] == 16
-        run = folder.read_json("run.json")
-        assert {f"decision={decision}", "surrogate.draws=16"} <= set(run["overrides"])
-        assert run["kind"] == "rehearse"

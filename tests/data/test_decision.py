@@ -1,6 +1,5 @@
 """Decisions: three answers, typed, plain, and never anything that is no number."""
 
-import dataclasses
 import json
 import math
 
@@ -97,26 +96,6 @@ def test_nothing_is_set_to_what_is_no_number(part, value):
 
 def test_a_time_step_and_its_name():
     assert [action_step(action_name(step)) for step in (0, 7, 12)] == [0, 7, 12]
-
-
-def test_hindsight_is_called_as_its_episode_and_fixes_nothing_by_default():
-    known = EpisodeCase(Episode("42", ("a",), torch.zeros(2, 1)))
-    assert known.identity == "42"
-    assert len(known.fixed) == 0
-    assert known.fixed.dtype == torch.bool
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        known.episode = known.episode
-
-
-def test_two_situations_do_not_share_their_default():
-    first, second = (EpisodeCase(Episode(name, ("a",), torch.zeros(2, 1))) for name in "ab")
-    assert first.fixed is not second.fixed
-
-
-def test_foresight_names_what_is_known_and_what_may_be_set():
-    ahead = RehearsalCase("7", {"age": torch.tensor(60.0)}, {"dose": (0.0, 1.0)})
-    assert ahead.identity == "7"
-    assert ahead.feasible["dose"] == (0.0, 1.0)
 
 
 def test_facts_are_plain_and_say_what_was_known():

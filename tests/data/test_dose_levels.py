@@ -136,18 +136,6 @@ def test_a_level_is_selectable_where_it_has_rows(doses: list[float], count: int)
     assert int(levels.selectable[1:].sum()) == min(different, count - 1)
 
 
-def test_levels_that_were_learnt_before_keep_their_levels_without_rows_out_of_reach():
-    """As quantiles left them for doses of 1 (60 rows) and 2 (40 rows)."""
-    levels = DoseLevels(("drug",), 5)
-    levels.load_state_dict(
-        {
-            "edges": torch.tensor([[1.0, 1.0, 2.0]]).double(),
-            "medians": torch.tensor([[0.0, 1.0, 1.0, 1.0, 2.0]]).double(),
-        }
-    )
-    assert levels.selectable.tolist() == [True, False, False, True, True]
-
-
 def test_a_shorter_row_of_own_levels_leaves_the_others_out():
     levels = DoseLevels(("vaso", "fluid"), 4).fix([[0.0, 1.0], [0.0, 30.0, 80.0, 279.0]])
     assert levels.selectable.tolist() == [True] * 8 + [False] * 8

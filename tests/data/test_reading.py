@@ -165,19 +165,6 @@ def test_numbers_are_read_in_the_order_asked_for(tmp_path):
     )
 
 
-def test_files_may_be_packed(tmp_path):
-    with gzip.open(tmp_path / "table.csv.gz", "wt") as file:
-        file.write("a\n1\n2\n")
-    assert number_columns(table_file(tmp_path / "table.csv.gz"), ["a"], "table").flatten().tolist() == [
-        1.0,
-        2.0,
-    ]
-
-
-def test_truth_values_count_as_numbers():
-    assert number_columns(pd.DataFrame({"a": [True, False]}), ["a"], "table").flatten().tolist() == [1.0, 0.0]
-
-
 def test_an_address_is_no_table_and_is_not_shown():
     with pytest.raises(TableError, match="path: data bases and addresses are not read") as told:
         read_table("postgresql://me:hunter2@host/shop")

@@ -15,8 +15,6 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
-from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.polytope import Polytope
 from tests.toys.mutated import mutated
 
 REHEARSAL = {
@@ -110,17 +108,6 @@ def test_a_single_name_is_a_list_of_one_and_never_letters(read):
     assert read(loose) == read(listed)
     assert read(loose).names == ("season", "price", "rival", "sales")
     assert RehearsalGraph.of(loose["parents"]) == read(listed), "from Python as well"
-
-
-def test_a_single_name_is_a_list_of_one_in_causal_tasks():
-    task = CausalTask.of({**CAUSAL, "graph": {"parents": {"heat": "valve", "yield": ["heat", "dose"]}}})
-    assert task.nodes == ("heat", "yield")
-    assert RehearsalTask(
-        RehearsalGraph.of(REHEARSAL["graph"]["parents"]),
-        "season",
-        Box.of({"price": (0, 1)}),
-        Polytope.of({"sales": (0, 1)}),
-    ).context == ("season",)
 
 
 def test_what_was_read_before_is_read_still():

@@ -22,19 +22,6 @@ def test_a_task_is_what_was_written():
     assert written_task(task.to_plain()).to_plain() == task.to_plain()
 
 
-def test_names_may_stand_without_brackets():
-    loose = {
-        **TASK,
-        "context": "score",
-        "graph": {"parents": {"rate": "score", "repaid": ["stability", "rate"]}},
-        "candidates": ["rate"],
-    }
-    task = written_task(loose)
-    assert task.context == ("score",)
-    assert task.graph.parents("rate") == ("score",)
-    assert task.candidates == (("rate",),)
-
-
 def test_a_single_point_is_a_range():
     task = written_task({**TASK, "box": {"rate": [0.5, 0.5]}, "region": {"repaid": [0.6, 0.6]}}, COLUMNS)
     assert task.box.bounds() == {"rate": (0.5, 0.5)}

@@ -19,7 +19,6 @@ from rehearsal_torch.graphs.separation import adjustment, c_separated
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable, causal_task
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.problems.written.first_draft import first_draft
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.problems.written.sample_warnings import warned
 from tests.data.problem_file.conftest import RIGHT, table
@@ -241,57 +240,23 @@ def laid_out(folder):
 
 @fuzzed
 def test_problem_files(data):
-    content = data.draw(texts(data.draw(changed(data.draw(st.sampled_from([RIGHT, FULL, SHEET])), 0, 3))))
+    plain = data.draw(st.sampled_from([RIGHT, FULL, SHEET, TEXTS, CLASSES]))
+    content = data.draw(texts(data.draw(changed(plain, 0, 3))))
 
     def work():
         problem = OwnProblem("problem.yaml", validation=0.5)
         warned(problem)
         for place in range(min(problem.count(), 5)):
-            case = problem.case(place)
+            case, task = problem.case(place), problem.task
             if any(not lower <= upper for lower, upper in case.feasible.values()):
                 raise FaultError(f"bounds of {case.identity}: {case.feasible}")
-
-    with desk() as folder:
-        laid_out(folder)
-        (folder / "problem.yaml").write_bytes(content)
-        judged(work)
-
-
-@fuzzed
-def test_columns_of_texts(data):
-    content = data.draw(texts(data.draw(changed(data.draw(st.sampled_from([TEXTS, CLASSES])), 0, 3))))
-
-    def work():
-        first_draft(read_table(file), file.name, "problem.yaml")
-        problem = OwnProblem("problem.yaml")
-        warned(problem)
-        for place in range(min(problem.count(), 5)):
-            case = problem.case(place)
-            said = problem.task.worded({name: float(each) for name, each in case.given.items()})
-            if set(said) != set(problem.task.variables(problem.task.context)):
+            said = task.worded({name: float(each) for name, each in case.given.items()})
+            if set(said) != set(task.variables(task.context)):
                 raise FaultError(f"{case.identity} is told as {said}")
-            if any("=" in name for name in problem.task.worded(case.present)):
-                raise FaultError(f"{case.identity} is told to be at {problem.task.worded(case.present)}")
+            if any("=" in name for name in task.worded(case.present)):
+                raise FaultError(f"{case.identity} is told to be at {task.worded(case.present)}")
 
     with desk() as folder:
         laid_out(folder)
-        file = folder / "texts.csv"
-        file.write_bytes(data.draw(st.one_of(st.just(file.read_bytes()), damaged(file.read_bytes()))))
         (folder / "problem.yaml").write_bytes(content)
-        judged(work)
-
-
-@fuzzed
-def test_other_tables(data):
-    name = data.draw(st.sampled_from(["table.xlsx", "table.parquet", "table.feather", "table.tsv"]))
-
-    def work():
-        found = read_table(name)
-        first_draft(found, name, "problem.yaml")
-        names = [each for each in ("x", "a", "d", "y", "z") if each in found.frame.columns]
-        number_columns(found.frame, names, name, min_rows=5)
-
-    with desk() as folder:
-        laid_out(folder)
-        (folder / name).write_bytes(data.draw(damaged((folder / name).read_bytes())))
         judged(work)

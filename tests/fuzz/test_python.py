@@ -13,7 +13,6 @@ import torch
 from hypothesis import strategies as st
 
 import rehearsal_torch as rt
-from rehearsal_torch.adapters.sklearn import RehearsalDecider
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
@@ -133,50 +132,6 @@ def test_frames(data):
         for each in model.decide(cases):
             sound(each)
         model.what_if(given_in, action)
-
-    judged(work)
-
-
-@fuzzed
-def test_estimators(data):
-    frame = of_numbers(REHEARSALS[0][1])
-    X, y = frame[["x", "u", "a"]], frame["y"]
-    X = data.draw(st.sampled_from([X, X.to_numpy(), X * 1e200, X * 1e-200, drawn(data, frames(X), X)]))
-    y = data.draw(st.sampled_from([y, y.to_numpy(), y.tolist(), drawn(data, frames(y.to_frame()), y)]))
-    ends = [
-        5,
-        [0, 1],
-        (0, 1),
-        (None, None),
-        (1, 0),
-        "ab",
-        {},
-        {"a": 5},
-        {2: (0, 1)},
-        {-1: [0, 1]},
-        None,
-        torch.ones(2),
-    ]
-    settings = {"region": data.draw(st.sampled_from([(0, None), {0: (0, 1)}]))}
-    for key, values in {
-        "actions": [5, "a", ["a"], [0], [-1], [], ["a", "a"], [None], ["zz"], {"a"}, [True], [2.0]],
-        "region": ends,
-        "bounds": ends,
-        "draws": [0, 1, 5, *NUMBERS, "a", None],
-        "level": [0.5, *NUMBERS, "a", None],
-        "seed": [3, *NUMBERS, "a", None],
-    }.items():
-        if not data.draw(st.integers(0, 9)):
-            settings[key] = data.draw(st.sampled_from(values))
-    contexts = data.draw(st.sampled_from([X, X, frame[["x", "u"]], [[1.0, 2.0]], [[data.draw(CELL), 1.0]]]))
-
-    def work():
-        decider = RehearsalDecider(**settings).fit(X, y)
-        predicted = decider.predict(X)
-        if not np.isfinite(predicted).all():
-            raise FaultError(f"predicted what is no number: {predicted}")
-        for each in decider.decisions(contexts):
-            sound(each)
 
     judged(work)
 

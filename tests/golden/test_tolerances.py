@@ -73,14 +73,3 @@ def test_warnings_are_counted_on_one_machine_alone():
 @pytest.mark.parametrize("value", [None, "nothing", float("nan"), True, [0.5]])
 def test_what_is_no_longer_a_number_differs(value):
     assert differences(RECORD, changed(value, *POINT, processor="other"))
-
-
-def test_a_further_or_missing_key_differs():
-    assert len(differences(RECORD, changed(0.1, "decisions", 0, "gain"))) == 1
-    assert len(differences(changed(0.1, "decisions", 0, "gain"), RECORD)) == 1
-
-
-def test_undefined_values_are_equal_among_themselves():
-    undefined = changed(float("nan"), *POINT)
-    assert differences(undefined, copy.deepcopy(undefined)) == []
-    assert differences(undefined, RECORD)

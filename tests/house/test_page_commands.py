@@ -146,16 +146,9 @@ def test_a_command_runs(text, there):
     [
         ("python scripts/lern.py +experiment=sepsis", "there is no scripts/lern.py"),
         ("rehearsal decide +experiment=cbo decision=none_such", "there is no decision called"),
-        ("rehearsal decide +experiment=cbo serch.screened=3", "there is no key"),
-        (
-            "rehearsal decide +experiment=own_table path=gone.csv dataset.task=task.yaml",
-            "there is no such file",
-        ),
         ("rehearsal learn-graph daat=table.csv", "learn_graph has no such option"),
-        ("rehearsal prepare mashines", "has no verb mashines"),
         ("python benchmarks/gone.py", "there is no benchmarks/gone.py"),
         ("make tset", "no tset"),
-        ("make train EXPP=auf", "no EXPP=auf"),
     ],
 )
 def test_what_does_not_exist_is_found(line, told, there):

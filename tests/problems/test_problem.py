@@ -45,16 +45,6 @@ class Plain(Problem):
         return {}
 
 
-class Answering(World, Plain):
-    """A world without a word on success or reward."""
-
-    def respond(self, one_case, decision):
-        return TABLE
-
-    def optimum(self, one_case):
-        return 0.0
-
-
 class Foreseen(RehearsalProblem, Plain):
     """A rehearsal problem, its graph left open."""
 
@@ -75,11 +65,6 @@ def test_by_default_a_problem_looks_back_at_the_columns_of_its_observations():
     assert made.surrogate_settings() == {}
     assert made.to_begin() is None
     assert made.episodes() is None
-
-
-def test_a_world_may_have_no_word_on_success_and_reward():
-    assert Answering().success(TABLE) is None
-    assert Answering().reward(TABLE) is None
 
 
 def test_a_rehearsal_problem_asks_its_task_and_hands_a_surrogate_the_graphs_that_may_be_true():

@@ -113,16 +113,6 @@ def test_the_files_hold_a_row_a_decision_and_a_row_a_method(tmp_path):
     assert "interval holds for 50%" in drawn
 
 
-def test_without_a_truth_there_are_claims_alone(tmp_path):
-    shown = report(run(tmp_path, score=False), tables=True)
-    assert "0.450 -> 0.700" in shown
-    assert "true" not in shown
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
-        "decisions.png",
-        "decisions.svg",
-    ]
-
-
 def test_the_claims_over_each_action_are_drawn_where_they_were_recorded(tmp_path):
     path = run(tmp_path, score=False)
     points = [f"0,dose,claim,{x},{0.4 + x / 10},0.3,0.6,0.95" for x in range(3)]
@@ -130,17 +120,6 @@ def test_the_claims_over_each_action_are_drawn_where_they_were_recorded(tmp_path
     assert "Figures (.png and .svg in figures): decisions, claims" in report(path)
     assert 'alt="' in (path / "report.html").read_text()
     assert "The claimed probability over each action" in (path / "report.html").read_text()
-
-
-@pytest.mark.slow
-def test_the_cautions_of_the_data_card_follow_but_those_that_every_decision_repeats(tmp_path):
-    path = run(tmp_path / "run")
-    card = {"caution": "simulated", "caution: outcomes": "none of 3 rows", "caution: graph 1": "no path"}
-    RunFolder(path).write_yaml("data.yaml", card)
-    shown = report(path)
-    assert "\n  - outcomes: none of 3 rows\n" in shown
-    assert "\n  - simulated\n" in shown
-    assert "no path" not in shown
 
 
 def test_rows_survive_the_disk_and_unknown_numbers_stay_unknown():

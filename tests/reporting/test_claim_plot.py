@@ -101,13 +101,6 @@ def test_levels_have_bars_and_ticks_at_their_values():
     assert drawn(kept, many).axes[0].get_xticks().tolist() == list(range(0, 20, 3))
 
 
-def test_levels_are_points_with_bars():
-    (axes,) = drawn(rows(at=np.array([0.0, 0.5, 1.0]))).axes
-    curve = next(each for each in axes.lines if each.get_label().startswith("claim, "))
-    assert curve.get_marker() == "o"
-    assert len(axes.collections[0].get_segments()) == 3
-
-
 def test_cases_have_a_row_and_the_actions_that_matter_most_a_panel():
     slopes = {"a": 0.1, "b": 0.5, "c": 0.3, "d": 0.2}
     first = [rows(along=name, slope=slope) for name, slope in slopes.items()]
@@ -127,14 +120,6 @@ def test_a_long_name_is_cut_and_a_dollar_is_no_formula():
     (axes,) = drawn(rows(case="$a$ " + "x" * 60)).axes
     assert axes.get_title().startswith(r"Case \$a\$ ")
     assert axes.get_title().endswith("...")
-
-
-def test_a_variable_of_texts_has_them_at_its_axis():
-    found = rows(along="smoker", at=np.array([0.0, 1.0]))
-    with drawing():
-        (axes,) = draw(found, None, {"smoker": Coding("smoker", ("no", "yes"))}).axes
-    assert [each.get_text() for each in axes.get_xticklabels()] == ["no", "yes"]
-    assert axes.get_xticks().tolist() == [0, 1]
 
 
 def test_classes_have_no_order_and_so_no_line_joins_them():

@@ -1,8 +1,7 @@
 import pytest
 
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS
-from rehearsal_torch.reporting.cross_table import as_text, cells, draw, markdown, shares
-from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.reporting.cross_table import cells, markdown, shares
 
 NAN = float("nan")
 
@@ -24,20 +23,6 @@ def test_worlds_by_methods_between_no_action_and_the_oracle():
     assert lines[2] == "| bank | 0.200 | 0.510 ± 0.014 | 0.410 ± 0.014 | 0.800 |"
     assert lines[3] == "| reef | 0.200 | 0.510 ± 0.014 | 0.400 | 0.600 |"
     assert shares(cells(rows()))[2] == "| bank | 52% | 35% |"
-
-
-def test_the_terminal_shows_the_same():
-    shown = as_text(cells(rows()), "Title")
-    assert shown.startswith("Title")
-    assert "0.510 ± 0.014" in shown
-    assert max(map(len, shown.splitlines())) <= 160
-
-
-def test_the_figure_names_every_method(tmp_path):
-    with drawing():
-        save(draw(cells(rows())), tmp_path, "table1")
-    text = (tmp_path / "table1.svg").read_text()
-    assert all(f">{name}<" in text for name in ("bank", "reef", "cme", "care", "best possible", "no action"))
 
 
 def test_counts_of_the_idle_reach_their_cells():

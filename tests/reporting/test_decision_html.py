@@ -1,7 +1,7 @@
 from html.parser import HTMLParser
 
 from rehearsal_torch.reporting.decision_frame import decision_frame
-from rehearsal_torch.reporting.decision_html import MOST_WORDS, decision_html, table_html
+from rehearsal_torch.reporting.decision_html import MOST_WORDS, decision_html
 from tests.reporting.test_decision_frame import ACTED
 
 
@@ -37,9 +37,3 @@ def test_long_tables_and_long_notes_are_cut_and_say_so():
     notes = page.texts[-2]
     assert notes.endswith("word ...")
     assert len(notes) <= MOST_WORDS + 4
-
-
-def test_a_table_of_texts():
-    assert table_html(["a<"], [["1&2"]]) == (
-        "<table><thead><tr><th>a&lt;</th></tr></thead><tbody><tr><td>1&amp;2</td></tr></tbody></table>"
-    )

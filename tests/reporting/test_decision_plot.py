@@ -36,11 +36,6 @@ def test_many_cases_are_not_named_and_returns_have_an_axis_of_their_own():
     assert not axes.collections
 
 
-def test_intervals_of_several_levels_are_not_given_one():
-    other = ACTED | {"estimate": ACTED["estimate"] | {"level": 0.8}}
-    assert drawn([ACTED, other]).collections[0].get_label() == "interval"
-
-
 def test_present_values_stand_where_they_are_known():
     against = ACTED | {"present": {"dose": 1.0}, "unchanged": {"point": 0.45, "of": OF}}
     lines = {each.get_label(): each for each in drawn([NONE, against]).lines}

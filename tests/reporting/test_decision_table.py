@@ -100,20 +100,6 @@ def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():
     assert head not in {line[0] for line in decision_table.method_rows({"m": found["(1, 0)"]})}
 
 
-def test_a_row_a_decision_holds_all_that_was_known_and_set():
-    lines = decision_table.per_decision([ACTED, REFUSED], "w", "m", 3)
-    text = as_csv(lines)
-    first, second = csv.DictReader(io.StringIO(text))
-    assert (first["given/x"], first["set/a"], first["before"], first["support"]) == (
-        "0.5",
-        "1.25",
-        "0.3",
-        "0.95",
-    )
-    assert (second["set/a"], second["lower"], second["declined"]) == ("", "", "True")
-    assert second["reason"] == "too far from the rows"
-
-
 def test_a_stack_has_a_column_that_says_which_of_its_estimators_spoke():
     stacked = {**ACTED, "trace": {**ACTED["trace"], "indicator_weight": 0.4}}
     lines = decision_table.per_decision([stacked, REFUSED], "w", "m", 3)
@@ -127,7 +113,3 @@ def test_a_stack_has_a_column_that_says_which_of_its_estimators_spoke():
 )
 def test_probabilities_have_three_decimals(value, shown):
     assert decision_table.figure(value) == shown
-
-
-def test_shares_are_percentages():
-    assert [decision_table.percent(value) for value in (0.384, 1.0, math.nan)] == ["38%", "100%", "-"]

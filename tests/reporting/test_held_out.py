@@ -57,15 +57,6 @@ def test_recovered_noise_counts_on_rows_that_were_not_fitted(tmp_path):
     }
 
 
-def test_sequences_are_summed_up_by_search_and_changes(reported):
-    folder, _ = reported
-    (name,), (row,) = zip(*held_out(folder).items(), strict=True)
-    assert name == "branch_and_bound, k = 3"
-    assert row["improvement"] == pytest.approx(0.05)
-    assert row["score/true_improvement"] == pytest.approx(0.025)
-    assert row["truth/rmse, learnt"] == pytest.approx(3.0)
-
-
 def test_training_patients_are_not_held_out(sepsis_run):
     config = RunFolder(sepsis_run).read_yaml("config.yaml")
     RunFolder(sepsis_run).write_yaml("config.yaml", config | {"split": "train"})

@@ -21,13 +21,6 @@ def test_settings_hold_within_the_block_alone():
     assert (matplotlib.rcParams["svg.fonttype"], matplotlib.rcParams["legend.frameon"]) == before
 
 
-def test_panels_are_as_large_as_they_are_said_to_be():
-    with drawing():
-        figure, grid = panels(2, 3, width=2.0, height=1.5)
-    assert figure.get_size_inches().tolist() == [6.0, 3.0]
-    assert [len(line) for line in grid] == [3, 3]
-
-
 def test_a_figure_is_saved_to_the_same_bytes_every_time(tmp_path):
     def saved(name):
         with drawing():

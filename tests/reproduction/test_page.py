@@ -2,7 +2,7 @@
 
 from rehearsal_torch.reporting.style import panels
 from rehearsal_torch.run_folder import RunFolder
-from reproduction.page import RUN, Section, caution, minutes, ordered, origin, table, write_page
+from reproduction.page import RUN, Section, caution, minutes, origin, write_page
 
 LINES = [{"commit": "a" * 40, "seconds": "60"}, {"commit": "b" * 40 + "+changes", "seconds": "60"}]
 
@@ -16,18 +16,6 @@ def test_empty_parts_are_left_out_and_figures_stand_below_their_section(tmp_path
     text = (tmp_path / "README.md").read_text()
     assert text == "# Title\n\n## Part\n\n| a |\n| --- |\n\n![learning curve](figures/learning_curve.svg)\n"
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".png", ".svg"}
-
-
-def test_cells_stand_below_their_headings_and_missing_ones_are_marked():
-    rows = [{"world": "bank", "a": "1"}, {"world": "loan", "b": "2"}]
-    assert table(rows)[0::2] == ["| world | a | b |", "| bank | 1 | - |"]
-    assert table(rows, ["b", "world"])[0] == "| b | world |"
-
-
-def test_rows_follow_the_lists_and_then_their_appearance():
-    rows = [{"world": world, "method": method} for world in ("z", "b", "y", "a") for method in ("n", "m")]
-    found = ordered(rows, (lambda row: row["world"], ["a", "b"]), (lambda row: row["method"], ["m", "n"]))
-    assert [row["world"] + row["method"] for row in found] == ["am", "an", "bm", "bn", "zm", "zn", "ym", "yn"]
 
 
 def test_a_page_says_at_which_commits_its_rows_were_made(tmp_path):

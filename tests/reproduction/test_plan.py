@@ -3,16 +3,6 @@
 from reproduction.plan import jobs, study
 
 
-def test_jobs_go_seed_by_seed_and_each_key_stands_once():
-    for content in map(study, ("auf", "cbo", "online")):
-        for stage in content["stages"]:
-            found = jobs(content, stage)
-            assert len({job.key for job in found}) == len(found)
-            seeds = [job.seed for job in found]
-            assert list(dict.fromkeys(seeds)) == list(content["stages"][stage].get("seeds", content["seeds"]))
-            assert seeds == sorted(seeds)
-
-
 def test_a_job_is_what_somebody_could_type():
     found = jobs(study("auf"), "lambdas", seeds=[3])
     assert len(found) == 25
@@ -26,14 +16,6 @@ def test_a_job_is_what_somebody_could_type():
         "surrogate.estimator.lambda_x=0.0005",
         "seed=3",
     )
-
-
-def test_names_replace_what_a_stage_crosses_and_nothing_else():
-    cbo = study("cbo")
-    found = jobs(cbo, "main", [7], worlds=["ackley sigma=0.1"], methods=["excbo, kernel rbf"])
-    assert [job.key for job in found] == [("ackley", "sigma=0.1", "excbo, kernel rbf", "7")]
-    eta = jobs(study("auf"), "eta", [0], worlds=["bank"], methods=["none"])
-    assert {(job.world, job.method) for job in eta} == {("non_syn1", "cme"), ("non_syn1", "cme_published")}
 
 
 def test_a_method_without_settings_is_run_once():

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
-from reproduction import run
 from reproduction.commits import check_clean
 from reproduction.plan import study
 from reproduction.record import unpack
@@ -19,7 +18,6 @@ from reproduction.sepsis.lipschitz_cells import Cell
 from reproduction.sepsis.searches import BOUND, DEFAULT, Planned
 from tests.places import ROOT
 from tests.reproduction.kept import copied, paper, record_in, regenerated
-from tests.toys.traces import made
 
 PATIENTS = ["trainer.max_epochs=1", "surrogate.mechanism.hidden=6", "dataset.patients=60"]
 # Paper to the arguments of a tiny run, and what its page says.
@@ -108,10 +106,8 @@ def test_the_sepsis_paper_goes_on_where_it_ended_and_writes_its_page(tmp_path, m
     [
         ("worlds=[dropwave]", "worlds: there is no dropwave"),
         ("methods=[exbo]", "Did you mean excbo"),
-        ("stages=main", "stages: expected a list; got main. Write [main]"),
         ("workers=0", "expected workers of at least 1"),
         ("rounds=1.5", "rounds: expected a int; got 1.5"),
-        ("seeds=[-1]", "seeds of at least 0"),
         ("search.starts=8", "An override of every job is typed in overrides=[...]"),
         ("stages=[main", "while parsing"),
     ],
@@ -122,11 +118,6 @@ def test_a_slip_is_told_before_anything_runs(tmp_path, capsys, typed, message):
     assert message in told
     assert len(told.strip().splitlines()) == 1
     assert not (tmp_path / "new").exists()
-
-
-def test_the_help_lists_the_options_of_a_paper(capsys):
-    assert main(paper("auf"), ["--help"]) == 0
-    assert "contexts: 20" in capsys.readouterr().out
 
 
 def test_a_job_that_fails_says_so_and_lets_the_others_go_on(tmp_path, capsys):
@@ -148,22 +139,6 @@ def test_two_processes_make_the_rows_of_one(tmp_path):
         timed = rows(out / "rehearsal.csv")
         found[workers] = sorted(str({**row, "seconds": ""}) for row in timed)
     assert found[1] == found[2]
-
-
-def test_a_repeat_of_two_stages_is_done_once(tmp_path, monkeypatch):
-    done = []
-
-    def quick(options, job):
-        done.append(job.key)
-        return made(job.world, job.setting, job.method, job.seed, [0.5], 1.0), {}
-
-    monkeypatch.setattr(run, "_note", lambda *given: None)
-    cbo = paper("cbo")
-    quickly = run.Paper(cbo.name, cbo.layouts, cbo.log, quick, cbo.parts)
-    typed = ["worlds=['ackley sigma=0.1']", "workers=1", f"out={tmp_path}"]
-    assert main(quickly, ["stages=[main,choice]", *typed]) == 0
-    assert main(quickly, ["stages=[main,components,kernels]", *typed]) == 0
-    assert len(done) == len(set(done)) > 0
 
 
 def test_results_in_git_come_from_clean_commits(tmp_path, monkeypatch):

@@ -129,44 +129,6 @@ def test_sliders_and_numbers_set_the_action(page, session):
 
 
 @needs_browser
-def test_a_picked_case_brings_its_context_and_its_bounds(page, session):
-    page.select_option("#set", label="a")
-    page.select_option("#case", index=1)
-    settled(page)
-    assert page.input_value("#given-0") == "-0.4"
-    page.select_option("#set", label="a")
-    assert page.inner_text("#set-0-hint") == "from 0 to 1; now 0.5"
-    assert page.inner_text("#bounds-note") == "The bounds of a are those of this case."
-    page.locator("#settings input[type=number]").fill("0.75")
-    expect(page.locator("#sentence")).to_contain_text("a at 0.75", timeout=60_000)
-    assert shown(page) == expected(session, 1, -0.4, {"a": 0.75})
-
-
-@needs_browser
-def test_present_values_are_marked_beside_the_claim(page, session):
-    page.select_option("#set", label="a")
-    page.locator("#settings input[type=number]").fill("0.25")
-    settled(page)
-    found = session.what_if(0, {"x": 0.1}, {"a": 0.25})
-    left = f"present values kept, {found['told']['unchanged']}"
-    expect(page.locator("#interval .key")).to_contain_text(left, timeout=60_000)
-    assert page.inner_text("#set-0-hint") == "from -0.5 to 0.5; now 0"
-    label = page.get_attribute("#interval svg[role=img]", "aria-label")
-    assert label.endswith(f"present values kept: {found['told']['unchanged']}")
-    at, width = page.evaluate(
-        """() => { const bar = document.querySelector('#interval svg[role=img]');
-            const mark = bar.querySelector('.now').getBBox();
-            return [mark.x + mark.width / 2, bar.clientWidth]; }"""
-    )
-    assert (at - 10) / (width - 20) == pytest.approx(found["unchanged"]["point"], abs=0.01)
-    assert "present value, 0" in page.inner_text("#curves")
-    page.fill("#given-0", "0.3")
-    settled(page)
-    assert page.locator("#interval .now").count() == page.locator("#curves .now").count() == 0
-    assert "now" not in page.inner_text("#set-0-hint")
-
-
-@needs_browser
 def test_a_changed_case_is_one_of_your_own_within_the_bounds_of_the_task(page, session):
     page.select_option("#set", label="a")
     page.fill("#given-0", "0.3")
@@ -248,11 +210,3 @@ def test_when_the_command_has_ended_the_page_says_so(run, browser):
         "the command that serves this page has ended", timeout=60_000
     )
     assert not page.is_visible("#answer")
-
-
-@pytest.mark.bench
-def test_ctrl_c_is_the_way_to_end_it(run):
-    process, _ = started(run)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out.splitlines()[-1], err) == (0, "Ended.", "")

@@ -102,31 +102,6 @@ def test_steps_have_the_times_of_the_table(page):
 
 @pytest.mark.bench
 @needs_browser
-def test_the_slider_says_how_many_actions_may_differ(page, session):
-    page.locator("#changes").focus()
-    for key, changes in (("Home", 0), ("ArrowRight", 1), ("ArrowRight", 2), ("ArrowRight", 3)):
-        page.keyboard.press(key)
-        assert page.inner_text("#changes-shown") == str(changes)
-        found = session.look_back(0, changes, [], 20.0)
-        expect(page.locator("#state")).to_contain_text(f"at most {changes} changed", timeout=LONG)
-        assert shown(page) == expected(found)
-        assert steps(page) == found["changed"]
-    page.keyboard.press("End")
-    assert page.inner_text("#changes-shown") == "9"
-    assert page.inner_text("#changes-hint") == "from 0 to 9: 9 of 10 steps may change"
-
-
-@pytest.mark.bench
-@needs_browser
-def test_another_episode_is_picked(page, session):
-    page.select_option("#episode", label="Machine 17")
-    found = session.look_back(2, 2, [], 20.0)
-    expect(page.locator("#before")).to_have_text(short(found["observed"]), timeout=LONG)
-    assert shown(page) == expected(found)
-
-
-@pytest.mark.bench
-@needs_browser
 def test_kept_steps_stay_and_limit_the_slider(page, session):
     shown(page)
     first = steps(page)[0]
@@ -163,15 +138,6 @@ def test_a_sequence_of_ones_own_is_replayed(page, session):
     page.click("#again")
     assert shown(page) == expected(session.look_back(0, 2, [], 20.0))
     expect(page.locator("#again")).to_be_hidden()
-
-
-@needs_browser
-def test_the_time_limit_is_sent_with_the_question(page):
-    shown(page)
-    with page.expect_request("**/api/look-back") as sent:
-        page.select_option("#seconds", label="5 seconds")
-    assert sent.value.post_data_json == {"episode": 0, "changes": 2, "fixed": [], "seconds": 5}
-    shown(page)
 
 
 @pytest.mark.bench
@@ -238,26 +204,6 @@ def test_a_page_waits_for_its_turn(page, session):
     assert shown(page) == expected(session.look_back(0, 2, [], 60.0))
     assert len(busy) == 3
     page.unroute("**/api/look-back")
-
-
-@pytest.mark.bench
-@needs_browser
-def test_what_is_refused_has_a_message_and_no_number(page):
-    shown(page)
-    page.route(
-        "**/api/look-back",
-        lambda route: route.fulfill(
-            status=422, content_type="application/json", body='{"message": "it is outside: x"}'
-        ),
-    )
-    page.select_option("#seconds", label="300 seconds")
-    expect(page.locator("#message")).to_have_text("it is outside: x", timeout=LONG)
-    expect(page.locator("#answer")).to_be_hidden()
-    expect(page.locator("#working")).to_be_hidden()
-    page.unroute("**/api/look-back")
-    page.select_option("#seconds", label="20 seconds")
-    shown(page)
-    expect(page.locator("#message")).to_be_hidden()
 
 
 @pytest.mark.bench

@@ -103,17 +103,6 @@ def test_a_result_is_recorded_with_the_proposed_settings(page, file):
 
 
 @needs_browser
-def test_settings_that_were_run_are_kept_beside_the_proposed_ones(page, file):
-    page.fill("#trial-8-set-0", "0.25")
-    typed(page, "trial-8", {"X": 0.5, "Y": -2})
-    pressed(page, "trial-8", "Record")
-    expect(page.locator("#told")).to_contain_text("Trial 8 is recorded.", timeout=LONG)
-    found = trial(file, 8)
-    assert found["ran"] == {"a": 0.25, "b": found["asked"]["b"]}
-    expect(page.locator("#rows tr").first).to_contain_text("0.25 (proposed: ")
-
-
-@needs_browser
 def test_bad_reports_are_refused_in_the_words_of_the_optimiser(page, file):
     before = file.read_bytes()
     page.fill("#trial-8-node-0", "1,5")
@@ -126,20 +115,6 @@ def test_bad_reports_are_refused_in_the_words_of_the_optimiser(page, file):
     pressed(page, "trial-8", "Record")
     expect(message).to_contain_text("a: no value for this action", timeout=LONG)
     assert file.read_bytes() == before
-
-
-@needs_browser
-def test_trials_fail_and_are_withdrawn(page, file):
-    page.fill("#trial-8-reason", "the pump stopped")
-    pressed(page, "trial-8", "It failed")
-    expect(page.locator("#told")).to_have_text("Trial 8 is recorded as failed.", timeout=LONG)
-    assert trial(file, 8)["reason"] == "the pump stopped"
-    expect(page.locator("#rows tr").first).to_contain_text("failed: the pump stopped")
-    page.click("#ask")
-    page.wait_for_selector("#trial-9")
-    pressed(page, "trial-9", "Withdraw it")
-    expect(page.locator("#told")).to_have_text("Trial 9 is withdrawn.", timeout=LONG)
-    assert trial(file, 9)["state"] == "abandoned"
 
 
 @needs_browser
@@ -209,20 +184,6 @@ def test_what_another_process_writes_appears_and_what_is_typed_stays(page, file)
     expect(page.locator("#trial-10")).to_be_visible(timeout=20_000)
     expect(page.locator("#rows tr")).to_have_count(10)
     assert page.input_value("#trial-8-node-1") == "0.123"
-
-
-@needs_browser
-def test_it_shows_that_it_is_working(page):
-    waiting = []
-    page.route("**/api/adopt", lambda route: waiting.append(route))
-    page.click("#adopt")
-    expect(page.locator("#adopt")).to_have_text("Working ...")
-    assert page.locator("#ask").is_disabled(), "one question at a time"
-    waiting[0].continue_()
-    expect(page.locator("#adopt")).to_have_text("Recommend", timeout=LONG)
-    assert page.evaluate("document.activeElement.id") == "adopt", "the keyboard stays where it was"
-    expect(page.locator("#adopted")).to_be_visible()
-    page.unroute("**/api/adopt")
 
 
 @needs_browser

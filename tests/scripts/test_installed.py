@@ -10,17 +10,12 @@ import threading
 import venv
 import zipfile
 
-import pandas as pd
 import pytest
-import yaml
 
 from rehearsal_torch import __version__
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.train import train
-from rehearsal_torch.problems.rehearsal.loan import Loan
-from rehearsal_torch.problems.world_size import SampleSize
 from tests.places import PACKAGE, ROOT
-from tests.scripts.test_own_table import SMALL, TASK
 from tests.scripts.typing_in import Answer, lines
 
 SEPSIS = (
@@ -193,28 +188,6 @@ def test_a_run_of_the_command_is_taken_up_by_the_script(trained, monkeypatch, ca
     assert main(train, ["resume=run"]) == 0
     assert "Run folder: run\nNext: python scripts/decide.py +experiment=sepsis" in capsys.readouterr().out
     assert (trained / "run/decisions.jsonl").read_bytes() == before
-
-
-@pytest.mark.bench
-def test_a_table_of_ones_own_is_decided_for(installed, tmp_path):
-    table = Loan(size=SampleSize(rows=400)).observations()
-    pd.DataFrame(table.values.numpy(), columns=list(table.names)).to_csv(tmp_path / "table.csv", index=False)
-    pd.DataFrame({"X1": [0.3, 0.6], "X2": [0.4, 0.9]}).to_csv(tmp_path / "cases.csv", index=False)
-    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK), encoding="utf-8")
-    typed = [
-        "decide",
-        "table.csv",
-        "+experiment=own_table",
-        "dataset.task=task.yaml",
-        "dataset.contexts=cases.csv",
-        "out=run",
-        "workers=1",
-        *SMALL,
-    ]
-    answer = ran([installed / "rehearsal", *typed], tmp_path)
-    assert answer.code == 0, answer.err
-    assert all(0 <= line["alteration"]["A2"] <= 1 for line in lines(tmp_path / "run"))
-    assert "Next: rehearsal decide " in answer.out
 
 
 def test_options_are_explained(installed, tmp_path):

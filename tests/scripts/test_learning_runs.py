@@ -7,7 +7,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from rehearsal_torch.cli.build import problem_of, trainer_of
+from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.main import CONF
 from rehearsal_torch.cli.run import learning
@@ -90,9 +90,3 @@ def test_a_table_of_ones_own_does_not_answer(tmp_path):
     with pytest.raises(UserError, match="does not respond to decisions"):
         learning(config, problem_of(config))
     assert learning(configured("+experiment=auf"), problem_of(configured("+experiment=auf"))) is False
-
-
-def test_training_again_keeps_nothing():
-    trainer = trainer_of(configured("+experiment=ride_hailing"), None)
-    assert trainer is not None
-    assert trainer.folder is None

@@ -58,18 +58,6 @@ def test_a_trained_model_decides_for_units_of_its_own(trained, monkeypatch, caps
     assert "with costs by" in said
 
 
-def test_a_run_that_was_stopped_goes_on_from_its_folder(trained, monkeypatch):
-    monkeypatch.chdir(trained)
-    typed = [*TYPED, "decision=greedy", "checkpoint=trained/checkpoint", "limit=3", "out=stopped"]
-    assert main(decide, typed) == 0
-    whole = lines(trained / "stopped")
-    path = trained / "stopped" / "decisions.jsonl"
-    path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:1]), encoding="utf-8")
-    (trained / "stopped" / "status.json").unlink()
-    assert main(decide, ["resume=stopped"]) == 0
-    assert lines(trained / "stopped") == whole
-
-
 def test_the_run_records_the_words_and_the_reward_of_the_task(trained):
     run = json.loads((trained / "trained" / "run.json").read_text(encoding="utf-8"))
     assert run["words"]["units"] == "machines"

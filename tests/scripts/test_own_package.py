@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.places import ROOT
-from tests.scripts.typing_in import called, lines, typed
+from tests.scripts.typing_in import lines, typed
 
 PAGE = (ROOT / "docs/own_classes.md").read_text(encoding="utf-8")
 GIVEN = ["--config-dir", "my_conf", "+experiment=heated_room", "workers=1"]
@@ -65,16 +65,3 @@ def test_its_checkpoint_loads_where_its_module_is_trusted(lab):
     assert "trusted=['my_lab']" in refused
     assert loaded == "my_lab TwoLines []"
     assert asked == "my_lab TwoLines"
-
-
-@pytest.mark.bench
-def test_it_decides_from_its_checkpoint_and_goes_on_after_an_end(lab):
-    again = called(
-        lab, "decide", *GIVEN, "checkpoint=room", "seed=1", "out=again", "trusted=[my_lab]", path=lab
-    )
-    assert again.code == 0, again.err
-    first = (lab / "room/decisions.jsonl").read_text().splitlines(keepends=True)
-    (lab / "room/decisions.jsonl").write_text("".join(first[:2]))
-    resumed = called(lab, "decide", "resume=room", "--config-dir", "my_conf", path=lab)
-    assert resumed.code == 0, resumed.err
-    assert (lab / "room/decisions.jsonl").read_text() == "".join(first)

@@ -67,15 +67,6 @@ def test_cases_of_ones_own_are_decided_for(folder):
     assert yaml.safe_load((folder / "run/data.yaml").read_text())["cases"] == 2
 
 
-def test_a_box_without_support_is_refused_with_the_reason(folder):
-    write(folder, TASK | {"box": {"A2": [5, 6]}})
-    assert main(decide, [*TYPED, *SMALL]) == 0
-    answer = lines(folder / "run")[0]
-    assert answer["alteration"] is None
-    assert answer["reason"].startswith("no support")
-    assert "outside the observed" in (folder / "run/data.yaml").read_text()
-
-
 def test_a_checkpoint_is_asked_its_own_question(folder, capsys):
     assert main(decide, [*TYPED, *SMALL]) == 0
     again = [*TYPED[:-2], "workers=1", "checkpoint=run"]

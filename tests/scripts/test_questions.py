@@ -3,7 +3,6 @@
 import json
 import warnings
 
-import numpy as np
 import pytest
 import yaml
 
@@ -54,27 +53,6 @@ def test_the_method_of_a_file_takes_settings_of_its_own(machines):
     assert json.loads((machines / "run/run.json").read_text())["choices"]["decision"] == "greedy"
 
 
-@pytest.mark.bench
-def test_a_file_says_how_many_actions_may_be_changed_and_the_run_records_it(machines, capsys):
-    problem = yaml.safe_load((machines / "problem.yaml").read_text())
-    (machines / "problem.yaml").write_text(yaml.safe_dump({**problem, "changes": 1}))
-    assert main(["check", "problem.yaml"]) == 0
-    assert "; at most 1 action of a " in capsys.readouterr().out
-    assert main(["decide", "problem.yaml", *TYPED, "limit=1", "workers=1", "out=run"]) == 0
-    assert yaml.safe_load((machines / "run/config.yaml").read_text())["objective"]["changes"] == 1
-    assert "objective.changes=1" in json.loads((machines / "run/run.json").read_text())["overrides"]
-    (one,) = lines(machines / "run")
-    assert len(one["alteration"] or {}) <= 1
-    # What is typed counts before the file.
-    assert (
-        main(["decide", "problem.yaml", *TYPED, "limit=1", "workers=1", "out=two", "objective.changes=2"])
-        == 0
-    )
-    assert yaml.safe_load((machines / "two/config.yaml").read_text())["objective"]["changes"] == 2
-    model = rt.learn_episodes("problem.yaml", **SMALL)
-    assert (model.changes, model.look_back(model.cases[0]).trajectory["changes"]) == (1, 1)
-
-
 @pytest.mark.slow
 def test_trials_are_asked_for_on_the_command_line_and_in_python(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -97,17 +75,3 @@ def test_trials_are_asked_for_on_the_command_line_and_in_python(tmp_path, monkey
     (tmp_path / "problem.yaml").write_text(yaml.safe_dump(held))
     with pytest.warns(Warning, match=r"counts for decide alone: write ask\(fixed=...\)"):
         rt.CausalOptimiser("problem.yaml")
-
-
-@pytest.mark.slow
-def test_without_data_the_first_experiments_are_listed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "problem.yaml").write_text(
-        yaml.safe_dump({key: each for key, each in TRIALS.items() if key != "data"})
-    )
-    assert main(["decide", "problem.yaml", "out=run"]) == 0
-    said = capsys.readouterr().out
-    assert "add the line data: experiments.csv" in said
-    design = np.genfromtxt(tmp_path / "run/start_design.csv", delimiter=",", names=True)
-    assert set(design["dose"]) <= {0, 1, 2, 5}
-    assert len(design) == 6

@@ -91,19 +91,6 @@ def test_a_report_can_be_read_without_zooming_and_without_scrolling_sideways(rep
 
 
 @needs_browser
-def test_panels_stand_side_by_side_where_there_is_room(report, browser):
-    rows = {}
-    for kind, width in WIDTHS.items():
-        with opened_page(browser, report("plant"), width) as page:
-            shown = pictures(page, "pictures")
-        rows[kind] = [
-            sum(each["top"] == top for each in shown) for top in dict.fromkeys(e["top"] for e in shown)
-        ]
-    # Two actions, three nodes with their noise, two of them along an input.
-    assert rows == {"desktop": [3, 3, 1], "phone": [1] * 7}
-
-
-@needs_browser
 def test_on_paper_nothing_is_cut_off(report, browser):
     # A4 with margins of 16 mm, at 96 dots per inch.
     with opened_page(browser, report("plant"), 672) as page:

@@ -39,10 +39,3 @@ def test_its_sentence_has_units():
     )
     assert one.units == {"rate": "%"}
     assert one.sentence().startswith("Case 1: Set rate to 5.4 %.")
-
-
-def test_its_frame_is_the_row_of_the_list():
-    one, other = Decisions([NOTHING, NOTHING])
-    assert [each.to_frame()["case"].item() for each in (one, other)] == ["1", "2"]
-    assert one.to_frame("polars").shape[0] == 1
-    assert "nothing is better" in one._repr_html_()

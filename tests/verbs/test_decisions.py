@@ -40,16 +40,6 @@ def test_a_frame_has_the_numbers_of_the_decisions_and_the_index_of_the_cases(fou
         assert row["warnings"] == "; ".join(decision.warnings)
 
 
-@pytest.mark.slow
-def test_cases_that_are_no_frame_of_pandas_are_numbered(frame):  # noqa: F811
-    for cases in (CASES, pl.DataFrame(CASES)):
-        shown = rt.rehearse(frame, TASK, cases, method="care").to_frame("pandas")
-        assert list(shown.index) == [0, 1]
-        assert shown["case"].tolist() == ["1", "2"]
-    every = rt.rehearse(frame.set_axis(range(100, 180)), TASK, method="care").to_frame()
-    assert list(every.index) == list(range(100, 180))
-
-
 def test_plots_are_axes_new_or_given(found):
     axes = found.plot()
     assert isinstance(axes, Axes)

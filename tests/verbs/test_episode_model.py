@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pandas as pd
 import polars as pl
 import pytest
 import torch
@@ -82,11 +81,6 @@ def test_tables_that_cannot_be_read_are_refused(loaded, given, error, said):
         loaded.read(given)
 
 
-def test_files_are_read(loaded, tmp_path):
-    table(units=2).to_csv(tmp_path / "later.csv", index=False)
-    assert len(loaded.read(tmp_path / "later.csv")) == 2
-
-
 @pytest.mark.slow
 def test_a_model_is_saved_with_its_method_and_settings(tmp_path):
     asked = {"search.budget_s": 5, **SMALL}
@@ -105,21 +99,6 @@ def test_a_model_is_saved_with_its_method_and_settings(tmp_path):
 
 
 @pytest.mark.slow
-def test_look_back_takes_the_reward_of_a_model_with_a_task(model, loaded, tmp_path):
-    case = model.cases[0]
-    plain = rt.look_back(model.surrogate, case, 2, reward=model.reward, seed=3)
-    folder = model.save(tmp_path / "pumps")
-    for given in (loaded, model, folder):
-        assert told(rt.look_back(given, case, 2, seed=3)) == told(plain)
-
-
-def test_frames_keep_the_index_of_their_rows_out_of_lines(loaded):
-    later = pd.concat([table(units=1), table(units=1)]).assign(valve="ajar")
-    with pytest.raises(TableError, match="in line 2"):
-        loaded.read(later)
-
-
-@pytest.mark.slow
 def test_changes_are_a_frame_of_any_library(model):
     found = next(each for each in (model.look_back(one, 3) for one in model.cases) if each.alteration)
     frame = found.to_frame("polars")
@@ -127,17 +106,6 @@ def test_changes_are_a_frame_of_any_library(model):
     assert frame.to_dict(as_series=False) == found.to_frame().to_dict("list")
     with pytest.raises(ValueError, match="library: expected pandas, polars, pyarrow"):
         found.to_frame("csv")
-
-
-@pytest.mark.slow
-def test_the_table_of_a_notebook_names_steps_as_the_users_table_does():
-    weeks = task(words={"unit": "pump", "units": "pumps", "step": "week"})
-    from_three = table().assign(hour=lambda rows: rows["hour"] + 3)
-    model = rt.learn_episodes(from_three, weeks, seed=3, **SMALL)
-    found = next(each for each in (model.look_back(one, 3) for one in model.cases) if each.alteration)
-    shown, times = found._repr_html_(), found.to_frame()["time"].tolist()
-    assert "<th>week</th>" in shown.replace(' scope="col"', "")
-    assert all(f"<td>{time + 3}</td>" in shown for time in times)
 
 
 @pytest.mark.slow

@@ -80,18 +80,6 @@ def test_frames_of_other_libraries_are_the_same(model):
     assert all(torch.equal(mine[name], other[name]) for name in mine)
 
 
-@pytest.mark.slow
-def test_a_saved_model_looks_back_alike(model, tmp_path):
-    folder = model.save(tmp_path / "pumps")
-    again = rt.load(folder)
-    one, other = (
-        rt.look_back(each, model.cases[0], 2, reward=model.reward, seed=3)
-        for each in (model.surrogate, again)
-    )
-    assert told(one) == told(other)
-    assert rt.card(folder)["data_fingerprint"] == model.problem.observations().fingerprint()
-
-
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [

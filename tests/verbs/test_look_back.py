@@ -129,20 +129,6 @@ def test_too_few_records_say_so(toy):
 
 
 @pytest.mark.slow
-def test_records_in_a_frame_are_those_of_the_table(toy):
-    model, episode = toy
-    records = rt.transitions([episode] * 8)
-    asked = {"changes": 1, "reward": {"x0": -1.0}}
-    one, other = (
-        rt.look_back(model, episode, records=each, **asked) for each in (records, records.to_frame())
-    )
-    assert other.to_dict() == one.to_dict()
-    gap = records.to_frame().assign(x0=None)
-    with pytest.raises(ValueError, match=r"records: 1 fault(?s:.*)x0: \d+ of \d+ values are missing"):
-        rt.look_back(model, episode, records=gap, **asked)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("records", "words"),
     [

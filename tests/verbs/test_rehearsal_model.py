@@ -53,11 +53,6 @@ def test_faults_of_the_cases_are_told(model, cases, error, words):
     assert caught.value.__cause__ is None
 
 
-def test_workers_are_checked(model):
-    with pytest.raises(RequestError, match="workers: expected"):
-        model.decide(CASES, workers=0)
-
-
 def test_it_shows_what_it_is_and_escapes_names(loans):  # noqa: F811
     name = "<b>x</b>"
     parents = {name: ["X1", "X2", "U1"], "Y1": ["X2", "U1", name], "Y2": ["U1", name]}

@@ -185,21 +185,6 @@ def test_errors_are_sentences_without_what_libraries_said(folder, changed, words
 
 
 @pytest.mark.slow
-def test_tables_in_memory_are_checked_as_files_are(folder):
-    frame = pd.read_csv("table.csv")
-    with pytest.raises(ValueError, match=r"the table: (?s:.*)U1: all 80 values are 0.5"):
-        rt.rehearse(frame.assign(U1=0.5), TASK, CASES)
-    twice = pd.concat([frame, frame[["U1"]]], axis=1)
-    with pytest.raises(ValueError, match=r"the table: (?s:.*)several columns are called 'U1'"):
-        rt.rehearse(twice, TASK, CASES)
-    altered = torch.zeros(80, len(frame.columns), dtype=torch.bool)
-    altered[:3, 0] = True
-    table = rt.Table(tuple(frame.columns), torch.from_numpy(frame.to_numpy().copy()), altered)
-    with pytest.raises(ValueError, match="3 rows have a value that was set by a decision"):
-        rt.rehearse(table, TASK, CASES)
-
-
-@pytest.mark.slow
 def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypatch):
     far = TASK | {"region": {"Y1": [60, None], "Y2": [0.3, None]}}
     with pytest.warns(

@@ -2,15 +2,12 @@
 
 import pandas as pd
 import pytest
-import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.reporting.untouched_score import line
 from rehearsal_torch.verbs.rehearsed import NONE, Rehearsed
-from tests.verbs.test_rehearse import CASES, TASK, commanded
+from tests.verbs.test_rehearse import CASES, TASK
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +36,3 @@ def test_held_out_rows_are_scored_by_their_unit(frame):
     )  # fmt: skip
     assert together.untouched is not None
     assert together.untouched.rows == 40
-
-
-@pytest.mark.bench
-def test_the_score_is_that_of_the_report(tmp_path, monkeypatch, frame):
-    monkeypatch.chdir(tmp_path)
-    frame.to_csv("table.csv", index=False)
-    pd.DataFrame(CASES).to_csv("cases.csv", index=False)
-    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK))
-    commanded(tmp_path, "care", {"claims": "cross_fitted"})
-    found = rt.rehearse("table.csv", "task.yaml", "cases.csv", method="care", claims="cross_fitted")
-    assert found.held_out() == line(read(tmp_path / "care-0"))
-    assert "Held-out score of 80 untouched rows" in found.held_out()

@@ -5,15 +5,9 @@ import pytest
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.problem_file.findings import ProblemError
-from rehearsal_torch.method_choice.rule import chosen
-from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
-from rehearsal_torch.problems.rehearsal.loan import Loan
-from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.verbs import request as module
 from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.request import Request, check_workers, labels_of, rows_of
 from tests.data.problem_file.conftest import written  # noqa: F401
-from tests.method_choice.test_rule import NOTHING, found
 from tests.verbs.test_rehearse import TASK
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "y"])
@@ -51,22 +45,6 @@ def test_only_frames_of_pandas_have_labels():
     check_workers(2)
     with pytest.raises(RequestError, match="workers: expected a whole number of at least 1; got 0"):
         check_workers(0)
-
-
-@pytest.mark.slow
-def test_auto_takes_a_method_and_keeps_the_settings_of_the_data(monkeypatch):
-    rows = Loan(size=SampleSize(rows=80)).observations()
-    asked = Request.of(rows, TASK, "auto", 0, {"dataset.validation": 0.2, "choose.cases": 4})
-    config, method = asked.configured()
-    assert (method, config.choose.cases) == (None, 4)
-    given = found({"care": [0.6] * 4}, NOTHING)
-    monkeypatch.setattr(module, "choose", lambda config, problem, **how: chosen(given, 200, SIMPLEST_FIRST))
-    request, config, method, choice = asked.settled(config, method, asked.problem(config))
-    assert (request.method, dict(request.settings)) == ("care", {"dataset.validation": 0.2})
-    assert (choice.chosen, "choose" in config) == ("care", False)
-    assert config.surrogate._target_.endswith("LinearStructural")
-    again = request.configured()
-    assert request.settled(*again, asked.problem(config)) == (request, *again, None)
 
 
 def test_auto_takes_no_settings_of_a_method():
@@ -111,13 +89,3 @@ def test_bounds_of_a_file_are_for_its_own_cases(written):  # noqa: F811
         rt.rehearse(file, cases={"x": 0.2})
     with pytest.raises(ProblemError, match=r"line 3 of the cases: \[1.9, 2\] has nothing in common with"):
         rt.rehearse(file, cases=[{"x": 0.2, "a": 0.0}, {"x": 0.2, "a": 2.0}])
-
-
-@pytest.mark.slow
-def test_the_same_cases_within_the_same_bounds_are_decided_alike(written):  # noqa: F811
-    cases = [{"x": 0.2, "a": 0.5, "d": 1, "most": 0.45}, {"x": -0.6, "a": -0.2, "d": 3, "most": -0.1}]
-    bounds = {"a": ["current - 0.1", "most"]}
-    file = written(cases=cases, bounds=bounds, method="care", candidates=[["a", "d"]])
-    own, given = rt.rehearse(file).to_frame(), rt.rehearse(file, cases=pd.DataFrame(cases)).to_frame()
-    same = [name for name in own if name not in ("identity", "case", "seconds")]
-    pd.testing.assert_frame_equal(own[same].reset_index(drop=True), given[same].reset_index(drop=True))

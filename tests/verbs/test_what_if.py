@@ -1,15 +1,13 @@
 """What a method claims of alterations that somebody else proposes, and of two beside each other."""
 
-import pandas as pd
 import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.estimates.estimate import CHANCE, DIFFERENCE, Estimate
+from rehearsal_torch.data.estimates.estimate import DIFFERENCE
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.verbs.methods import RequestError
-from rehearsal_torch.verbs.new_cases import NewCases
-from rehearsal_torch.verbs.what_if import Comparison, WhatIf, what_ifs
+from rehearsal_torch.verbs.what_if import Comparison, WhatIf
 from tests.toys.linear_truth import chain
 from tests.verbs.test_rehearse import CASES, SMALL, TASK
 from tests.verbs.test_rehearsed import frame as loans  # noqa: F401  the fixture
@@ -71,17 +69,6 @@ def test_present_values_of_a_case_are_compared_with(models, method):
     assert model.what_if(CASE, {"A2": 0.30}).unchanged is None
 
 
-@pytest.mark.slow
-def test_rows_of_the_past_as_cases_have_no_present_values(loans):  # noqa: F811
-    few = loans.head(30)
-    assert all(each.unchanged is None for each in rt.rehearse(few, TASK, method="care"))
-    stated = rt.rehearse(few, TASK, few.head(3), method="care")
-    acted = [each for each in stated if each.status == "recommended"]
-    assert acted
-    assert all(each.unchanged is not None for each in acted)
-    assert stated.to_frame()["present/A2"].tolist() == few["A2"].head(3).tolist()
-
-
 @pytest.mark.bench
 def test_intervals_of_differences_hold_the_truth_where_single_intervals_overlap():
     world = chain()
@@ -105,27 +92,6 @@ def test_without_a_path_to_an_outcome_the_method_cannot_answer(loans):  # noqa: 
     found = rt.learn(loans, task, method="care").what_if(CASE, {"A2": 0.3})
     assert found.refused.startswith("the graph has no directed path from A2 to Y1")
     assert found.against == found.refused
-
-
-@pytest.mark.parametrize("method", ["care", "cme_stack"])
-def test_many_alterations_at_once_are_the_same_claims(models, method):
-    model, settings = models[method], [{"A2": value} for value in (0.05, 0.3, 0.3, 0.9)]
-    case = NewCases(model.task, torch.tensor([list(CASE.values())], dtype=torch.float64), ["1"]).case(0)
-    found, alone = what_ifs(model, case, settings), [model.what_if(CASE, each) for each in settings]
-    for one, other in zip(found, alone, strict=True):
-        assert one.estimate.to_dict() == pytest.approx(other.estimate.to_dict(), abs=1e-9)
-        assert one.baseline.point == pytest.approx(other.baseline.point, abs=1e-9)
-        assert (one.alteration, one.warnings, one.against) == (
-            other.alteration,
-            other.warnings,
-            other.against,
-        )
-    assert len({each.estimate.point for each in found}) == 3
-
-
-def test_the_case_may_be_a_row_of_a_frame(models):
-    row = pd.DataFrame(CASES).head(1)
-    assert models["care"].what_if(row, {"A2": 0.3}) == models["care"].what_if(CASE, {"A2": 0.3})
 
 
 @pytest.mark.parametrize(
@@ -219,18 +185,6 @@ def test_sentences_and_html_say_who_is_better_and_escape_names():
         assert "<i>" not in page
 
 
-@pytest.mark.slow
-def test_what_is_printed_is_what_is_said(models):
-    found = models["care"].what_if(CASE, {"A2": 0.30})
-    assert str(found).splitlines() == [found.sentence(), *found.warnings[1:]]
-    apart = models["care"].compare(CASE, {"A2": 0.30}, {"A2": 0.35})
-    assert str(apart).splitlines() == [apart.sentence(), apart.first.sentence(), apart.second.sentence()]
-    decisions = models["care"].decide(CASE)
-    assert str(decisions).splitlines() == [*decisions.sentences(), decisions.summary()]
-    explained = models["care"].explain(CASE)
-    assert str(explained).splitlines() == explained.sentences()
-
-
 def test_outside_the_data_the_reason_stands_in_place_of_the_number(models):
     far = {"X1": 0.3, "X2": 40.0}
     found = models["care"].what_if(far, {"A2": 0.3})
@@ -266,19 +220,3 @@ def test_it_says_what_an_alteration_costs_and_nets(loans):  # noqa: F811
     )
     assert ". It costs 3." in told.sentence()
     assert told.net_gain is None
-
-
-def test_the_difference_in_a_claim_is_that_of_the_numbers_beside_it():
-    one = WhatIf(
-        {"a": 1.0},
-        Estimate(0.8757, CHANCE, 0.82, 0.92, 0.95),
-        unchanged=Estimate(0.8641, CHANCE),
-        gain=Estimate(0.0116, DIFFERENCE, 0.005, 0.02, 0.95),
-    )
-    assert one.decimals == 1
-    assert one.claim() == (
-        "With a at 1, the estimated chance of a desired outcome is 87.6 % (95% interval 82.0 % to 92.0 %), "
-        "against 86.4 % with the present values: a difference of 1.2 percentage points (0.5 to 2.0)."
-    )
-    assert WhatIf({"a": 1.0}, one.estimate).decimals == 0
-    assert WhatIf({"a": 1.0}, Estimate(1.0, "revenue"), Estimate(1.001, "revenue")).decimals == 0

@@ -8,7 +8,6 @@ from rehearsal_torch.cli.options.listing import main, table
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.program import main as program
-from tests.scripts.typing_in import HERE
 
 
 def test_what_is_printed(capsys):
@@ -50,12 +49,6 @@ def test_meanings_are_wrapped_for_a_terminal():
         assert max(map(len, rows)) <= width
 
 
-def test_a_folder_of_ones_own_is_read_as_well(capsys, monkeypatch):
-    monkeypatch.syspath_prepend(str(HERE))
-    assert main(["--config-dir", str(HERE / "conf"), "+experiment=toy"]) == 0
-    assert "dataset=toy_ward  toy_ward." in capsys.readouterr().out
-
-
 @pytest.mark.slow
 def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
     (tmp_path / "dataset").mkdir()
@@ -92,8 +85,3 @@ def test_a_table_is_refused_and_a_problem_file_names_its_experiment(tmp_path, mo
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("dataset=trials  ") for line in lines)
     assert any(line.startswith("  dataset.path ") and "problem.yaml" in line for line in lines)
-
-
-def test_help(capsys):
-    assert main(["--help"]) == 0
-    assert "rehearsal options +experiment=cbo" in capsys.readouterr().out

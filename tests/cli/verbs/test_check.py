@@ -3,13 +3,11 @@
 import json
 
 import pytest
-from sklearn.datasets import load_diabetes
 
 from rehearsal_torch.cli.verbs.check import main
 from rehearsal_torch.data.missing import chained
 from rehearsal_torch.program import main as program
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
-from tests.places import ROOT
 
 SOUND = RIGHT | {"graph": ["x -> {a d y z}", "a -> {y z}", "d -> {y z}"], "desired": "y - 2*z >= 0"}
 
@@ -111,11 +109,6 @@ def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys
     assert main(["schema=problem.schema.json", "force=true"]) == 0
 
 
-def test_help(capsys):
-    assert main(["--help"]) == 0
-    assert "schema=..." in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -140,29 +133,6 @@ def test_a_yaml_error_does_not_quote_the_file(tmp_path, monkeypatch, capsys):
     (tmp_path / "problem.yaml").write_text('data: {sql: "postgresql://me:hunter2@h", query: [}\n')
     assert main(["problem.yaml"]) == 2
     assert "hunter2" not in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_the_example_of_the_page_decides_within_the_bounds_of_each_case(tmp_path, monkeypatch, capsys):
-    page = (ROOT / "docs" / "own_table.md").read_text()
-    problem = page.split("```yaml\n")[1].split("```")[0]
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "problem.yaml").write_text(problem)
-    rows = load_diabetes(as_frame=True, scaled=False).frame.rename(columns={"target": "progression"})
-    rows.to_csv("diabetes.csv", index=False)
-    assert program(["check", "problem.yaml"]) == 0
-    assert (
-        "442 rows of diabetes.csv, of which 221 lie in the desired region; 2 cases" in capsys.readouterr().out
-    )
-    typed = ["problem.yaml", "+experiment=own_problem", "decision=outcome_regression", "out=run", "workers=1"]
-    assert program(["decide", *typed]) == 0
-    found = [json.loads(line) for line in (tmp_path / "run" / "decisions.jsonl").read_text().splitlines()]
-    assert [row["status"] for row in found] == ["recommended"] * 2
-    for row, present in zip(found, (30, 34), strict=True):
-        assert row["estimate"]["point"] > row["unchanged"]["point"]
-        if "bmi" in row["alteration"]:
-            assert present - 3 <= row["alteration"]["bmi"] <= present
-    assert any("bmi" in row["alteration"] for row in found)
 
 
 @pytest.mark.slow
@@ -191,39 +161,6 @@ def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
     assert (tmp_path / "run" / "decisions.jsonl").read_text() == lines
 
 
-@pytest.mark.bench
-def test_what_imputed_is_told_and_not_mistaken(file, tmp_path, capsys):
-    rows = table()
-    rows.loc[rows["x"] > 0.8, "y"] = None
-
-    def asked(**how):
-        name = file(missing={"impute": 2, **how}, cases=[{"x": 0.1}])
-        rows.to_csv(tmp_path / "table.csv", index=False)
-        return name
-
-    name = asked(by="statsmodels")
-    assert main([name]) == 0
-    assert "missing cells are imputed 2 times, by statsmodels' chained equations" in capsys.readouterr().out
-    typed = ["decide", name, "+experiment=own_problem", "decision=care", "workers=1"]
-    assert program([*typed, "out=chained"]) == 0
-    out = capsys.readouterr().out
-    assert "imputed 2 times (by: statsmodels 0." in out
-    assert "imputed 2 times, by statsmodels' chained equations" in out
-    assert "imputed 2 times (by: statsmodels 0." in (tmp_path / "chained" / "data.yaml").read_text()
-    lines = (tmp_path / "chained" / "decisions.jsonl").read_text()
-    assert program([*typed, "out=chained"]) == 0
-    assert (tmp_path / "chained" / "decisions.jsonl").read_text() == lines
-    capsys.readouterr()
-    assert program([*typed, "out=again", "checkpoint=chained/checkpoint"]) == 0
-    assert "fitted to other data" not in capsys.readouterr().out
-    # The same table and the same cells, drawn by the other.
-    asked()
-    assert program([*typed, "out=chained"]) == 2
-    assert "the run was started with other data" in capsys.readouterr().err
-    assert program([*typed, "out=own", "checkpoint=chained/checkpoint"]) == 0
-    assert "chained/checkpoint was fitted to other data than this run's" in capsys.readouterr().out
-
-
 def test_a_package_that_is_not_installed_is_asked_for(file, monkeypatch, capsys):
     monkeypatch.setattr(chained, "installed", lambda: "")
     assert main([file(missing={"impute": 20, "by": "statsmodels"})]) == 2
@@ -231,21 +168,3 @@ def test_a_package_that_is_not_installed_is_asked_for(file, monkeypatch, capsys)
         ", missing: by: statsmodels needs statsmodels 0.15 or later; it is not installed: pip install "
         in (capsys.readouterr().err)
     )
-
-
-@pytest.mark.slow
-def test_rows_that_were_left_out_are_told_everywhere(file, tmp_path, capsys):
-    name = file(cases=[{"x": 0.1}])
-    rows = table()
-    rows.loc[rows["x"] > 0.8, "y"] = None
-    rows.to_csv(tmp_path / "table.csv", index=False)
-    assert main([name]) == 0
-    out = capsys.readouterr().out
-    assert "rows have a missing cell and are left out (missing cells by column: y: " in out
-    assert "whether a row is complete depends on x" in out
-    assert program(["decide", name, "+experiment=own_problem", "decision=none", "out=run", "workers=1"]) == 0
-    told = capsys.readouterr().out
-    page = (tmp_path / "run" / "report.html").read_text()
-    for words in ("left out", "depends on x"):
-        assert words in told
-        assert words in page

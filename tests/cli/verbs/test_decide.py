@@ -1,16 +1,11 @@
 """What to type next: the same data, decided in another way that fits it. What a checkpoint has seen."""
 
-import json
 import sys
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
-import torch
 
-from rehearsal_torch.cli.main import main
-from rehearsal_torch.cli.verbs.decide import _another, _following, decide
-from rehearsal_torch.cli.verbs.train import train
+from rehearsal_torch.cli.verbs.decide import _another, _following
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
@@ -96,49 +91,3 @@ def test_a_problem_file_is_followed_by_the_page_that_asks_its_model(tmp_path, mo
     assert _following(folder, problem, "c") == f"python scripts/explore.py {folder.path}"
     monkeypatch.setattr(verb, "has_app", lambda: False)
     assert _following(folder, problem, "c") == f"open {folder.path / 'report.html'}"
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    """A table of 80 rows and its task, the arguments that name them, and checkpoints that were fitted to all
-    of its rows, to those of the same split, and to those of another one.
-    """
-    folder = tmp_path_factory.mktemp("own")
-    generator = torch.Generator().manual_seed(0)
-    x, a, noise = torch.randn(3, 80, generator=generator, dtype=torch.float64)
-    frame = pd.DataFrame({"x": x, "a": a + 0.5 * x, "y": x + a + 0.5 * noise})
-    frame.to_csv(folder / "table.csv", index=False)
-    frame.head(3).to_csv(folder / "cases.csv", index=False)
-    (folder / "task.yaml").write_text(
-        "graph:\n  parents: {a: [x], y: [x, a]}\ncontext: x\nbox: {a: [-2, 2]}\nregion: {y: [0, null]}\n"
-    )
-    typed = ["+experiment=own_table", f"path={folder}/table.csv", f"dataset.task={folder}/task.yaml"]
-    typed += ["decision=cme", "surrogate.estimator.members=1", "workers=1"]
-    fits = {"all": [f"dataset.contexts={folder}/cases.csv"], "same": [], "other": ["seed=1"]}
-    for name, more in fits.items():
-        assert main(train, [*typed, *more, "preview=1", f"out={folder / name}"]) == 0
-    return folder, typed
-
-
-@pytest.mark.bench
-@pytest.mark.parametrize(
-    ("fit", "seen", "words", "note"),
-    [
-        ("all", True, "none, as these rows were in the fit of the checkpoint", "was fitted to all rows of"),
-        ("same", False, "Held-out score of 16 untouched rows (Brier", ""),
-        ("other", None, "not a held-out score: the checkpoint was fitted to another", "fitted to other data"),
-    ],
-)
-def test_rows_that_a_checkpoint_has_seen_are_not_called_held_out(
-    own, tmp_path, capsys, fit, seen, words, note
-):
-    folder, typed = own
-    brought = [text for text in typed if not text.startswith("surrogate.")]
-    run = tmp_path / "run"
-    assert main(decide, [*brought, f"checkpoint={folder / fit}", f"out={run}"]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert words in told
-    assert note in told
-    assert ("Note:" in told) == bool(note)
-    assert told.count("Held-out score of 16") == (seen is False)
-    assert json.loads((run / "run.json").read_text())["held_out_seen"] is seen

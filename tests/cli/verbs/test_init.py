@@ -1,7 +1,6 @@
 """The verb init: a first file, filled in, checked, and decided by."""
 
 import errno
-import json
 import os
 
 import pytest
@@ -68,18 +67,6 @@ def test_slips_are_answered(desk, capsys, typed, words):
     assert main(typed) == 2
     assert words in capsys.readouterr().err
     assert main(["--help"]) == 0
-
-
-@pytest.mark.slow
-def test_from_a_table_to_decisions(desk):
-    assert program(["init", "data/t.csv"]) == 0
-    filled(desk)
-    assert program(["check", "problem.yaml"]) == 0
-    typed = ["decide", "problem.yaml", "+experiment=own_problem", "limit=2", "out=run", "workers=1"]
-    assert program(typed) == 0
-    rows = [json.loads(line) for line in (desk / "run" / "decisions.jsonl").read_text().splitlines()]
-    assert len(rows) == 2
-    assert {row["status"] for row in rows} <= {"recommended", "no_action", "refused"}
 
 
 def test_a_table_of_dates_whose_name_says_nothing_is_told_how_to_ask_for_a_sequence(desk, capsys):

@@ -73,38 +73,6 @@ def test_graphs_are_learnt_written_and_drawn(capsys, table, tmp_path):
     )
 
 
-def test_without_resamples_the_class_is_what_there_is(capsys, table, tmp_path):
-    typed = (f"data={table}", "columns=[x, p, q, y]", "resamples=0", "bidirected=false", f"out={tmp_path}")
-    code, said = answered(capsys, *typed)
-    assert code == 0, said.err
-    content = yaml.safe_load((tmp_path / "graphs.yaml").read_text())
-    shares = [one["probability"] for one in content["posterior"]["graphs"]]
-    assert shares == pytest.approx([1 / len(content["class"]["graphs"])] * len(shares))
-    assert all(len(clique) == 1 for one in content["class"]["graphs"] for clique in one["cliques"])
-
-
-def test_background_knowledge_is_read(capsys, table, tmp_path):
-    (tmp_path / "known.yaml").write_text("tiers: [[x], [p, q], [y]]\nrequired: [[p, q]]\n")
-    code, said = answered(
-        capsys,
-        f"data={table}",
-        "columns=x,p,q,y",
-        f"background={tmp_path / 'known.yaml'}",
-        "resamples=0",
-        f"out={tmp_path / 'out'}",
-    )
-    assert code == 0, said.err
-    assert "1 directed graph represents 1 rehearsal graph\n" in said.out
-    assert ("p", "q") in read_graph(tmp_path / "out/graph.yaml").edges
-
-
-def test_without_out_a_folder_is_made_for_every_run(capsys, table, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert answered(capsys, f"data={table}", "columns=x,p", "resamples=0")[0] == 0
-    (made,) = (tmp_path / "runs/learn_graph").iterdir()
-    assert (made / "graph.yaml").is_file()
-
-
 @pytest.mark.parametrize(
     ("typed", "message"),
     [

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import yaml
 
 from rehearsal_torch.cli.verbs.next_experiments import write_initial_design, write_proposals
@@ -85,10 +84,9 @@ def filled(file, places):
 
 
 @pytest.mark.bench
-@pytest.mark.parametrize("method", ["excbo", "qlogei"])
-def test_a_session_of_tables_that_are_filled_in(tmp_path, monkeypatch, capsys, method):
+def test_a_session_of_tables_that_are_filled_in(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "problem.yaml").write_text(yaml.safe_dump({**TRIALS, "limits": None, "method": method}))
+    (tmp_path / "problem.yaml").write_text(yaml.safe_dump({**TRIALS, "limits": None, "method": "excbo"}))
     experiments().to_csv("experiments.csv", index=False)
     proposed = []
     # Two proposals, the second while the first is under way.
@@ -122,23 +120,3 @@ def test_a_session_of_tables_that_are_filled_in(tmp_path, monkeypatch, capsys, m
     assert "pending" not in third["trace"]
     assert len(pd.read_csv("run3/next.csv")) == 11
     assert yaml.safe_load((tmp_path / "run3/data.yaml").read_text())["rows"] == 10
-
-
-@pytest.mark.slow
-def test_a_session_from_nothing_to_a_model_while_one_row_waits(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    problem = {**TRIALS, "limits": None, "method": "ucb"}
-    (tmp_path / "problem.yaml").write_text(
-        yaml.safe_dump({key: each for key, each in problem.items() if key != "data"})
-    )
-    assert main(["decide", "problem.yaml", "out=run1"]) == 0
-    (tmp_path / "problem.yaml").write_text(yaml.safe_dump(problem))
-    filled("run1/next.csv", [0, 1, 2, 4, 5])
-    table = pd.read_csv("experiments.csv")
-    table.loc[[0, 2, 4], "ambient"] += torch.tensor([0.2, -0.3, 0.5]).numpy()
-    table.to_csv("experiments.csv", index=False)
-    assert main(["decide", "problem.yaml", "workers=1", "quiet=true", "out=run2"]) == 0
-    assert "1 row without a value of yield and waste waits for its result (line 5)" in capsys.readouterr().out
-    found = pd.read_csv("run2/next.csv")
-    assert found["yield"].isna().tolist() == [False] * 3 + [True] + [False] * 2 + [True]
-    assert found.loc[3, ["valve", "dose"]].tolist() != found.loc[6, ["valve", "dose"]].tolist()

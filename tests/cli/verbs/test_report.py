@@ -28,13 +28,6 @@ def test_a_page_is_written_and_named(here, capsys):
     assert Page((here / "one/report.html").read_text(encoding="utf-8")).faults == []
 
 
-def test_rows_and_cases_are_as_asked_for(here):
-    assert main(["one", "rows=true", "cases=1"]) == 0
-    said = Page((here / "one/report.html").read_text(encoding="utf-8")).said
-    assert "What was known of each case" in said
-    assert "Case bob" not in said
-
-
 @pytest.mark.slow
 def test_figures_are_drawn_again_from_the_records_where_that_is_asked_for(here, capsys):
     assert main(["one"]) == 0

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.columns import coded, labelled, lost_classes, rare_classes, texts_in, unseen
+from rehearsal_torch.data.codings.columns import coded, lost_classes, rare_classes, unseen
 
 CODINGS = {"smoker": Coding("smoker", ("no", "yes")), "ward": Coding("ward", ("A", "B", "C"), "A")}
 
@@ -24,23 +24,9 @@ def test_codes_take_the_place_of_texts():
     assert coded(rows(), {}).frame.equals(rows())
 
 
-def test_a_column_that_is_needed_and_missing_is_a_fault():
-    table = rows().drop(columns="ward")
-    assert coded(table, CODINGS).faults == ()
-    found = coded(table, CODINGS, ["ward"])
-    assert found.faults == ("no column 'ward'; there are smoker, age",)
-    assert "ward=B" in found.broken
-
-
 def test_a_column_of_the_name_of_an_indicator_is_a_fault():
     found = coded(rows(**{"ward=B": [0, 0, 1]}), CODINGS)
     assert found.faults == ("ward=B: there is a column of this name beside the column of classes: rename it",)
-
-
-def test_levels_as_places():
-    found = labelled(rows(smoker=["no", "x", "yes"]), CODINGS)
-    np.testing.assert_array_equal(found["smoker"], [0, np.nan, 1])
-    np.testing.assert_array_equal(found["ward"], [2, 0, 1])
 
 
 def test_rare_lost_and_unseen_classes():
@@ -52,8 +38,3 @@ def test_rare_lost_and_unseen_classes():
     assert unseen(CODINGS["ward"], table["ward"]) == ["C"]
     (told,) = lost_classes(coded(table, CODINGS).frame, CODINGS.values())
     assert told.startswith("ward: none of 13 rows has the class C;")
-
-
-def test_the_texts_of_a_column():
-    assert texts_in(pd.Series(["b ", "a", None, 1, "b"])) == ["a", "b"]
-    assert texts_in(pd.Series([1.0, 2.0])) == []

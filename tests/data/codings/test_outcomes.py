@@ -3,7 +3,6 @@
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.outcomes import (
     levels_of,
-    region_in_codes,
     unordered_of,
     with_desired,
 )
@@ -54,8 +53,3 @@ def test_codings_learn_what_is_desired_where_the_region_can_be_read():
         {"grade": ("low", "high")},
         {"status": ("well", "mild", "ill")},
     )
-
-
-def test_what_is_no_text_stays_as_it_is():
-    assert region_in_codes({"grade": [0.5, None]}, CODINGS, []) == {"grade": [0.5, None]}
-    assert region_in_codes([1, 2], CODINGS, []) == [1, 2]

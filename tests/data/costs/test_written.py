@@ -64,7 +64,3 @@ def test_costs_of_levels_are_read_and_read_back(costs, plain):
     assert found.to_plain()["costs"] == {next(iter(costs)): plain}
     again = RehearsalTask.of(found.to_plain())
     assert (again.costs, again.to_plain()) == (found.costs, found.to_plain())
-
-
-def test_a_task_without_costs_is_written_as_before():
-    assert {"costs", "worth"}.isdisjoint(task().to_plain())

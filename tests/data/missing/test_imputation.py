@@ -112,18 +112,6 @@ def test_each_table_depends_on_its_place_and_the_seed_alone():
     assert not torch.equal(Imputation(holes).drawn(8, 3), Imputation(holes).drawn(9, 3))
 
 
-def test_the_fingerprint_is_that_of_the_observed_cells():
-    values, holes = cells(50)
-    prints = {ImputedTable.of(NAMES, holes, 2, seed).fingerprint() for seed in range(3)}
-    assert len(prints) == 1
-    (own,) = prints
-    assert own != Table.observed(NAMES, values).fingerprint()
-    assert ImputedTable.of(NAMES, holes, 5).fingerprint() == own
-    changed = holes.clone()
-    changed[0, 0] += 1
-    assert ImputedTable.of(NAMES, changed, 2).fingerprint() != own
-
-
 def test_the_fingerprint_says_what_drew_the_cells():
     values, holes = cells(50)
     own = ImputedTable.of(NAMES, holes, Imputing(2))

@@ -3,24 +3,13 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.problem_file.cases import case_rows, ranges_of
+from rehearsal_torch.data.problem_file.cases import ranges_of
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.spaces.box import Box
 
 BOX = Box.of({"bmi": [20, 35], "drug": {"values": [0, 1]}})
 ROWS = ReadTable(pd.DataFrame({"bmi": [22.0, 34.0], "text": ["a", "b"]}), "cases.csv")
-
-
-def test_cases_come_from_a_file_or_a_list(tmp_path):
-    (tmp_path / "c.csv").write_text("x,bmi\n1,2\n")
-    found = Findings("p")
-    assert case_rows(None, tmp_path, found) is None
-    assert case_rows(DataForm(file="c.csv"), tmp_path, found).frame["bmi"].tolist() == [2]
-    listed = case_rows([{"x": 1, "bmi": 3.5}, {"x": 2}], tmp_path, found).frame
-    assert listed["x"].tolist() == [1, 2]
-    assert (listed.index + 2).tolist() == [1, 2], "counted from 1"
 
 
 def test_bounds_are_cut_to_the_range_of_all_cases():
@@ -46,14 +35,6 @@ def test_bounds_that_cannot_be_used(bounds, words):
     found = Findings("p")
     ranges_of(bounds, BOX, ROWS, found)
     assert words in found.faults[0]
-
-
-def test_limits_may_be_columns_of_the_cases():
-    found = Findings("p")
-    rows = ReadTable(ROWS.frame.assign(most=[23.0, 40.0], step=[1.0, 2.0]), "cases.csv")
-    made = ranges_of({"bmi": ["current - 2*step", "most"]}, BOX, rows, found)
-    assert made["bmi"] == [(20.0, 23.0), (30.0, 35.0)]
-    assert found.faults == []
 
 
 def test_bounds_that_meet_in_one_value_are_kept():

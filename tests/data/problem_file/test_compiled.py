@@ -120,17 +120,6 @@ def _of_classes(folder, changes=()):
     return text
 
 
-def test_an_outcome_of_classes_is_compiled_to_what_is_desired(tmp_path):
-    _of_classes(tmp_path)
-    problem = written_problem(tmp_path / "problem.yaml")
-    assert problem.codings["status"].desired == ("mild", "well")
-    assert problem.task["codings"] == {
-        "status": {"classes": ["ill", "mild", "well"], "desired": ["mild", "well"]}
-    }
-    assert problem.task["region"] == {"names": ["status"], "normals": [[-1.0]], "offsets": [-0.5]}
-    assert set(problem.rows.frame["status"]) == {"ill", "mild", "well"}
-
-
 def test_edges_without_a_direction_are_read_from_a_file(written, tmp_path):
     (tmp_path / "graph.pdag").write_text("pdag { x -> {a d y} a -- d a -> {y z} d -> {y z} }")
     problem = written_problem(written(graph="graph.pdag"))

@@ -15,15 +15,6 @@ def test_a_written_graph_is_kept_and_a_file_is_read(tmp_path):
     assert found.faults == []
 
 
-def test_edges_of_a_file_without_a_direction_are_read(tmp_path):
-    """They were refused, though the same edges in the problem file were read."""
-    (tmp_path / "graph.pdag").write_text("pdag { a -- b -> c }")
-    found = Findings("problem.yaml")
-    plain = graph_part("graph.pdag", tmp_path, found)
-    assert plain == {"parents": {"a": [], "b": [], "c": ["b"]}, "undirected": [["a", "b"]]}
-    assert found.faults == []
-
-
 @pytest.mark.parametrize("name", ["graph.bif", "my graph.RData", "graphs/model.json", "graph.DOT"])
 def test_a_file_of_another_kind_is_a_fault_that_lists_those_that_are_read(tmp_path, name):
     """It was answered with the forms of a graph that is written in the file."""

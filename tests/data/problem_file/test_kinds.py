@@ -49,12 +49,6 @@ def test_each_kind_has_its_coding():
     ]
 
 
-def test_an_action_may_have_classes():
-    codings, broken, notes, faults = coded(ward={"role": "action", "kind": "categorical", "reference": "C"})
-    assert (broken, notes, faults) == (set(), [], [])
-    assert codings == {"ward": Coding("ward", ("A", "B", "C"), "C")}
-
-
 def test_only_some_classes_may_be_offered_one_of_which_is_the_reference():
     codings, broken, notes, faults = coded(
         ward={"role": "action", "kind": "categorical", "offered": ["C", "A"]},
@@ -90,13 +84,6 @@ def test_what_is_offered_wrongly_is_told(about, words):
     codings, broken, _, faults = coded(ward={"role": "action", "kind": "categorical", **about})
     assert (codings, broken) == ({}, {"ward"})
     assert [each.partition("variables.ward.")[2] for each in faults] == [words]
-
-
-def test_an_outcome_may_have_classes_of_which_some_are_desired():
-    codings, broken, notes, faults = coded(ward={"role": "outcome", "kind": "categorical"})
-    assert (broken, notes, faults) == (set(), [], [])
-    assert codings["ward"].levels == ("A", "B", "C")
-    assert codings["ward"].of_classes
 
 
 def test_what_is_not_stated_is_sorted_and_said():

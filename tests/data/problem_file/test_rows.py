@@ -6,15 +6,6 @@ from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
 
 
-def test_files(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1.5;2\n")
-    found = Findings("p")
-    assert rows_of(DataForm(file="t.csv"), tmp_path, "data", found).frame["a"].tolist() == [1.5]
-    given = DataForm(file="t.csv", separator=";", decimal=".")
-    assert list(rows_of(given, tmp_path, "data", found).frame.columns) == ["a", "b"]
-    assert found.faults == []
-
-
 def test_faults_are_collected(tmp_path):
     (tmp_path / "t.csv").write_text("a,a\n1,2\n")
     found = Findings("p")

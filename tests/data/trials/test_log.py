@@ -56,27 +56,6 @@ def test_an_experiment_that_nobody_asked_for_is_a_trial_of_its_own():
     assert (trial.id, notes) == (3, [])
 
 
-def test_settings_of_a_pending_trial_find_it():
-    log, _ = asked((0.5, 2.0))
-    _, trial, notes = log.complete({"b": 2.0, "a": 0.5}, {"X": 1.0, "Y": 2.0})
-    assert (trial.id, notes) == (1, [])
-
-
-def test_failed_and_abandoned_trials():
-    log, (first, _) = asked((0.5, 2.0), (0.25, 8.0))
-    log, trial = log.fail(first, "the pump stopped", nodes={"X": 1.0})
-    assert (trial.state, trial.reason, trial.nodes) == ("failed", "the pump stopped", {"X": 1.0})
-    log, trial = log.abandon(2)
-    assert (trial.id, trial.state) == (2, "abandoned")
-    assert len(log.table) == 0
-    points = torch.stack([action(0.5, 2.0), action(0.25, 8.0)])
-    assert log.contains(points, "pending", "failed").tolist() == [True, False]
-    assert log.contains(points, "abandoned").tolist() == [False, True]
-    assert TrialLog(TASK).contains(points, "failed").tolist() == [False, False]
-    log, trial, _ = log.complete(first, {"X": 1.0, "Y": 0.0})
-    assert (trial.state, trial.reason) == ("completed", ""), "a failure may turn out to be none"
-
-
 @pytest.mark.parametrize(
     ("reference", "nodes", "more", "said"),
     [

@@ -8,7 +8,7 @@ import torch
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.trials.file import TrialFileError
-from rehearsal_torch.data.trials.store import TrialStore, initial_count
+from rehearsal_torch.data.trials.store import TrialStore
 
 PLAIN = {
     "graph": {"parents": {"X": ["a", "b"], "Y": ["X"]}},
@@ -21,12 +21,6 @@ def complete(store, a):
     with store.changing() as log:
         made, _, _ = log.complete({"a": a, "b": 1.0}, {"X": 1.0, "Y": 2.0})
         store.keep(made)
-
-
-def test_the_start_design_grows_with_the_actions():
-    assert initial_count(CausalTask.of(PLAIN)) == 6
-    one = {"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0, 1]}, "reward": "Y"}
-    assert initial_count(CausalTask.of(one)) == 5
 
 
 def test_in_memory_nothing_is_written(tmp_path, monkeypatch):

@@ -151,12 +151,6 @@ def test_no_corner_is_better(mechanism):
     assert float(world.expected(corners).max()) <= world.optimal_value
 
 
-@pytest.mark.parametrize("mechanism", ["dgm", "dgm_bounded", "anm", "non_dgm"])
-def test_the_scale_by_default_is_that_of_the_configuration(mechanism):
-    assert Alpine2(mechanism).scale == (0.3 if mechanism.startswith("dgm") else 1.0)
-    assert Alpine2(mechanism, scale=0.0).scale == 0.0
-
-
 @pytest.mark.parametrize("option", ["alpine2", "alpine2_unit", "alpine2_non_dgm"])
 def test_a_configured_alpine2_has_the_scale_of_python(option):
     config = yaml.safe_load((CONF / "dataset" / f"{option}.yaml").read_text(encoding="utf-8"))

@@ -49,11 +49,6 @@ def test_a_world_has_modes_of_its_own_unless_others_are_given():
         modal_noise(ModalNoise(0.1, 3), own)
 
 
-def test_equal_noise_is_equal_however_it_is_written():
-    assert ModalNoise(0.1, means=[0, 1]) == ModalNoise(0.1, means=(0.0, 1.0))
-    assert len({ModalNoise(0.1, means=[0, 1]), ModalNoise(0.1, means=(0.0, 1.0))}) == 1
-
-
 @settings(max_examples=20, derandomize=True, deadline=None)
 @given(st.integers(1, 6), st.sampled_from(range(len(LAWS))))
 def test_gauss_rules_are_exact_for_polynomials(order, which):

@@ -95,23 +95,6 @@ def test_the_optimum_is_that_of_enumeration():
     assert world.optimum(case) == best
 
 
-def test_no_decision_beats_the_optimum(world):
-    draws = torch.Generator().manual_seed(0)
-    for index in range(3):
-        case = world.case(index)
-        best = world.optimum(case)
-        for _ in range(50):
-            steps = torch.randperm(9, generator=draws)[:2].tolist()
-            levels = {
-                step: (
-                    int(torch.randint(3, (), generator=draws)),
-                    int(torch.randint(2, (), generator=draws)),
-                )
-                for step in sorted(steps)
-            }
-            assert world.score(case, change(levels))["true_value"] <= best
-
-
 def test_no_changes_leave_the_observed_value_and_too_many_none():
     still = Machines(machines=40, seed=3, horizon=10, changes=0)
     case = still.case(0)

@@ -35,15 +35,6 @@ def test_a_table_on_disk_gives_what_the_simulation_gives(path: Path) -> None:
     assert real.card()["source"] == "table.csv.gz"
 
 
-def test_splits_hold_different_patients(path: Path) -> None:
-    worlds = {split: Mimic(path, split=split) for split in ("train", "test")}
-    identities = {
-        split: {world.case(index).identity for index in range(world.count())}
-        for split, world in worlds.items()
-    }
-    assert not identities["train"] & identities["test"]
-
-
 def test_horizons_are_filtered_and_cut(path: Path) -> None:
     problem = Mimic(path, horizon=15)
     assert {problem.case(index).episode.horizon for index in range(problem.count())} == {15}

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 import torch
 
-from rehearsal_torch.problems.nhanes import dataset as nhanes
 from rehearsal_torch.problems.nhanes.dataset import Nhanes
 from rehearsal_torch.problems.nhanes.modules import ACTIONABLE, CONTEXT, VARIABLES
 from rehearsal_torch.problems.world_size import SampleSize
@@ -87,13 +86,6 @@ def test_an_oracle_is_searched_for_once(world, contexts, monkeypatch):
     again = Nhanes(size=SampleSize(contexts=1)).optimal(contexts[:1], ("FiberIntake",))
     assert torch.equal(first[0], again[0])
     assert torch.equal(first[1], again[1])
-
-
-@pytest.mark.slow
-def test_the_oracle_does_not_depend_on_what_was_asked_before(world, contexts):
-    first = world.optimal(contexts[3:4], ("Sedentary_min",))
-    nhanes._ORACLES.clear()
-    assert torch.equal(Nhanes().optimal(contexts[3:4], ("Sedentary_min",))[0], first[0])
 
 
 def test_the_chain_and_independent_noise_change_law_and_graph():

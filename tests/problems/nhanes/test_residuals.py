@@ -39,11 +39,6 @@ def test_below_undoes_quantile(uniform):
     )
 
 
-def test_below_goes_from_zero_to_one():
-    distribution = ResidualDistribution.of(pair()[0])
-    assert distribution.below(np.array([-99.0, 99.0])).tolist() == [0.0, 1.0]
-
-
 def test_ranks_keep_margins_and_dependence():
     first, second = pair()
     ranks = PairedRanks.of(first, second)

@@ -74,18 +74,6 @@ def test_many_rows_are_cut_into_pieces_without_a_trace():
         assert found[row, column] == pytest.approx(float(alone[0, 0]), abs=1e-6)
 
 
-def test_arrays_make_equal_trees():
-    trees, x = SHARED
-    again = BoostedTrees.of(trees.arrays(), trees.width)
-    columns = [column[:, None] for column in x.T]
-    assert np.array_equal(trees(columns), again(columns))
-    assert again.arrays()["feature"].dtype == np.int8
-
-
-def test_thresholds_are_where_it_changes():
-    assert [each.tolist() for each in one_tree().thresholds] == [[1.0], [2.0]]
-
-
 @pytest.mark.parametrize(
     ("changed", "progress"),
     [

@@ -1,10 +1,8 @@
 """One's own table: read as it is, and whatever is wrong with it told at once."""
 
 import pandas as pd
-import polars as pl
 import pytest
 import torch
-import yaml
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.reading import TableError
@@ -119,14 +117,6 @@ def test_the_card_warns_of_what_no_row_shows(file):
     assert "may be set to 5 ... 6, outside the observed range" in card["caution: A2"]
 
 
-def test_a_task_may_be_a_file(tmp_path, file):
-    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK), encoding="utf-8")
-    assert (
-        RehearsalTable(file, tmp_path / "task.yaml").task.to_plain()
-        == RehearsalTable(file, TASK).task.to_plain()
-    )
-
-
 @pytest.mark.parametrize("kept", ["random", "last"])
 def test_rows_of_a_unit_are_held_out_together(frame, kept):
     frame["shop"] = [f"shop {row % 10}" for row in range(60)]
@@ -157,26 +147,12 @@ def test_it_knows_whether_a_fit_has_seen_the_held_out_rows(file):
     assert RehearsalTable(file, TASK, file).seen_by(whole.fingerprint()) is False
 
 
-def test_rows_of_another_library_are_the_same_rows(frame):
-    one, other = (RehearsalTable(each, TASK) for each in (frame, pl.from_dict(frame.to_dict("list"))))
-    assert torch.equal(one.past.values, other.past.values)
-    assert torch.equal(one.given, other.given)
-
-
 def test_marks_of_set_values_in_a_frame_are_not_overlooked(frame):
     marked = frame.assign(**{"set:A2": [1, 1, *[0] * (len(frame) - 2)]})
     with pytest.raises(TableError, match="set:A2: expected observations; 2 rows have a value of A2 that was"):
         RehearsalTable(marked, TASK)
     unmarked = RehearsalTable(marked.assign(**{"set:A2": 0}), TASK)
     assert torch.equal(unmarked.past.values, RehearsalTable(frame, TASK).past.values)
-
-
-def test_a_name_twice_is_told_with_the_other_faults_of_a_frame(frame):
-    twice = pd.concat([frame.drop(columns="Y1"), frame[["U1"]]], axis=1)
-    with pytest.raises(
-        TableError, match=r"2 faults(?s:.*)several columns are called 'U1'(?s:.*)no column 'Y1'"
-    ):
-        RehearsalTable(twice, TASK)
 
 
 def test_of_a_parquet_file_only_what_the_task_needs_is_read(tmp_path, frame, monkeypatch):

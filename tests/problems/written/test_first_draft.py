@@ -212,7 +212,6 @@ def test_what_is_no_person_and_what_is_a_date_or_a_copy_is_said():
         {},
         {"outcome": ["yes", "no"] * 40},
         {"rate": ["low", "mid", "top", "mid"] * 20},
-        {"final outcome": ["yes", "no"] * 40},
         {'the "age"': np.arange(80.0) % 7},
     ],
 )

@@ -38,22 +38,6 @@ def test_each_case_has_its_own_bounds(written):  # noqa: F811
     assert [problem.case(place).identity for place in range(2)] == ["1", "2"]
 
 
-def test_cases_have_the_present_values_that_the_file_states(written):  # noqa: F811
-    problem = OwnProblem(written(cases=[{"x": 0, "a": 0.5}, {"x": 1}]))
-    assert [problem.case(place).present for place in range(2)] == [{"a": 0.5}, {}]
-    assert OwnProblem(written(cases=[{"x": 0}])).case(0).present == {}
-
-
-def test_held_out_rows_have_present_values_where_bounds_start_from_them(written):  # noqa: F811
-    wide = RIGHT["variables"] | {"a": {"role": "action", "range": [-9, 9]}}
-    relative = written(bounds={"a": ["current - 1", "current"]}, variables=wide)
-    rows = pd.read_csv(relative.parent / "table.csv")
-    problem = OwnProblem(relative)
-    case = problem.case(3)
-    assert case.present == {"a": rows["a"][int(case.identity) - 2]}
-    assert OwnProblem(written(bounds={"a": ["-1", "0"]}, variables=wide)).case(3).present == {}
-
-
 def test_units_are_those_of_the_file(written):  # noqa: F811
     named = RIGHT["variables"] | {"x": {"role": "context", "unit": "years"}}
     assert OwnProblem(written(variables=named)).wording() == {"units_of": {"x": "years", "z": "kg"}}

@@ -2,7 +2,6 @@
 
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.written.own_sequence import OwnSequence
-from tests.problems.written.conftest import pumps
 from tests.problems.written.test_sequence_file import TASK
 
 
@@ -16,9 +15,3 @@ def test_it_is_the_table_with_the_task(sequence):
     assert problem.notes() == ("maker: its values are A, B, of which A is the reference",)
     assert problem.method_named() is None
     assert OwnSequence(sequence(method="astar")).method_named() == "astar"
-
-
-def test_any_table_will_do(sequence, tmp_path):
-    expected = OwnSequence(sequence()).card()["fingerprint"]
-    pumps().to_parquet(tmp_path / "pumps.parquet")
-    assert OwnSequence(sequence(data="pumps.parquet")).card()["fingerprint"] == expected

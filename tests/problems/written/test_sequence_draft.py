@@ -84,12 +84,6 @@ def test_of_several_columns_that_can_be_time_none_is_guessed():
     ]
 
 
-def test_none_is_the_least_of_levels():
-    frame = pumps()
-    frame["valve"] = frame["valve"].replace({"shut": "none"})
-    assert yaml.safe_load(drafted(frame))["variables"]["valve"]["levels"] == ["none", "half", "open"]
-
-
 def with_rows(keep):
     return lambda frame: frame[[keep(place) for place in range(len(frame))]]
 
@@ -134,18 +128,3 @@ def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, change)
     assert set(yaml.safe_load(text)["reward"]) == set(rewards)
     assert counted(problem).startswith(f"{len(problem.all)} pump")
     assert not [each for each in warned(problem) if "reward" in each]
-
-
-def test_a_role_that_a_note_proposes_is_taken(tmp_path):
-    frame = pumps().assign(alarm=pumps()["wear"] > 30)
-    frame.to_csv(tmp_path / "pumps.csv", index=False)
-    text = drafted(frame).replace(f"reward:  {MARK}, such as\n#   weights", "reward:\n  weights")
-    assert text.count("write context") == 2
-    lines = [
-        f"{line.partition(':')[0]}: context" if "write context" in line else line
-        for line in text.splitlines()
-    ]
-    (tmp_path / "problem.yaml").write_text("\n".join(lines))
-    roles = OwnSequence(tmp_path / "problem.yaml").roles
-    assert [each.name for each in roles.contextual] == ["shift", "alarm"]
-    assert [each.name for each in roles.actions] == ["valve"]

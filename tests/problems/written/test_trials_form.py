@@ -9,14 +9,6 @@ from tests.problems.written.conftest import TRIALS
 PARTS = {key: each for key, each in TRIALS.items() if key != "question"}
 
 
-def test_a_role_alone_is_a_variable_and_data_may_be_missing():
-    form, faults = read(TrialsForm, {key: each for key, each in PARTS.items() if key != "data"})
-    assert faults == []
-    assert form["data"] is None
-    assert form["variables"]["yield"].role == "outcome"
-    assert form["variables"]["dose"].levels == [0, 1, 2, 5]
-
-
 @pytest.mark.parametrize(
     ("part", "value", "words"),
     [

@@ -100,25 +100,6 @@ def test_probable_edges_are_thicker():
     assert widths[-1] > widths[0]
 
 
-def test_files_are_written_and_equal_each_time(tmp_path):
-    first, second = (draw_graph(GRAPH, tmp_path / name, "graph", **PARTS) for name in ("one", "two"))
-    assert [file.name for file in first] == ["graph.png", "graph.svg"]
-    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
-    assert first[0].read_bytes().startswith(b"\x89PNG")
-    text = first[1].read_text()
-    assert all(f">{name}<" in text for name in GRAPH.names), "names stay text"
-
-
-@settings(max_examples=15, derandomize=True, deadline=None)
-@given(st.integers(0, 10**6))
-def test_any_graph_can_be_drawn_with_any_roles(seed):
-    graph = random_graph(seed, size=8)
-    figure = graph_figure(graph, context=graph.names[-1:], outcomes=graph.names[:1], altered=graph.names[1:2])
-    assert len(arrows(figure)) == len(graph.altered(graph.names[1:2]).edges) + len(
-        graph.altered(graph.names[1:2]).bidirected
-    )
-
-
 def test_unknown_variables_are_refused():
     with pytest.raises(ValueError, match=r"unknown variables \['q'\]"):
         graph_figure(GRAPH, alterable=("q",))

@@ -4,18 +4,6 @@ from rehearsal_torch.reporting.figures.improvement_distribution import draw
 from rehearsal_torch.reporting.style import drawing
 
 
-@pytest.mark.slow
-def test_one_group_is_filled_and_its_median_is_marked():
-    with drawing():
-        figure = draw({"A*": [0.01, 0.02, 0.06]})
-    (axes,) = figure.axes
-    assert sum(patch.get_height() for patch in axes.patches) == 3
-    (median,) = axes.lines
-    assert list(median.get_xdata()) == pytest.approx([2.0, 2.0])
-    assert median.get_label() == "A*: median 2.0% (n = 3)"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("Improvement predicted by the model (%)", "Patients")
-
-
 def test_several_groups_share_their_bins_and_empty_ones_are_left_out():
     with drawing():
         figure = draw({"one": [0.0, 0.12], "two": [0.24, 0.24, 0.06], "none": []})

@@ -75,32 +75,12 @@ def in_lines(figure):
     return [lines.count(line) for line in dict.fromkeys(lines)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("count", "lines"), [(1, [4]), (2, [2, 3]), (3, [3, 3]), (4, [4, 3]), (6, [3, 3, 3]), (7, [4, 3, 3])]
-)
-def test_panels_follow_each_other_in_the_lines_that_leave_the_fewest_places_empty(count, lines):
-    figure, _ = drawn(curves(tuple(f"a{place}" for place in range(count))))
-    assert in_lines(figure) == lines
-
-
 def test_a_node_with_its_noise_is_not_parted():
     rows = curves(("a", "b"))
     rows += [row("node", "X", "a", "learnt", x, 2 * x, 0.3) for x in np.linspace(-1, 1, 50)]
     figure, panels = drawn(rows)
     assert list(panels)[2:] == ["Y along X", "Noise of Y", "X along a", "Noise of X"]
     assert in_lines(figure) == [2, 2, 2]
-
-
-@pytest.mark.slow
-def test_what_has_no_finite_number_has_no_panel():
-    rows = [row("noise", "Z", "", "learnt", x, "nan") for x in (-1.0, 1.0)]
-    rows += [row("node", "Z", "X", "learnt", x, "nan", "nan") for x in (-1.0, 1.0)]
-    rows += [row("node", "Z", "X", "trial", 0.0, 1.0), row("reward", "reward", "b", "learnt", 0.0, "inf")]
-    _, panels = drawn([*curves(), *rows])
-    assert list(panels) == ["Reward along a", "Y along X", "Noise of Y", "Noise of X"]
-    _, panels = drawn([*curves(), *rows, row("noise", "Z", "", "trial", 0.5)])
-    assert "Noise of Z" in panels
 
 
 @pytest.mark.slow

@@ -26,13 +26,6 @@ def test_epochs_count_from_one_and_the_best_is_that_of_held_out_rows():
     assert axes.get_ylabel() == "Loss: negative log-likelihood\nfor each row"
 
 
-def test_without_held_out_rows_there_is_one_line():
-    with drawing():
-        (axes,) = draw({"train_loss": [(0, 1.0)]}, "").axes
-    assert [line.get_label() for line in axes.lines] == ["training patients"]
-    assert axes.get_title() == "Training of the model"
-
-
 def test_several_parts_have_a_panel_each_and_are_called_by_what_they_are():
     metrics = {f"models.{place}.mechanism.blind/train_loss": [(0, 1.0), (1, 0.5)] for place in range(3)}
     with drawing():

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from rehearsal_torch.reporting.page.material import material
-from rehearsal_torch.reporting.page.pictures import CAPTIONS, MOST, drawn, embedded, pictures
+from rehearsal_torch.reporting.page.pictures import CAPTIONS, MOST, embedded, pictures
 from rehearsal_torch.reporting.style import drawing, panels, save
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
@@ -83,17 +83,3 @@ def test_only_so_many_figures_are_shown(folder):
     page = shown(folder)
     assert page.count("img") == MOST
     assert f"Further figures in the folder: x{MOST}.svg, x{MOST + 1}.svg." in page.said
-
-
-@pytest.mark.slow
-def test_equal_figures_are_equal_files():
-    def made():
-        with drawing():
-            figure, [[axes]] = panels(width=2, height=1)
-            axes.plot([0, 1], [0, 1])
-            return drawn(figure)
-
-    assert made() == made()
-    assert embedded(made(), "a line", "x").count("<img") == 1
-    with pytest.raises(ValueError, match="expected an SVG"):
-        embedded(b"GIF89a", "a", "b")

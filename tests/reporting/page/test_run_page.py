@@ -139,21 +139,6 @@ def shown(tmp_path, **more):
     return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{data_card(material(run))}</html>')
 
 
-def test_sizes_ranges_and_fingerprint_are_shown_and_cautions_are_not(tmp_path):
-    page = shown(tmp_path)
-    assert page.faults == []
-    for words in (
-        "source table.csv",
-        "rows 400",
-        "fingerprint abc123",
-        "rate -0.5 1.5",
-        "desired region repaid ≥ 0.6",
-    ):
-        assert words in page.said
-    assert "observational" not in page.said
-    assert "cliques" not in page.said
-
-
 def test_units_and_nested_values(tmp_path):
     said = shown(
         tmp_path,
@@ -168,15 +153,6 @@ def test_units_and_nested_values(tmp_path):
     assert "levels a (1, 2), b (3)" in said
     assert "sets of variables that may be set together bmi; bp; bmi and bp" in said
     assert "rows held out to score the method 0" in said
-
-
-def test_long_values_are_cut(tmp_path):
-    assert "x" * 300 + " ..." in shown(tmp_path, note="x" * 400).said
-
-
-def test_no_card_is_told(tmp_path):
-    run = recorded_runs.alterations(tmp_path, card={})
-    assert data_card(material(run)) == "<p>The run recorded no data card.</p>"
 
 
 def rows_shown(run):
@@ -217,7 +193,3 @@ def test_levels_step_by_step_have_their_names(machine_run):
     assert "Machine 0, step by step" in said
     assert "service, observed service, changed load, observed load, changed" in said
     assert "1 12.5 12.25 major none reduced reduced" in said
-
-
-def test_no_rows_are_told(plain_run):
-    assert "The run recorded no rows." in rows_shown(plain_run).said

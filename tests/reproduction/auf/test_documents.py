@@ -3,7 +3,6 @@
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.reporting.style import drawing
 from reproduction.auf import documents
 from reproduction.auf.illustrations import generator
 from reproduction.auf.jobs import job_totals, recorded_rows
@@ -31,50 +30,6 @@ def lines(section):
     return "\n".join(
         each if isinstance(each, str) else "\n".join(each) for each in section.blocks
     ).splitlines()
-
-
-def line(section, head):
-    return next(each for each in lines(section) if each.startswith(f"| {head} "))
-
-
-def test_table1_stands_beside_the_papers_numbers(record):
-    with drawing():
-        section = documents.table1(record)
-    assert set(section.figures) == {"table1", "calibration"}
-    text = lines(section)
-    assert any(
-        "over 2 seeds of the mean over 2 contexts per seed. **926 of 930 planned jobs are" in each
-        for each in text
-    )
-    assert any("0.820 ± 0.078" in each for each in text)
-    assert any(each.startswith("- bank: the paper prints 0.820 for its method;") for each in text)
-    assert line(section, "bank | cme").endswith("| 100% of 4 | 0.000 | 0 of 4 | 0 |")
-    record.add(*outcome(method="care"))
-    with drawing():
-        text = lines(documents.table1(record))
-    assert any("2 in most cells, and 1 in those with the fewest. **925 of" in each for each in text)
-
-
-def test_the_other_tables_have_a_column_or_line_of_the_paper(record):
-    table2, table3, table4 = documents.table2(record), documents.table3(record), documents.table4(record)
-    assert line(table2, "cme_published").endswith("| 0.131 | 0.424 | 2 |")
-    assert line(table3, "paper") == "| paper | 0.456 |"
-    assert line(table3, "oracle") == "| oracle | 0.500 |"
-    assert (
-        table4.blocks[1]
-        == "`cme_published` with eta = 10; ridges as factors of the default .001; oracle 0.500."
-    )
-    assert line(table4, "1x") == "| 1x | 0.500 |", "the paper's grid has five factors"
-
-
-def test_curves_and_selection_have_a_table_each(record):
-    with drawing():
-        curve = documents.learning_curve(record)
-    assert set(curve.figures) == {"learning_curve"}
-    assert line(curve, "bank").startswith("| bank | 0.500 | 0.500 ± 0.000 (-) | 0.500 |")
-    sensitivity = documents.sensitivity(record)
-    assert line(sensitivity, "world") == "| world | `cme` | widths=1 |"
-    assert line(sensitivity, "widths=1") == "| widths=1 | 0.000 | 0.000 |"
 
 
 @pytest.mark.parametrize("section", documents.SECTIONS)

@@ -1,12 +1,10 @@
 """Thresholds of claims: the file, the comparison, and what the command says."""
 
-import math
-
 import pytest
 import yaml
 
 from reproduction.calibration import thresholds
-from reproduction.calibration.thresholds import LARGEST, Check, compared, main, plan, quantities
+from reproduction.calibration.thresholds import LARGEST, compared, main, plan, quantities
 from reproduction.plan import study
 from tests.reproduction.calibration.test_documents import row
 
@@ -27,17 +25,6 @@ def test_quantities_are_means_over_seeds():
     assert found["gap"] == pytest.approx(abs((0.6 + 0.6) / 2 - (0.35 + 0.5) / 2))
     assert (found["inside95"], found["worse_off"]) == (0.75, 0.25)
     assert found["share"] == pytest.approx((0.425 - 0.2) / 0.6)
-
-
-@pytest.mark.parametrize(
-    ("quantity", "value", "kept"),
-    [("gap", 0.1, True), ("gap", 0.11, False), ("share", 0.1, True), ("share", 0.09, False)],
-)
-def test_a_threshold_is_the_largest_or_the_smallest_value(quantity, value, kept):
-    check = Check("w", "m", quantity, 0.1, value)
-    assert check.kept == kept
-    assert check.cells()[""] == ("" if kept else "BROKEN")
-    assert not Check("w", "m", quantity, 0.1, math.nan).kept
 
 
 def test_what_was_not_run_breaks_its_thresholds():

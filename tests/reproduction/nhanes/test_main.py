@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from rehearsal_torch.problems.nhanes.dataset import Nhanes
 from rehearsal_torch.problems.world_size import SampleSize
@@ -63,19 +62,6 @@ def test_from_modules_to_a_world(capsys, tmp_path):
     assert world.generator.card["participants"] == 600
     assert "unlike" in world.generator.card["modules"]
     assert len(world.observations()) == 50
-
-
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        (["out=x"], "expected source= and out="),
-        (["source=x", "out=x", "sorce=y"], "expected source= and out="),
-        (["source=nowhere", "out=x"], "there is no such folder: give the folder with the CDC's modules"),
-    ],
-)
-def test_slips_are_told(capsys, typed, words):
-    assert main(typed) == 2
-    assert words in capsys.readouterr().err
 
 
 def test_modules_that_are_missing_are_fetched(tmp_path, capsys):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rehearsal_torch.problems.nhanes.modules import VARIABLES
-from reproduction.nhanes.modules import CYCLES, columns_of, merged, module_names, read_module
+from reproduction.nhanes.modules import CYCLES, columns_of, merged, read_module
 from tests.places import DATA
 from tests.toys.transport import write
 
@@ -67,12 +67,6 @@ def test_the_published_modules_give_the_papers_cases():
     assert cohort.cases["Sedentary_min"].max() == 1380
 
 
-def test_forty_modules_are_needed():
-    assert len(module_names()) == 40
-    assert "BPXO_J" in module_names()
-    assert "BPX_J" not in module_names()
-
-
 @pytest.mark.parametrize("lower", [False, True])
 def test_faults_are_counted_and_codes_are_missing(tmp_path, lower):
     cohort = merged(small_modules(tmp_path, lower))
@@ -126,11 +120,3 @@ def test_all_faults_of_a_folder_are_told(tmp_path):
         merged(tmp_path)
     assert "GLU_J.XPT has no column LBXGLU" in str(progress.value)
     assert "PAQ_H.XPT names 1 participants twice" in str(progress.value)
-
-
-def test_nobody_complete_is_said(tmp_path):
-    small_modules(tmp_path)
-    for cycle in CYCLES:
-        write(tmp_path / f"TCHOL_{cycle}.XPT", {"SEQN": [1.0], "LBXTC": [1.0]})
-    with pytest.raises(ValueError, match="no participant is complete"):
-        merged(tmp_path)

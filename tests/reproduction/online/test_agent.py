@@ -7,7 +7,6 @@ import torch
 
 from reproduction.online.action_trees import ActionTrees
 from reproduction.online.actor_critic import Ddpg, Ppo, Sac
-from reproduction.online.agent import UniformAgent
 from tests.toys.bandit import Bandit, needs
 
 
@@ -29,22 +28,3 @@ def test_agents_learn(agent, rounds, quiet):
     bandit = Bandit()
     agent.play(bandit, rounds, 0)
     assert np.mean(bandit.rewards[-50:]) > 0.4, "twice what chance gives"
-
-
-@pytest.mark.parametrize(
-    "agent",
-    [UniformAgent(), Ddpg(), Sac(), Ppo(), Ppo(library=True), ActionTrees()],
-    ids=lambda agent: type(agent).__name__,
-)
-def test_the_seed_decides(agent, quiet):
-    needs(agent)
-
-    def points(seed):
-        bandit = Bandit()
-        agent.play(bandit, 40, seed)
-        assert len(bandit.points) == 40
-        return np.concatenate(bandit.points)
-
-    first = points(3)
-    assert np.array_equal(points(3), first)
-    assert not np.array_equal(points(4), first)

@@ -49,12 +49,6 @@ def test_rows_of_every_agent(agent):
     )
 
 
-def test_unknown_names_are_refused():
-    for asked in (("mars", "uniform", 3), ("bermuda", "dqn", 3), ("bermuda", "uniform", 0)):
-        with pytest.raises(UserError, match="expected a world"):
-            list(rl_rows(*asked, 0))
-
-
 def test_what_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr("reproduction.online.agent_rounds.find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"gymnasium and vowpalwabbit.*\[rl\]"):

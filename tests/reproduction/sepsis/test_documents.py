@@ -3,10 +3,8 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.reporting.style import drawing
-from reproduction.page import Section
 from reproduction.sepsis import documents
-from reproduction.sepsis.episode_rows import COLUMNS, STAGES, Case
+from reproduction.sepsis.episode_rows import COLUMNS, Case
 
 
 def case(changes):
@@ -40,28 +38,6 @@ def frame():
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def test_figures_and_tables_hold_the_means_of_the_rows(frame):
-    changes = documents.points_of(frame, "changes", [case(k) for k in (1, 2, 3)])
-    lines = {
-        "lipschitz": documents.points_of(frame, "lipschitz", [case(3)]),
-        "samples": {},
-        "changes": changes,
-    }
-    with drawing():
-        assert set(documents.search_figures({**lines, "anchors": {}})) == {
-            "efficiency",
-            "improvement_by_changes",
-        }
-    section = documents.points_table("changes", changes)
-    assert section.blocks[0] == "### Along k"
-    row = next(line for line in section.blocks[1] if line.startswith("| branch and bound | 2 |"))
-    cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[2] == "3"
-    assert cells[3].startswith("1.1 [")
-    assert cells[5].startswith("4 [")
-    assert cells[6] == "100"
-
-
 def test_unproven_means_are_marked_as_lower_bounds(frame):
     frame.loc[0, "proven"] = False
     row = documents.points_table("changes", documents.points_of(frame, "changes", [case(1)])).blocks[1][-1]
@@ -71,8 +47,3 @@ def test_unproven_means_are_marked_as_lower_bounds(frame):
 
 def test_the_certified_rows_are_those_of_three_changes(frame):
     assert documents.certified(frame)["improvement"].to_list() == pytest.approx([0.03, 0.05, 0.07])
-
-
-def test_without_points_there_is_no_table_and_no_figure():
-    assert documents.points_table("changes", {}) == Section()
-    assert documents.search_figures({stage: {} for stage in STAGES}) == {}

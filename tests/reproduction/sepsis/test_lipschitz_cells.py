@@ -14,15 +14,6 @@ def rows(cell, *scaled):
     ]
 
 
-def test_the_grid_is_that_of_the_figure_and_the_free_model_comes_first():
-    found = cells()
-    assert found[0] == Cell(None, None)
-    assert len(found) == 1 + 7 * 4
-    assert found[1].key == ("0.1", "0.01")
-    assert found[-1].key == ("1.5", "1")
-    assert len({cell.key for cell in found}) == len(found)
-
-
 def test_decreases_are_shares_of_the_free_model(tmp_path):
     record = Record(tmp_path, {STAGE: LAYOUT})
     record.add(Cell(1.0, 0.1), rows(Cell(1.0, 0.1), 8.0, 10.0), {"state": "ok"})

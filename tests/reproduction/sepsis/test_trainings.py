@@ -1,6 +1,5 @@
 """The table over trainings, from rows that can be checked by hand."""
 
-from reproduction.sepsis import trainings
 from reproduction.sepsis.trainings import CLAIM, COLUMNS, spread
 
 
@@ -17,7 +16,3 @@ def test_means_are_those_of_the_trainings():
     cells = [each.strip() for each in worse.strip("| ").split(" | ")]
     assert (cells[1], *cells[4:]) == ("worse off", "25", "35.4", "0", "50", "2", "2")
     assert spread([]) == []
-
-
-def test_there_are_four_trainings():
-    assert [each.key for each in trainings.trainings()] == [("0",), ("1",), ("2",), ("3",)]

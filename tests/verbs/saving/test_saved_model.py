@@ -68,13 +68,6 @@ def test_the_weights_say_what_they_are(model, folder):
     assert (labels["seed"], labels["data_fingerprint"]) == ("3", model.card["data_fingerprint"])
 
 
-def test_a_file_of_somebody_else_is_never_replaced(model, tmp_path):
-    (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(CheckpointError, match=r"holds README\.md, which is not part of a saved model"):
-        model.save(tmp_path)
-    assert (tmp_path / "README.md").read_text() == "mine"
-
-
 def test_a_checkpoint_without_a_method_is_a_surrogate_as_before():
     assert isinstance(rt.load(ROOT / "checkpoints" / "two_stores"), Surrogate)
 
