@@ -3,10 +3,9 @@
 import hashlib
 import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,6 @@ from rehearsal_torch.checkpoint import (
     save,
 )
 from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.data.question import fingerprint
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
@@ -101,19 +99,12 @@ def test_the_configuration_is_read_without_building_anything(folder: Path) -> No
         configuration(folder)
 
 
-@pytest.mark.parametrize(("make", "got"), [(False, "no such folder"), (True, "a folder without either")])
-def test_a_card_of_nothing_is_one_paragraph_and_not_empty(tmp_path, make, got):
-    place = tmp_path / "nowhere"
-    if make:
-        place.mkdir()
-        (place / "config.yaml").write_text("name: a run without a checkpoint\n")
-    with pytest.raises(CheckpointError) as caught:
-        card(place)
-    assert str(caught.value) == (
-        f"{place}: expected a checkpoint, which is a folder with card.yaml, config.yaml and "
-        f"weights.safetensors, or a run folder with one in checkpoint/; got {got}: name a folder that "
-        "rehearsal train or rehearsal decide wrote"
-    )
+@pytest.mark.parametrize(("name", "got"), [("", "a folder without either"), ("nowhere", "no such folder")])
+def test_a_card_of_nothing_is_refused(tmp_path, name, got):
+    with pytest.raises(
+        CheckpointError, match=f"expected a checkpoint, which is .*; got {got}: name a folder"
+    ):
+        card(tmp_path / name)
 
 
 def test_notes_are_added_to_a_card_and_the_weights_stay_named(folder: Path, tmp_path: Path) -> None:
@@ -139,25 +130,6 @@ def relabelled(folder: Path, labels: dict[str, str] | None) -> None:
     (folder / "card.yaml").write_text(yaml.safe_dump(known))
 
 
-def test_a_weights_file_alone_says_what_it_is(model: TransitionModel, tmp_path: Path) -> None:
-    facts = {"seed": 4, "commit": "0a1b", "data_fingerprint": "ff", "command": "train"}
-    save(model, CONFIG, tmp_path / "model", facts)
-    alone = (tmp_path / "model/weights.safetensors").rename(tmp_path / "alone.safetensors")
-    question = model.question()
-    assert question is not None
-    assert labels_in(alone.read_bytes()) == {
-        "checkpoint_format": "1",
-        "class": "rehearsal_torch.surrogates.transition.TransitionModel",
-        "commit": "0a1b",
-        "data_fingerprint": "ff",
-        "format": "pt",
-        "library": "rehearsal_torch",
-        "question_fingerprint": fingerprint(question),
-        "seed": "4",
-        "version": version("rehearsal-torch"),
-    }
-
-
 def test_weights_without_labels_load(model: TransitionModel, folder: Path, episode: Episode) -> None:
     relabelled(folder, None)
     assert labels_in((folder / "weights.safetensors").read_bytes()) == {}
@@ -166,29 +138,9 @@ def test_weights_without_labels_load(model: TransitionModel, folder: Path, episo
     assert torch.equal(again.trajectory(episode).noise, model.trajectory(episode).noise)
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"checkpoint_format": "3", "version": "1.5"}, r"got format '3', of version 1\.5 .* a later version"),
-        ({"class": "rehearsal_torch.surrogates.transition.Other"}, "its label says .*Other: the two files"),
-        ({"question_fingerprint": "0"}, "expected the question_fingerprint that config.yaml builds"),
-    ],
-)
-def test_weights_that_say_they_are_something_else_are_refused(folder: Path, changed, said) -> None:
-    relabelled(folder, labels_in((folder / "weights.safetensors").read_bytes()) | changed)
-    with pytest.raises(CheckpointError, match=said):
-        load(folder)
-
-
 def test_a_configuration_of_another_question_is_refused_though_its_sizes_fit(folder: Path) -> None:
     edit(folder, varying=["x", "z"])
     with pytest.raises(CheckpointError, match=r"question_fingerprint .*config\.yaml was changed"):
-        load(folder)
-
-
-def test_numbers_for_names_are_another_question(folder: Path) -> None:
-    edit(folder, varying=[10**19, "y"])
-    with pytest.raises(CheckpointError, match="expected the question_fingerprint that"):
         load(folder)
 
 
@@ -208,20 +160,12 @@ def test_saving_refuses_a_configuration_of_something_else(model: TransitionModel
     "target",
     [
         "os.system",
-        "builtins.eval",
-        "subprocess.Popen",
         "torch.load",
         "rehearsal_torch.checkpoint.import_module",
-        "rehearsal_torch.checkpoint.save",
-        "rehearsal_torch.checkpoint.Path",
-        "rehearsal_torch.checkpoint.yaml.load",
         "rehearsal_torch.surrogates.transition.torch.load",
-        "rehearsal_torch.surrogates.transition.LocationScale",
         "rehearsal_torch.surrogates.transition.TransitionModel.load_state_dict",
-        "rehearsal_torch.data.part.nn.Module",
         "rehearsal_torch.nowhere.Thing",
         "rehearsal_torch.data.part.__builtins__.eval",
-        "rehearsal_torch",
         "",
         7,
         None,
@@ -257,13 +201,7 @@ def test_yaml_that_runs_code_is_refused(folder: Path, tmp_path: Path) -> None:
 def test_interpolations_stay_texts(model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "x")
     folder = save(model, CONFIG | {"varying": ["${oc.env:SECRET}", "y"]}, tmp_path / "model")
-    assert load_names(folder) == ("${oc.env:SECRET}", "y")
-
-
-def load_names(folder: Path) -> tuple[str, ...]:
-    surrogate = load(folder)
-    assert isinstance(surrogate, TransitionModel)
-    return surrogate.varying
+    assert load(folder).varying == ("${oc.env:SECRET}", "y")
 
 
 class Bomb:
@@ -366,9 +304,7 @@ NAN = torch.tensor([float("nan"), 0.0, 0.0, 0.0], dtype=torch.float64)
         ),
     ],
 )
-def test_a_damaged_state_is_refused_by_name(
-    folder: Path, tensors: dict[str, torch.Tensor], words: str
-) -> None:
+def test_a_damaged_state_is_refused_by_name(folder, tensors, words):
     spoil(folder, **tensors)
     with pytest.raises(CheckpointError, match=words):
         load(folder)
@@ -383,9 +319,7 @@ def test_a_damaged_state_is_refused_by_name(
         ("rescale.upper", lambda tensor: tensor + 1),
     ],
 )
-def test_members_that_disagree_about_what_they_share_are_refused(
-    model: TransitionModel, tmp_path: Path, name: str, damage: Callable[[torch.Tensor], torch.Tensor]
-) -> None:
+def test_members_that_disagree_about_what_they_share_are_refused(model, tmp_path, name, damage):
     config = {
         "_target_": "rehearsal_torch.surrogates.transition_ensemble.TransitionEnsemble",
         "member": CONFIG | {"_partial_": True},
@@ -430,9 +364,7 @@ def test_a_damaged_state_is_not_written(model: TransitionModel, tmp_path: Path) 
         ({"varying": {"&": "x"} | {f"x{each}": each for each in range(250_000)}}, "at most"),
     ],
 )
-def test_sizes_are_bounded_before_anything_is_allocated(
-    folder: Path, changes: dict[str, object], words: str
-) -> None:
+def test_sizes_are_bounded_before_anything_is_allocated(folder, changes, words):
     edit(folder, **changes)
     with pytest.raises(CheckpointError, match=words):
         load(folder)
@@ -449,9 +381,7 @@ def test_an_alias_bomb_is_refused_at_once(folder: Path) -> None:
     assert time.perf_counter() - began < 1
 
 
-def test_a_save_that_is_cut_off_leaves_the_old_checkpoint_or_a_refusal(
-    model: TransitionModel, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_that_is_cut_off_leaves_the_old_checkpoint_or_a_refusal(model, folder, monkeypatch):
     from rehearsal_torch import checkpoint
 
     old, other = (
@@ -491,30 +421,20 @@ def test_a_save_that_is_cut_off_leaves_the_old_checkpoint_or_a_refusal(
             assert torch.equal(factor, (other if last == 3 else old).state_dict()["mechanism.factor"])
 
 
-def test_weights_that_are_too_large_are_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_are_too_large_are_not_read(model, folder: Path, monkeypatch) -> None:
     from rehearsal_torch import checkpoint
 
     monkeypatch.setattr(checkpoint, "LARGEST", 100)
     with pytest.raises(CheckpointError, match="expected at most 0 GiB"):
         load(folder)
     with pytest.raises(CheckpointError, match="expected weights of at most"):
-        save(load_names_model(folder, monkeypatch), CONFIG, folder)
-
-
-def load_names_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> TransitionModel:
-    from rehearsal_torch import checkpoint
-
-    monkeypatch.setattr(checkpoint, "LARGEST", 2**30)
-    surrogate = load(folder)
-    monkeypatch.setattr(checkpoint, "LARGEST", 100)
-    assert isinstance(surrogate, TransitionModel)
-    return surrogate
+        save(model, CONFIG, folder)
 
 
 def test_episodes_need_the_columns_that_were_fitted(folder: Path, episode: Episode) -> None:
     assert torch.equal(
-        load_columns(folder, [*reversed(COLUMNS), "more"]).trajectory(episode).noise,
-        load_columns(folder, None).trajectory(episode).noise,
+        load(folder, task=[*reversed(COLUMNS), "more"]).trajectory(episode).noise,
+        load(folder, task=None).trajectory(episode).noise,
     )
     with pytest.raises(
         CheckpointError,
@@ -523,12 +443,6 @@ def test_episodes_need_the_columns_that_were_fitted(folder: Path, episode: Episo
         load(folder, task=["x", "y", "vent", "medicine"])
     with pytest.raises(CheckpointError, match="expected episodes, by their columns; got a dict"):
         load(folder, task={"graph": {}})
-
-
-def load_columns(folder: Path, names: list[str] | None) -> TransitionModel:
-    surrogate = load(folder, task=names)
-    assert isinstance(surrogate, TransitionModel)
-    return surrogate
 
 
 class Own(TransitionModel):
@@ -547,9 +461,7 @@ def own() -> Own:
     return Own(["x", "y"], ["age"], ["vent"], ["drug"], partial(LocationScale, hidden=7), levels=3)
 
 
-def test_a_class_of_ones_own_is_kept_and_loads_where_its_module_is_trusted(
-    model: TransitionModel, tmp_path: Path
-) -> None:
+def test_a_class_of_ones_own_is_kept_and_loads_where_its_module_is_trusted(model, tmp_path):
     mine, config = own(), CONFIG | {"_target_": "tests.test_checkpoint.Own"}
     mine.load_state_dict(model.state_dict())
     savable(config, mine)

@@ -322,18 +322,6 @@ def sure(baseline, **settings):
 HALF = Decision(ACTION, 0.5, estimate=Estimate(0.5, "chance"), baseline=Estimate(0.2, "chance"))
 
 
-@pytest.mark.parametrize("draws", [100, 1])
-def test_an_estimate_that_is_a_share_of_draws_has_its_counting_error(draws):
-    made = sure(0.2, draws=draws)
-    (middle,) = made.intervals(cases(1), [HALF], (0.5,))
-    assert middle[0.5][1] == pytest.approx(0.5 + 0.674490 * (0.25 / draws) ** 0.5, abs=1e-6)
-    (found,) = made(cases(1), [HALF])
-    # The draws of no action are counted as well.
-    gain = 0.3 + 1.959964 * ((0.25 + 0.16) / draws) ** 0.5
-    assert found.gain.upper == pytest.approx(min(gain, 1.0), abs=1e-6)
-    assert found.estimate.upper == pytest.approx(min(0.5 + 1.959964 * (0.25 / draws) ** 0.5, 1.0), abs=1e-6)
-
-
 def test_where_the_models_say_nothing_of_no_action_the_gain_has_no_interval():
     (found,) = sure(math.nan)(cases(1), [HALF])
     assert (found.gain, found.estimate.point) == (None, 0.5)

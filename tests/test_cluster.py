@@ -177,16 +177,6 @@ def test_a_task_over_which_all_workers_die_is_an_error(context):
 
 
 @pytest.mark.slow
-def test_errors_of_a_round_arrive_as_they_are(context, market, surrogate):
-    class Broken(Grid):
-        def __call__(self, objective):
-            raise FloatingPointError("expected finite values and slopes of the objective")
-
-    with pytest.raises(ValueError, match="no answer follows from the fitted surrogate: expected finite"):
-        list(rounds(market, surrogate, near_one(), Broken(), range(3), workers=2))
-
-
-@pytest.mark.slow
 def test_workers_with_other_versions_or_without_the_package_are_refused(context, monkeypatch):
     here = shared_tasks._facts()
     for there, said in (

@@ -41,18 +41,6 @@ def fitted(market):
     return fit(LinearResponse(), market.observations())
 
 
-def test_a_surrogate_that_learns_gets_better():
-    market = Market()
-    surrogate = fitted(market)
-    first = float(surrogate.response.weights[2])
-    made = list(rounds(market, surrogate, near_one(), Grid(), learn=True))
-    distances = [each.score["distance"] for each in made]
-    assert abs(first - 2) > 1, "the observations mislead"
-    assert sum(distances[-10:]) < 0.5 * sum(distances[:10])
-    assert market.answered == 40
-    assert surrogate.rows == [40, *range(41, 81)], "each answer is a row more to fit to"
-
-
 def test_learning_fits_exactly_what_was_seen():
     market = Market()
     surrogate = fitted(market)
@@ -87,15 +75,6 @@ def test_learning_that_was_interrupted_goes_on_from_its_answers(begin):
     for each, other in zip(rest, whole[begin:], strict=True):
         torch.testing.assert_close(each.answer.values, other.answer.values, rtol=1e-9, atol=1e-12)
     assert market.answered == 6 - begin, "nobody is asked twice"
-
-
-def test_answers_are_kept_to_the_last_bit():
-    (each,) = rounds(Market(), fitted(Market()), near_one(), Grid(), [3], learn=True)
-    found = answered(json.loads(each.line()))
-    assert torch.equal(found.values, each.answer.values)
-    assert torch.equal(found.altered, each.answer.altered)
-    assert found.altered.tolist() == [[False, True, False]]
-    assert each.success is None, "this world has no word on it"
 
 
 @pytest.mark.slow
@@ -257,19 +236,6 @@ def test_rounds_leave_the_global_stream_alone():
     assert torch.equal(torch.rand(2), expected)
 
 
-def test_a_certificate_is_asked_for_after_each_decision():
-    market = Market()
-    made = rounds(
-        market,
-        fitted(market),
-        near_one(),
-        Grid(),
-        [0, 1],
-        certify=lambda surrogate, objective, decision: {"probability": 0.5},
-    )
-    assert [each.certificate for each in made] == [{"probability": 0.5}] * 2
-
-
 def test_the_same_loop_drives_episodes():
     built = transition_episode(0)
 
@@ -335,15 +301,6 @@ def test_workers_share_groups_and_change_nothing():
     assert lines(market, surrogate, GridTogether(3), noise=1.0, seed=1) != lines(
         market, surrogate, GridTogether(3), noise=1.0
     )
-
-
-def test_rounds_one_by_one_are_taken_up_again_as_well():
-    market = Market()
-    surrogate = fitted(market)
-    whole = [each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), range(6))]
-    assert [
-        each.line() for each in rounds(market, surrogate, near_one(noise=1.0), Grid(), range(6), begin=4)
-    ] == whole[4:]
 
 
 def test_a_search_for_many_learns_one_round_at_a_time():

@@ -5,18 +5,12 @@ import math
 import warnings
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.trials.file import TrialFileError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
@@ -27,11 +21,9 @@ from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.knowledge_gradient import KnowledgeGradient
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
-from rehearsal_torch.search.trials.pending import impute_pending
 from rehearsal_torch.search.trials.recommendation import recommend
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.descent import Descent
 from tests.toys.causal_toys import WrittenLaw, WrittenModel
 
 TASK = {
@@ -86,29 +78,6 @@ def test_one_fit_serves_all_questions_until_a_trial_is_completed():
 def model_rows(made, count):
     table = made.table
     return type(table)(table.names, table.values[:count], table.altered[:count])
-
-
-@pytest.mark.slow
-def test_a_trainer_trains_what_is_trained_by_gradients():
-    trained = partial(PLAIN, fitting="train")
-    trainer = Descent(max_epochs=300, learning_rate=0.05, precision="64-true", progress=False)
-    plain, own = told(optimiser(), 6), told(optimiser(surrogate=trained, trainer=trainer), 6)
-    evidence = [made.model().encoder.log_posterior() for made in (plain, own)]
-    torch.testing.assert_close(evidence[1], evidence[0], rtol=0, atol=0.05)
-    with pytest.raises(ValueError, match="is trained by gradients: pass a trainer"):
-        told(optimiser(surrogate=trained), 6).recommend()
-
-
-@pytest.mark.slow
-def test_a_file_goes_on_without_a_break(tmp_path):
-    one = told(optimiser(), 8)
-    one.tell({"a": 0.5, "b": 0.5}, {"X": 3.0, "Y": -1.0}, altered=["X"])
-    one.write(tmp_path / "past.csv")
-    other = optimiser()
-    other.read(tmp_path / "past.csv")
-    assert torch.equal(one.table.values, other.table.values)
-    assert torch.equal(one.table.altered, other.table.altered)
-    assert one.ask(2) == other.ask(2)
 
 
 def test_the_same_seed_asks_the_same_and_another_seed_something_else():
@@ -181,24 +150,6 @@ def test_a_batch_is_spread_out_by_pending_points(name, monkeypatch):
     assert min(apart) > 1e-3
 
 
-@pytest.mark.slow
-def test_pending_actions_leave_what_is_believed_as_it_is():
-    made = told(optimiser(), 8)
-    model = made.model()
-    at = torch.tensor([[0.3, 0.4], [0.9, 1.5]], dtype=torch.float64)
-    noise = model.draws(256, 0).mean(0, keepdim=True)
-    before = model.network().propagate(at, noise)[0]
-    made.ask()
-    believing = made.model()
-    impute_pending(believing, made.task, made._store.log)
-    network = believing.network()
-    pending = torch.tensor([list(made.pending[0].values())], dtype=torch.float64)
-    assert network.propagate(at, noise)[0][:, 0] == pytest.approx(before[:, 0], abs=0.15)
-    _, there = network.propagate(pending, noise, spread=("Y",))
-    _, then = model.network().propagate(pending, noise, spread=("Y",))
-    assert there["Y"].item() < then["Y"].item()
-
-
 def test_limits_are_kept_from_the_first_action_on():
     made = optimiser({**TASK, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.0]}})
     for action in made.ask(6):
@@ -216,35 +167,12 @@ def test_a_known_reward_is_not_learnt():
     assert predicted > -0.02
 
 
-@pytest.mark.parametrize(
-    ("action", "nodes", "said"),
-    [
-        ({"a": 1.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, r"a may be set within \[0, 1\]; got 1.5"),
-        ({"a": 0.5, "b": 0.5}, {"X": float("nan"), "Y": 0.0}, "X: expected a finite number; got nan"),
-        ({"a": 0.5, "b": 0.5}, {"X": 1e308, "Y": 0.0}, r"X: expected a number of at most 1e\+150 in size"),
-        ({"a": 0.5, "b": 0.5}, {"X": 0.0}, "Y: no value for this node"),
-        ({"a": 0.5}, {"X": 0.0, "Y": 0.0}, "b: no value for this action"),
-    ],
-)
-def test_what_cannot_be_is_refused(action, nodes, said):
-    made = optimiser()
-    with pytest.raises(ValueError, match=said):
-        made.tell(action, nodes)
-    assert len(made.table) == 0
-
-
 def test_other_faults_are_named(tmp_path):
     made = optimiser()
     with pytest.raises(ValueError, match="Z: altered, but not a node of the task"):
         made.tell({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, altered=["Z"])
-    with pytest.raises(ValueError, match="form a cycle"):
-        optimiser({**TASK, "graph": {"parents": {"X": ["a", "Y"], "Y": ["X", "b"]}}})
     with pytest.raises(ValueError, match="at least 5 rows"):
         made.model()
-    with pytest.raises(ValueError, match="at least 5 initial"):
-        CausalOptimiser(TASK, initial=3)
-    with pytest.raises(ValueError, match="at least 1 action"):
-        made.ask(0)
     for action in made.ask(6):
         made.tell(action, {"X": 0.25, "Y": action["a"]})
     with pytest.raises(ValueError, match=r"X: all 6 values are 0\.25"):
@@ -296,7 +224,7 @@ def apart(trials, slack=1e-4):
     )
 
 
-@pytest.mark.parametrize("count", [1, 5, 6, 8, 40])
+@pytest.mark.parametrize("count", [1, 8])
 def test_any_number_can_be_asked_for_on_a_fresh_task(fresh, count):
     asked = fresh.ask(count)
     assert len(asked) == count
@@ -317,13 +245,6 @@ def test_what_is_not_given_is_that_of_the_method(fresh):
     assert other.surrogate is Written
     assert class_of(other.objective) is ConfidenceBound
     assert class_of(CausalOptimiser(TASK, method="mcbo").objective) is not ConfidenceBound
-
-
-def test_as_many_actions_as_are_allowed_may_be_asked_for_at_once(fresh, monkeypatch):
-    monkeypatch.setattr("rehearsal_torch.optimiser.MAX_SUGGESTIONS", 3)
-    assert len(fresh.ask(3)) == 3
-    with pytest.raises(ValueError, match="expected at most 3 actions at once; got 4"):
-        fresh.ask(4)
 
 
 def test_the_start_design_goes_on_while_nothing_can_be_fitted(fresh):
@@ -355,6 +276,8 @@ def test_what_a_search_proposes_twice_is_asked_once(fresh):
     assert fresh.ask() != [first]
     fresh.abandon(1)
     assert len(fresh.table) == 6
+    fresh.forget()
+    assert fresh.pending == []
 
 
 def test_an_ask_that_fails_leaves_nothing_behind(tmp_path):
@@ -418,49 +341,23 @@ def test_an_expected_reward_that_is_no_number_is_not_recommended(fresh, monkeypa
         fresh.recommend()
 
 
-NUMBER = "expected a finite number; got "
+RUN, SEEN = {"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}
 
 
 @pytest.mark.parametrize(
     ("action", "nodes", "rest", "said"),
     [
-        ({"a": "hot", "b": 0.5}, {"X": 0.0, "Y": 0.0}, {}, f"a: {NUMBER}'hot'"),
-        ({"a": 0.5, "b": 0.5}, {"X": "1.0", "Y": 0.0}, {}, f"X: {NUMBER}'1.0'"),
-        ({"a": 0.5, "b": 0.5}, {"X": True, "Y": None}, {}, f"X: {NUMBER}True\n- Y: {NUMBER}None"),
-        ({"a": 0.5, "b": 0.5}, {"X": 10**400, "Y": [1.0]}, {}, f"X: {NUMBER}10000"),
-        ({"a": 0.5, "b": 0.5}, {"X": 0.0, "y": 0.0}, {}, "Y: no value for this node; did you mean 'y'?"),
-        ({"a": 0.5, "b": 0.5, "c": 1.0}, {"X": 0.0, "Y": 0.0}, {}, "c: the task has no such action"),
-        (
-            [0.5, 0.5],
-            {"X": 0.0, "Y": 0.0},
-            {},
-            "expected a trial's number, a trial, or settings (name to value); got list",
-        ),
-        (torch.tensor([0.5, 0.5]), {"X": 0.0, "Y": 0.0}, {}, "got Tensor"),
-        (True, {"X": 0.0, "Y": 0.0}, {}, "got bool True"),
-        (
-            {"a": 0.5, "b": 0.5},
-            [0.0, 1.0],
-            {},
-            "nodes: expected name to value, such as {'X': ..., 'Y': ...}; got list",
-        ),
-        ({"a": 0.5, "b": 0.5}, None, {}, "nodes: expected name to value"),
-        (
-            {"a": 0.5, "b": 0.5},
-            {"X": 0.0, "Y": 0.0},
-            {"altered": "X"},
-            "altered: expected names of nodes, such as ['X']; got 'X'",
-        ),
-        ({"a": 0.5, "b": 0.5}, {"X": 0.0, "Y": 0.0}, {"ran": {"a": 1}}, "b: no value for this action"),
-        (
-            {"a": 0.5, "b": 0.5},
-            {"X": 0.0, "Y": 0.0},
-            {"altered": torch.tensor(0.5)},
-            "altered: expected names of nodes",
-        ),
-        (9, {"X": 0.0, "Y": 0.0}, {}, "no trial has the number 9; there are trials 1 to 2"),
-        (None, {"X": 0.0, "Y": 0.0}, {}, "got None without ran="),
-        ({0: 1, ...: 2}, {0: 1}, {}, "0: the task has no such action"),
+        ({"a": 1.5, "b": 0.5}, SEEN, {}, "a may be set within [0, 1]; got 1.5"),
+        (RUN, {"X": True, "Y": None}, {}, "number; got True\n- Y: expected a finite number; got None"),
+        (RUN, {"X": 0.0, "y": 0.0}, {}, "Y: no value for this node; did you mean 'y'?"),
+        ([0.5, 0.5], SEEN, {}, "expected a trial's number, a trial, or settings (name to value); got list"),
+        (True, SEEN, {}, "got bool True"),
+        (RUN, [0.0, 1.0], {}, "nodes: expected name to value, such as {'X': ..., 'Y': ...}; got list"),
+        (RUN, SEEN, {"altered": "X"}, "altered: expected names of nodes, such as ['X']; got 'X'"),
+        (RUN, SEEN, {"altered": torch.tensor(0.5)}, "altered: expected names of nodes"),
+        (RUN, SEEN, {"ran": {"a": 1}}, "b: no value for this action"),
+        (9, SEEN, {}, "no trial has the number 9; there are trials 1 to 2"),
+        (None, SEEN, {}, "got None without ran="),
     ],
 )
 def test_every_fault_of_a_report_is_named_and_changes_nothing(fresh, action, nodes, rest, said):
@@ -472,65 +369,10 @@ def test_every_fault_of_a_report_is_named_and_changes_nothing(fresh, action, nod
     assert fresh.trials == before
 
 
-@pytest.mark.parametrize("count", [1001, 10**19, 10**400])
-def test_a_count_that_nobody_runs_is_refused_at_once(fresh, count):
-    with pytest.raises(ValueError, match="at most 1000 actions at once"):
-        fresh.ask(count)
-    assert fresh.trials == ()
-
-
-@pytest.mark.parametrize("count", [0, -1, True, 1.0, 2.5, "3", None])
+@pytest.mark.parametrize("count", [0, 1001, True, 2.5, None])
 def test_a_count_is_a_whole_number(fresh, count):
-    expected = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
-    with pytest.raises(ValueError, match=f"count: expected {expected}; got"):
+    with pytest.raises(ValueError, match=r"count: expected (at (least|most) .* actions?|a whole number)"):
         fresh.ask(count)
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"X": np.float32(0.5), "Y": np.int64(2)},
-        {"X": torch.tensor(0.5), "Y": torch.tensor([2])},
-        {"X": np.array(0.5), "Y": 2},
-        pd.Series({"X": 0.5, "Y": 2.0}),
-        MappingProxyType({"X": 0.5, "Y": 2, "unread": "hot"}),
-    ],
-)
-def test_numbers_of_other_libraries_will_do(fresh, row):
-    (action,) = fresh.ask()
-    trial = fresh.tell(action, row)
-    assert trial.nodes == {"X": 0.5, "Y": 2.0}
-
-
-def test_settings_that_were_rounded_leave_no_ghost(fresh):
-    first, second = fresh.ask(2)
-    first["a"] = round(first["a"], 2)
-    trial = fresh.tell(first, system(first))
-    assert (trial.id, trial.ran, trial.state) == (1, dict(first), "completed")
-    assert fresh.table.values[0, 0] == first["a"]
-    rounded = {name: round(value, 2) for name, value in second.items()}
-    trial = fresh.tell(second.trial, system(rounded), ran=rounded)
-    assert (trial.id, trial.settings, trial.asked) == (2, rounded, second)
-    assert fresh.pending == []
-
-
-def test_a_pending_trial_is_not_guessed(fresh):
-    first, second = fresh.ask(2)
-    near = {"a": first["a"] + 0.01, "b": first["b"]}
-    with pytest.warns(
-        TrialWarning,
-        match="trial 3: recorded as a trial that was not suggested; trial 1 .* is close to it and stays",
-    ):
-        trial = fresh.tell(near, system(near))
-    assert (trial.id, trial.asked, trial.ran) == (3, None, near)
-    assert fresh.pending == [first, second]
-    # As far away on the other side of a value: no match either.
-    far = {name: -1e-3 + second[name] for name in second}
-    with pytest.warns(TrialWarning, match="trial 2"):
-        fresh.tell(far, system(far))
-    assert len(fresh.pending) == 2
-    plain = dict(second)
-    assert fresh.tell(plain, system(plain)).id == 2
 
 
 def test_a_report_can_be_corrected(fresh):
@@ -556,50 +398,7 @@ def test_a_report_can_be_corrected(fresh):
     assert fresh.trials[3].reason == ""
 
 
-def test_what_ran_outside_the_bounds_is_kept(fresh):
-    with pytest.warns(
-        TrialWarning, match=r"trial 1: action: a may be set within \[0, 1\]; got 1.5.*kept as an observation"
-    ):
-        trial = fresh.tell(None, {"X": 1.0, "Y": 1.0}, ran={"a": 1.5, "b": 1.0})
-    assert trial.asked is None
-    assert len(fresh.table) == 1
-    (action,) = fresh.ask()
-    action["b"] = 2.4
-    with pytest.warns(TrialWarning, match=r"b may be set within \[0, 2\]"):
-        assert fresh.tell(action, {"X": 1.0, "Y": 1.0}).id == 2
-
-
-def test_failures_and_abandoned_trials_are_named(fresh):
-    (action,) = fresh.ask()
-    assert fresh.fail(dict(action), "overheated", {"X": 3.0}).nodes == {"X": 3.0}
-    assert fresh.fail({"a": 0.5, "b": 0.5}, "nobody asked").id == 2
-    for wrong, message in (
-        (lambda: fresh.fail({"a": 5.0, "b": 0.5}), "a may be set within"),
-        (lambda: fresh.fail(1, nodes={"X": "hot"}), "X: expected a finite number"),
-        (lambda: fresh.fail(1, 3), "reason: expected a string; got 3"),
-        (
-            lambda: fresh.abandon({"a": 0.1, "b": 0.1}),
-            "no pending trial has these settings; nothing is pending",
-        ),
-        (lambda: fresh.abandon(7), "no trial has the number 7"),
-    ):
-        before = fresh.trials
-        with pytest.raises(TrialError, match=message):
-            wrong()
-        assert fresh.trials == before
-
-
-def test_a_trial_of_another_session_is_not_taken_for_one_of_this(fresh):
-    other = CausalOptimiser(TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn(), seed=1)
-    (elsewhere,), (here,) = other.ask(), fresh.ask()
-    assert elsewhere.trial == here.trial == 1
-    with pytest.raises(TrialError, match="report it to the log that suggested it"):
-        fresh.tell(other.trials[0], system(here))
-    assert fresh.tell(elsewhere, system(elsewhere)).id == 2
-    assert fresh.pending == [here]
-
-
-@pytest.mark.parametrize("rows", [0, 1, 4, 5, 30])
+@pytest.mark.parametrize("rows", [0, 5])
 def test_a_table_of_any_length_is_taken_up(tmp_path, fresh, rows):
     for _ in range(rows):
         (action,) = fresh.ask()
@@ -615,20 +414,8 @@ def test_a_table_of_any_length_is_taken_up(tmp_path, fresh, rows):
     assert other.ask(3) == fresh.ask(3)
 
 
-def test_a_table_completes_what_is_pending(tmp_path, fresh):
-    actions = fresh.ask(3)
-    pd.DataFrame([{**actions[1], **system(actions[1])}, {"a": 3.0, "b": 1.0, "X": 0.0, "Y": 0.0}]).to_csv(
-        tmp_path / "day.csv", index=False
-    )
-    with pytest.warns(
-        TrialWarning, match=r"row 1: a may be set within \[0, 1\]; got 3.*kept as observations"
-    ):
-        fresh.read(tmp_path / "day.csv")
-    assert [trial.state for trial in fresh.trials] == ["pending", "completed", "pending", "completed"]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [0, 1, 4, 5, 7])
+@pytest.mark.parametrize("rows", [0, 7])
 def test_a_file_of_trials_goes_on_at_any_length(tmp_path, rows):
     with_file = optimiser(file=tmp_path / "trials.json")
     without = optimiser()
@@ -645,25 +432,6 @@ def test_a_file_of_trials_goes_on_at_any_length(tmp_path, rows):
     assert loaded.ask(2) == without.ask(2)
     without.save(tmp_path / "copy.json")
     assert (tmp_path / "copy.json").read_bytes() == (tmp_path / "trials.json").read_bytes()
-
-
-def test_two_sessions_share_a_file(tmp_path):
-    one, other = (
-        CausalOptimiser(
-            TASK, surrogate=Written, objective=PosteriorMean, search=Stubborn(), file=tmp_path / "t.json"
-        )
-        for _ in range(2)
-    )
-    first, second = one.ask(2)
-    (third,) = other.ask()
-    assert apart(other.trials)
-    assert third.trial == 3
-    other.tell(first, system(first))
-    one.tell(third, system(third))
-    one.fail(second)
-    other.forget()
-    assert [trial.state for trial in other.trials] == ["completed", "failed", "completed"]
-    assert {path.name for path in tmp_path.iterdir()} == {"t.json"}
 
 
 @pytest.mark.slow
@@ -688,14 +456,6 @@ def test_narrower_bounds_keep_the_history(tmp_path):
     assert made.tell(dict(before), system(before)).id == before.trial
     with pytest.raises(TrialFileError, match="another process changed the task"):
         wide.ask()
-
-
-def test_a_reward_in_python_needs_its_task_again(tmp_path):
-    task = {**TASK, "reward": FunctionReward(("Y",), lambda values: values[..., 0])}
-    CausalOptimiser(task, file=tmp_path / "trials.json").ask(2)
-    with pytest.raises(TrialFileError, match="the reward is a Python function"):
-        CausalOptimiser.load(tmp_path / "trials.json")
-    assert len(CausalOptimiser.load(tmp_path / "trials.json", task).pending) == 2
 
 
 def test_a_file_and_what_is_given_agree(tmp_path):
@@ -728,139 +488,6 @@ def test_a_file_and_what_is_given_agree(tmp_path):
     with pytest.raises(TrialFileError, match=r"ends in \.json"):
         CausalOptimiser(TASK, file=tmp_path / "trials.csv")
     assert json.loads(file.read_text())["seed"] == 3
-
-
-VALUES = st.floats(-3, 3).map(lambda value: round(value, 3))
-
-
-class Campaigns(RuleBasedStateMachine):
-    """Whatever is asked, told, failed, abandoned and loaded again: numbers stay, nothing is asked twice, and
-    the file is what is known."""
-
-    asked = Bundle("asked")
-
-    @initialize()
-    def begin(self):
-        import tempfile
-        from pathlib import Path
-
-        self.folder = tempfile.TemporaryDirectory()
-        self.file = Path(self.folder.name) / "trials.json"
-        self.made = self.session(TASK)
-        self.known = {}
-
-    def session(self, task=None):
-        return CausalOptimiser(
-            task, surrogate=Written, objective=PosteriorMean, search=Stubborn(), file=self.file
-        )
-
-    def constant(self):
-        """Whether the start design is over, and a node has not varied."""
-        table = self.made.table
-        over = len(table) >= 6
-        return over and any(len(table.columns([node]).unique()) == 1 for node in ("X", "Y"))
-
-    def teardown(self):
-        self.folder.cleanup()
-
-    @rule(target=asked, count=st.integers(1, 7))
-    def ask(self, count):
-        twin = self.session()
-        text, trials = self.file.read_text(), self.made.trials
-        if self.constant():
-            with pytest.raises(ValueError, match="a constant carries no information"):
-                self.made.ask(count)
-            assert (self.made.trials, self.file.read_text()) == (trials, text)
-            return multiple()
-        made = self.made.ask(count)
-        whole = self.file.read_text()
-        self.file.write_text(text)
-        assert twin.ask(count) == made
-        assert self.file.read_text() == whole
-        for each in made:
-            assert each.trial not in self.known
-            self.known[each.trial] = dict(each)
-        return multiple(*made)
-
-    @rule(
-        action=asked,
-        x=VALUES,
-        y=VALUES,
-        shift=st.sampled_from([0.0, 0.01]),
-        by=st.sampled_from(["suggestion", "number", "settings"]),
-    )
-    def tell(self, action, x, y, shift, by):
-        state = self.made.trials[action.trial - 1].state
-        ran = {name: value + shift for name, value in action.items()}
-        if by == "number":
-            trial = self.made.tell(action.trial, {"X": x, "Y": y}, ran=ran)
-            assert trial.id == action.trial
-        elif by == "suggestion":
-            trial = self.made.tell(action, {"X": x, "Y": y})
-            assert (trial.id == action.trial) == (state != "completed")
-        else:
-            trial = self.made.tell(dict(action), {"X": x, "Y": y})
-            assert (trial.id == action.trial) == (state == "pending")
-        assert trial.nodes == {"X": x, "Y": y}
-
-    @rule(action=asked)
-    def fail(self, action):
-        assert self.made.fail(action.trial, "it failed").state == "failed"
-
-    @rule(action=asked)
-    def abandon(self, action):
-        assert self.made.abandon(action.trial).state == "abandoned"
-
-    @rule()
-    def forget(self):
-        self.made.forget()
-        assert self.made.pending == []
-
-    @rule(value=st.sampled_from(["hot", math.nan, None]))
-    def report_nonsense(self, value):
-        before, text = self.made.trials, self.file.read_text()
-        with pytest.raises(TrialError):
-            self.made.tell({"a": 0.5, "b": value}, {"X": value})
-        assert (self.made.trials, self.file.read_text()) == (before, text)
-
-    @rule()
-    def load(self):
-        self.made = self.session()
-
-    @invariant()
-    def numbers_stay_and_nothing_is_asked_twice(self):
-        trials = self.made.trials
-        assert [trial.id for trial in trials] == list(range(1, len(trials) + 1))
-        assert all(trials[number - 1].asked == settings for number, settings in self.known.items())
-        assert apart([trial for trial in trials if trial.state == "pending"])
-        assert len(self.made.table) == sum(trial.state == "completed" for trial in trials)
-        assert self.session().trials == trials
-
-
-Campaigns.TestCase.settings = settings(
-    max_examples=8,
-    stateful_step_count=10,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-)
-TestCampaigns = pytest.mark.filterwarnings("ignore::rehearsal_torch.data.trials.trial.TrialWarning")(
-    Campaigns.TestCase
-)
-
-
-@pytest.mark.parametrize("away", [-1e-3, 1e-3, -0.2, 0.2])
-def test_an_experiment_beside_a_pending_one_does_not_take_its_place(away):
-    made = optimiser()
-    (action,) = made.ask()
-    beside = {name: value + away * (1 if name == "a" else 2) for name, value in action.items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrialWarning)  # said of those that are near
-        made.tell(beside, system(beside))
-    assert made.pending == [action]
-    near = {name: value * (1 + 1e-9) for name, value in action.items()}
-    made.tell(near, system(near))
-    assert made.pending == []
 
 
 def test_a_table_read_again_adds_nothing_and_says_so(tmp_path):
@@ -936,20 +563,6 @@ def test_rows_without_a_result_are_pending_trials_until_they_are_filled_in(tmp_p
         again = CausalOptimiser(tmp_path / "problem.yaml", file=tmp_path / "p.json")
         assert len(again.table) == 7
         assert again.pending == [{"a": 0.75, "b": 0.5}]
-
-
-def test_what_another_session_told_is_in_every_copy(tmp_path):
-    one = CausalOptimiser(TASK, file=tmp_path / "s.json")
-    asked = one.ask(6)
-    other = CausalOptimiser.load(tmp_path / "s.json")
-    for action in asked:
-        other.tell(action, system(action))
-    assert one.pending == []
-    assert len(one.table) == len(one.trials) == 6
-    one.write(tmp_path / "a.csv")
-    one.save(tmp_path / "copy.json")
-    assert len((tmp_path / "a.csv").read_text().splitlines()) == 7
-    assert len(CausalOptimiser.load(tmp_path / "copy.json").table) == 6
 
 
 MIXED = {**TASK, "actions": {"a": {"values": [0, 0.2, 0.6, 1]}, "b": [0, 2]}}

@@ -88,26 +88,7 @@ def test_the_version(capsys):
     ("arguments", "words"),
     [
         (["trian"], "rehearsal trian: there is no such verb. Did you mean train?"),
-        (["cross_validate"], "Did you mean cross-validate?"),
-        (["+experiment=sepsis"], "there is no such verb. Choose from check, collect, cross-validate"),
-        (["decide", "a.csv", "b.csv"], "rehearsal decide: expected at most one file; got a.csv and b.csv."),
-        (["decide", "a.csv", "path=b.csv"], "a.csv is short for path=a.csv, which is given as well"),
-        (
-            ["decide", "run.yaml"],
-            "path=run.yaml: there is no such file or folder",
-        ),
-        (
-            ["decide", "nowhere.csv", "+experiment=own_table"],
-            "path=nowhere.csv: there is no such file or folder",
-        ),
-        (["decide", "+experiment=own_table", "table.csv"], "cannot read 'table.csv'"),
-        (["train"], "Type, for example, rehearsal train +experiment=sepsis"),
-        (["train", "seeed=1"], "Did you mean seed?"),
-        (["prepare", "machine"], "Did you mean machines?"),
         (["report", "nowhere"], "nowhere: there is no such folder."),
-        (["report", "rows=true"], "expected at least one run folder. For example: rehearsal report runs"),
-        (["learn-graph"], "For example: rehearsal learn-graph data=DATA"),
-        (["options", "seeed=1"], "Did you mean seed?"),
     ],
 )
 def test_a_slip_is_answered_in_a_sentence(started, capsys, arguments, words):

@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.round_line import Round, decision_of
+from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.round_line import Round
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 from rehearsal_torch.spaces.box import Alteration
 
@@ -46,31 +46,6 @@ def test_a_line_is_plain_json_without_clock_times():
         "trace": {"gap": None, "actions": [1, 0]},
         "score": {"regret": None},
     }
-
-
-@pytest.mark.parametrize(
-    "values", [torch.tensor([0.5, 2.0], dtype=torch.float64), torch.rand(3, 2, dtype=torch.float64)]
-)
-def test_a_line_gives_its_decision_back(values):
-    made = Decision(
-        Alteration(("a", "b"), values),
-        2.0,
-        estimate=Estimate(0.5, "chance", 0.25, 0.75, 0.95),
-        baseline=Estimate(0.125, "chance"),
-        recommendation=Alteration(("a", "b"), values),
-        doses={"action[1]": (0.5,)},
-        warnings=("far",),
-        reason="é",
-        trace={"search": "s"},
-    )
-    again = decision_of(json.loads(Round(0, RehearsalCase("case", {}, {}), made, None, {}).line()))
-    assert again.to_dict() == made.to_dict()
-    assert torch.equal(again.alteration.values, values)
-    nothing = Decision(None, -float("inf"), status="refused", reason="no")
-    assert (
-        decision_of(json.loads(Round(0, RehearsalCase("case", {}, {}), nothing, None, {}).line())).status
-        == "refused"
-    )
 
 
 def test_lines_are_there_as_soon_as_they_are_made(tmp_path):

@@ -6,7 +6,6 @@ import time
 
 import pytest
 import torch
-from joblib.externals.loky import get_reusable_executor
 
 from rehearsal_torch import shared_tasks
 from rehearsal_torch.cli.errors import UserError
@@ -48,15 +47,6 @@ def broken(common, task):
 def nested(common, task):
     inner = list(results(drawn, 0, range(3), 2))
     return os.getpid(), {process for _, process, _ in inner}
-
-
-kept = []
-
-
-def hoarding(common, task):
-    kept.append(torch.ones(task and 45_000_000, dtype=torch.float64))
-    time.sleep(1.1)
-    return os.getpid()
 
 
 def killed(common, task):
@@ -122,15 +112,6 @@ def test_a_worker_that_is_killed_is_an_error():
     with pytest.raises(Exception, match="terminated") as caught:
         list(results(killed, os.getpid(), range(2), 2))
     assert type(caught.value).__name__ == "TerminatedWorkerError", "the commands say what that is"
-
-
-@pytest.mark.bench
-def test_a_process_may_keep_more_memory_than_after_its_first_task():
-    pytest.importorskip("psutil")
-    # Others than those of earlier tests, whose first task may have taken more.
-    get_reusable_executor().shutdown(wait=True)
-    assert len(set(results(hoarding, None, [0, 0, 1, 1, 0, 0], 2, ahead=1))) == 2
-    get_reusable_executor().shutdown(wait=True)
 
 
 @pytest.mark.parametrize(("seconds", "shared"), [(1e6, 0), (0.0, 3)])

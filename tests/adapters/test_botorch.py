@@ -37,7 +37,6 @@ from botorch.acquisition.risk_measures import CVaR
 from botorch.acquisition.thompson_sampling import PathwiseThompsonSampling
 from botorch.exceptions.errors import UnsupportedError
 from botorch.generation.sampling import MaxPosteriorSampling
-from botorch.models import SingleTaskGP
 from botorch.models.model import ModelList
 from botorch.models.transforms.input import InputPerturbation
 from botorch.optim import optimize_acqf
@@ -76,20 +75,6 @@ def test_turned_over_it_is_made_small():
     torch.testing.assert_close(
         function(function.optimizers, noise=False)[0], torch.tensor(-0.4, dtype=torch.float64)
     )
-
-
-def test_botorch_runs_on_it():
-    function = WorldFunction(Dropwave())
-    torch.manual_seed(0)
-    actions = function.bounds[0] + (function.bounds[1] - function.bounds[0]) * torch.rand(
-        8, 2, dtype=torch.float64
-    )
-    rewards = function.evaluate_true(actions)
-    model = SingleTaskGP(actions, rewards[:, None])
-    found, _ = optimize_acqf(
-        LogExpectedImprovement(model, rewards.max()), function.bounds, q=1, num_restarts=2, raw_samples=16
-    )
-    assert function.evaluate_true(found).shape == (1,)
 
 
 @pytest.fixture(autouse=True)

@@ -60,35 +60,6 @@ def test_an_episode_is_a_round_of_the_world():
     assert made.reset(options={"round": 2})[1] == {"round": 2}
 
 
-@pytest.mark.slow
-def test_rewards_have_the_true_probability():
-    world = RideHailing(size=SampleSize(rows=10, contexts=400))
-    made = RehearsalEnvironment(world, scored=False)
-    point, rewards, chances = np.array([1.0, -1.0, -0.5, 0.0], dtype=np.float32), [], []
-    for index in range(400):
-        made.reset()
-        rewards.append(made.step(point)[1])
-        given = world.given([world.case(index)])
-        chances.append(
-            float(world.probability(given, ("recommend",), torch.tensor([[-1.0]], dtype=torch.float64)))
-        )
-    # Four standard errors.
-    assert (
-        abs(np.mean(rewards) - np.mean(chances))
-        < 4 * (np.mean(chances) * (1 - np.mean(chances)) / 400) ** 0.5
-    )
-
-
-def test_a_changing_world_changes_here_too():
-    made = RehearsalEnvironment(TwoStores(size=SampleSize(rows=10, contexts=2), change=1))
-    point = np.array([1.0, -1.0, 0.4, 0.0], dtype=np.float32)
-    chances = []
-    for _ in range(2):
-        made.reset()
-        chances.append(made.step(point)[4]["probability"])
-    assert chances[0] != pytest.approx(chances[1], abs=0.05)
-
-
 @pytest.mark.parametrize(
     "world",
     [

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import rehearsal_torch as rt
-from rehearsal_torch.adapters.sklearn import CellError, RehearsalDecider, computable, numeric, spoken
+from rehearsal_torch.adapters.sklearn import CellError, RehearsalDecider, numeric, spoken
 from rehearsal_torch.data.reading import TableError
 
 COLUMNS = ["age", "sex", "bmi", "bp"]
@@ -108,17 +108,13 @@ def test_without_names_columns_are_places_and_a_context_is_not_needed(data):
     ("changed", "words"),
     [
         ({"actions": ["weight"]}, r"actions: 'weight' is none of \['age', 'sex', 'bmi', 'bp'\]"),
-        ({"actions": [7]}, "actions: 7 is none of"),
         ({"bounds": {"age": (0, 1)}}, r"bounds: 'age' is none of \['bmi', 'bp'\]"),
         ({"region": {"blood": (0, 1)}}, r"region: 'blood' is none of \['progression'\]"),
         ({"bounds": {"bmi": (3, 1)}}, "box.bmi: expected lower <= upper"),
-        ({"bounds": {"bmi": 5}}, r"box.bmi: expected \[lower, upper\]"),
         ({"bounds": [0, 1]}, r"bounds: expected a mapping of actions, .*; got \[0, 1\]"),
         ({"region": 5}, r"region.progression: expected \[lower, upper\], null for an open side; got 5"),
-        ({"region": {"progression": 5}}, r"region.progression: expected \[lower, upper\].*; got 5"),
         ({"region": {}}, r"region: expected at least one bound for \['progression'\]; all are open"),
         ({"actions": 5}, "actions: expected a list of columns, by name or place; got 5"),
-        ({"actions": "bmi"}, "actions: expected a list of columns, by name or place; got 'bmi'"),
         ({"draws": "many"}, "draws: expected a whole number from 0 to 100000; got 'many'"),
         ({"seed": 10**400}, "seed: expected a whole number of at most 8796093022207; got one of 1329 bits"),
         ({"level": 2}, "level: expected a number in .0, 1., 0.95 for 95 %; got 2"),
@@ -162,12 +158,6 @@ def test_an_outcome_and_a_context_are_held_to_the_same(data, fitted):
         fitted.decide(X.assign(age=X["age"] * 1e200))
     # Columns beside the context may hold anything.
     assert fitted.decide(X.head(2).assign(bp="high")) == pytest.approx(fitted.decide(X.head(2)))
-
-
-def test_a_region_that_came_after_the_fit_decides_nothing(data):
-    late = RehearsalDecider(["bmi"]).fit(*data).set_params(region=(None, 140.0))
-    with pytest.raises(ValueError, match="region: expected the desired outcomes when it was fitted"):
-        late.decide(data[0])
 
 
 def test_questions_that_cannot_be_answered_are_refused(data, fitted):
@@ -242,15 +232,9 @@ DAYS = np.array([["2020-01-31"]], "M8[ns]")
     [
         (pd.DataFrame(NUMBERS, columns=["a", "a"]), "X: several columns are called 'a': rename them"),
         (pd.DataFrame({"a": [1.0, np.inf]}), "- a: 1 of 2 values are missing or infinite in row 1: drop"),
-        (pd.DataFrame({"a": ["abc", "d", "e"]}), "X: 1 fault, .*- a: expected numbers; got 'abc' in row 0"),
         (pd.DataFrame({"a": [1, b"3"]}), """- a: expected numbers; got "b'3'" in row 1: write a plain"""),
-        (
-            pd.Series([pd.Timestamp("2020-01-31")]),
-            "- values: expected numbers; got '2020-01-31 .*: write dates",
-        ),
         (np.array([[b"3", b"4"]]), """- column 1: expected numbers; got "b'4'" in row 0: write a plain"""),
         (DAYS, "- column 0: expected numbers; got '2020-01-31 .* in row 0: write dates and durations"),
-        ([["abc", 1]], "- column 0: expected numbers; got 'abc' in row 0: encode strings"),
         ([[1], [1, 2]], "X: setting an array element with a sequence.*: expected a table of numbers"),
         ("abc", "X: expected a table of numbers, with one row for each observation; got a str: make"),
         (
@@ -271,19 +255,6 @@ def test_a_cell_that_is_neither_number_nor_text_is_an_error_of_type_as_well():
     ):
         numeric(np.array([[{"a": 1}]], dtype=object), "X")
     assert issubclass(CellError, TypeError)
-
-
-def test_numbers_must_be_computable():
-    computable(NUMBERS, ["a", "b"], "X", varying=True)
-    computable(NUMBERS * 1e-200, ["a", "b"], "X")
-    for scale, words in (
-        (1e200, "a: 2e.200 in row 1 is too large"),
-        (1e-200, "a: .* lie within 4e-200, too close"),
-    ):
-        with pytest.raises(TableError, match=words):
-            computable(NUMBERS * scale, ["a", "b"], "X", varying=True)
-    with pytest.raises(TableError, match="b: all 3 values are 1: a constant carries no information"):
-        computable(np.ones((3, 2)), ["a", "b"], "X", varying=True)
 
 
 def test_what_others_refuse_is_said_with_the_argument():

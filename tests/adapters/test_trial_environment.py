@@ -22,12 +22,7 @@ def test_every_world_is_registered():
     assert tuple(WORLDS) == registered.TRIALS
 
 
-SLOW = ("Chemostat", "PooledTesting")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in WORLDS]
-)
+@pytest.mark.parametrize("name", ["Dropwave", "Epidemic"])
 def test_gymnasiums_own_checks_pass(name):
     from gymnasium.utils.env_checker import check_env
 

@@ -175,30 +175,3 @@ def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
     )
     with pytest.raises(UserError, match=message):
         surrogate_of(config, problem_of(config))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("overrides", "key", "value"),
-    [
-        (
-            ["+experiment=sepsis", "decision=greedy"],
-            "search._target_",
-            "rehearsal_torch.search.sequences.baselines.GreedyChanges",
-        ),
-        (
-            ["+experiment=sepsis", "decision=greedy", "search=top_k"],
-            "search._target_",
-            "rehearsal_torch.search.sequences.baselines.TopK",
-        ),
-        (["+experiment=sepsis", "surrogate=unconstrained"], "surrogate.mechanism.location_constant", None),
-        (["dataset=mimic", "path=table.csv"], "dataset.path", "table.csv"),
-        (["objective.changes=2"], "objective.changes", 2),
-        (["+experiment=sepsis", "trainer.max_epochs=1"], "trainer.max_epochs", 1),
-        (["seed=7"], "dataset.seed", 7),
-        (["seed=7"], "trainer.seed", 7),
-        (["split=validation"], "dataset.split", "validation"),
-    ],
-)
-def test_overrides_arrive(hydra, overrides, key, value):
-    assert OmegaConf.select(compose("config", overrides), key) == value

@@ -62,15 +62,6 @@ def test_the_class_that_nets_most_is_found(method):
 
 
 @pytest.mark.slow
-def test_without_costs_the_most_probable_class_is_found():
-    free = {part: each for part, each in TASK.items() if part not in ("costs", "worth")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RequestWarning)
-        frame = rt.learn(rows(800), free, method="outcome_regression").decide(CASES).to_frame()
-    assert frame["set/treatment"].fillna("").tolist() == ["B", "", "B", "C", "C", ""]
-
-
-@pytest.mark.slow
 def test_a_saved_model_keeps_its_prices(tmp_path):
     model, frame = decided("outcome_regression")
     again = rt.load(model.save(tmp_path / "model"))

@@ -1,7 +1,6 @@
 """Actions and outcomes of three classes in a world whose truth is enumerated (`tests.toys.class_world`)."""
 
 import json
-import re
 import warnings
 from statistics import NormalDist
 
@@ -11,7 +10,6 @@ import pytest
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.problems.written.own_problem import OwnProblem
@@ -55,7 +53,6 @@ ONE = {
     "region": "status in {well, mild}",
     "codings": {"treatment": "categorical", "status": "categorical"},
 }
-BEST = {0: "B", 1: "C"}
 CASES = [{"severe": 0, "treatment": "C"}, {"severe": 1, "treatment": "C"}, {"severe": 1, "treatment": "A"}]
 
 
@@ -276,45 +273,6 @@ def test_a_problem_file_of_classes_is_compiled(written):
     assert problem.present == [{"treatment=B": 0.0, "treatment=C": 1.0}, {}]
     assert problem.task.region.offsets.tolist() == [-0.5]
     assert warned(problem) == []
-
-
-@pytest.mark.parametrize(
-    ("more", "changes", "words"),
-    [
-        ("bounds: {treatment: [0, 1]}\n", {}, "bounds.treatment: treatment is set to some values only"),
-        (
-            "",
-            {"levels: [A, B, C]": "cost: {A: 1, B: 2, D: 3}"},
-            "variables.treatment.cost: expected some of A, B, C; got 'D'",
-        ),
-        (
-            "",
-            {"levels: [A, B, C]": "cost: 2"},
-            "variables.treatment.cost: a change from one class to another",
-        ),
-        (
-            "",
-            {"levels: [A, B, C]": "range: [0, 1]"},
-            "variables.treatment.range: it has classes, all of which",
-        ),
-        ("candidates: [[treatmet]]\n", {}, "'treatmet' is not in the box; did you mean 'treatment'?"),
-        ("cases: [{severe: 0, treatment: D}]\n", {}, "cases: .*treatment: expected one of A, B, C; got 'D'"),
-        (
-            "missing: {impute: 3}\n",
-            {"table.csv": "gaps.csv"},
-            "treatment has 1 missing cells, and is one of 3",
-        ),
-    ],
-)
-def test_faults_have_their_lines(written, tmp_path, more, changes, words):
-    gaps = rows(200)
-    gaps.loc[3, "treatment"] = None
-    gaps.to_csv(tmp_path / "gaps.csv", index=False)
-    with pytest.raises(ProblemError) as told:
-        OwnProblem(written(more, **changes))
-    (fault,) = told.value.faults
-    assert re.search(words, fault)
-    assert fault.startswith("line ")
 
 
 def test_complete_cases_are_used_where_classes_are_missing(written, tmp_path):

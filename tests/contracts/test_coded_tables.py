@@ -1,11 +1,8 @@
 """A table of texts is decided for as the same table in numbers, to the last bit, and is told in texts."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.problem_file.findings import ProblemError
@@ -14,7 +11,6 @@ from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from rehearsal_torch.problems.written.own_problem import OwnProblem
-from rehearsal_torch.program import main as program
 
 CODINGS = {"smoker": ["no", "yes"], "severity": ["low", "medium", "high"], "ward": "categorical"}
 TEXTS = {
@@ -111,46 +107,6 @@ def test_a_saved_model_knows_its_texts(rows, tmp_path):
         again.decide({**CASES[0], "smoker": 1})
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
-def test_an_explanation_says_texts(rows):
-    model = rt.learn(rows, TEXTS, method="care")
-    told = model.explain(CASES[0], rows=True)
-    said = " ".join(told.sentences())
-    assert "smoker=no" in said
-    assert "ward=B ->" not in said
-    assert told.adjusted[0].context == ("ward", "severity", "age")
-    assert "Without smoker -> y it no longer stands" in said
-    assert {"smoker=no"} == {each for each in told.to_frame()["about"] if str(each).startswith("smoker=n")}
-    assert set(told.rows.contents["ward"]) <= set("ABC")
-    assert set(told.rows.contents["y"]) <= {"ill", "well"}
-
-
-@pytest.mark.bench
-def test_a_run_folder_is_told_in_texts_and_resumed(rows, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    rows.to_csv("table.csv", index=False)
-    pd.DataFrame(CASES).to_csv("cases.csv", index=False)
-    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TEXTS))
-    typed = ["decide", "table.csv", "+experiment=own_table", "decision=care", "dataset.task=task.yaml"]
-    typed += ["dataset.contexts=cases.csv", "out=run", "workers=1"]
-    assert program(typed) == 0
-    assert "Set smoker from yes to no." in capsys.readouterr().out
-    record = tmp_path / "run" / "decisions.jsonl"
-    lines = record.read_text().splitlines(keepends=True)
-    assert json.loads(lines[0])["given"]["ward=B"] == 1.0
-    record.write_text(lines[0])
-    assert program(["decide", "resume=run"]) == 0
-    assert record.read_text() == "".join(lines)
-    written = pd.read_csv(tmp_path / "run" / "table.csv")
-    assert written["given/ward"].tolist() == ["B", "C", "A"]
-    page = (tmp_path / "run" / "report.html").read_text()
-    assert "Wanted: an outcome with y well." in page
-    assert "smoker (one of no, yes)" in page
-    assert "ward and severity and age → smoker" in page
-    assert "ward=B →" not in page
-
-
 PROBLEM = """
 data: table.csv
 variables:
@@ -220,25 +176,6 @@ def test_rare_and_lost_classes_are_told(rows):
         ValueError, match="ward: none of 72 rows has the class D; the rows that have it are held out"
     ):
         RehearsalTable(rows, TEXTS, validation=0.2, kept="last")
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
-def test_the_explorer_sends_codes_and_says_texts(rows, tmp_path):
-    model = rt.learn(rows, TEXTS, method="care")
-    session = RehearsalSession(opened(model.save(tmp_path / "model")))
-    told = session.describe()
-    assert [one["name"] for one in told["context"]] == ["ward", "severity", "age"]
-    assert told["actions"]["smoker"]["texts"] == ["no", "yes"]
-    assert told["question"][0] == "What should be set in each case? Candidates: smoker (one of no, yes)."
-    session.first_answer()
-    given = {"ward=B": 1.0, "ward=C": 0.0, "severity": 1.0, "age": 50.0}
-    answer = session.what_if(None, given, {"smoker": 0.0})
-    assert answer["sentence"].startswith("With smoker at no, the estimated chance that y is well is ")
-    assert answer["setting"] == {"smoker": 0.0}
-    assert session.recommend(None, given)["headline"] in ("Set smoker to no.", "No action is recommended.")
-    (curve,) = session.charts(None, given, {"smoker": 0.0})["curves"]
-    assert (curve["at"], curve["texts"]) == ([0.0, 1.0], ["no", "yes"])
 
 
 @pytest.mark.slow

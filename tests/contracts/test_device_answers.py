@@ -18,23 +18,16 @@ from torch import Tensor
 import rehearsal_torch as rt
 from rehearsal_torch import shared_tasks
 from rehearsal_torch.checkpoint import load
-from rehearsal_torch.explorer.charts import curves, densities
-from rehearsal_torch.explorer.episode_session import EpisodeSession
-from rehearsal_torch.explorer.recorded_episodes import opened_episodes
 from rehearsal_torch.explorer.recorded_model import opened
-from rehearsal_torch.explorer.rehearsal_session import RehearsalSession, _withheld
-from rehearsal_torch.explorer.run_material import recorded
+from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
-from rehearsal_torch.verbs.new_cases import NewCases
 from tests.places import ROOT
-from tests.toys import pumps
 from tests.toys.class_world import rows as class_rows
-from tests.toys.explored import run_folder, small_model
-from tests.toys.explored_episodes import episodes_run
+from tests.toys.explored import run_folder
 from tests.toys.linear_truth import chain
 from tests.toys.place import Place
 from tests.toys.second_device import Elsewhere
@@ -169,19 +162,6 @@ def test_a_moved_method_with_classes_answers_as_on_the_cpu(place: Place):
         alike(here, answers(moved(model, device)), place)
 
 
-def test_charts_of_a_moved_method_are_those_of_the_cpu(place: Place):
-    model = small_model()
-    case = NewCases(model.task, torch.tensor([[0.1]], dtype=torch.float64), ["1"]).case(0)
-
-    def charts(asked: Any) -> list[Any]:
-        setting = {"a": 0.3, "m": 1.0}
-        return [curves(asked, case, setting, _withheld), densities(asked, case, setting, before=True)]
-
-    here = charts(model)
-    with place.entered() as device:
-        alike(here, charts(moved(model, device)), place)
-
-
 def test_the_pages_of_a_moved_method_are_those_of_the_cpu(place: Place, tmp_path):
     found = opened(run_folder(tmp_path / "run"))
 
@@ -198,27 +178,6 @@ def test_the_pages_of_a_moved_method_are_those_of_the_cpu(place: Place, tmp_path
     here = shown(found.model)
     with place.entered() as device:
         alike(here, shown(moved(found.model, device)), place)
-
-
-@pytest.mark.bench
-def test_the_pages_of_a_moved_model_of_episodes_are_those_of_the_cpu(place: Place, tmp_path):
-    found = opened_episodes(recorded(episodes_run(tmp_path / "run")))
-
-    def shown(model: Any) -> list[Any]:
-        session = EpisodeSession(replace(found, surrogate=model))
-        before = session.episode(0)
-        actions = list(before["actions"])
-        actions[1] = before["choices"][1][1]
-        return [
-            session.describe(),
-            before,
-            session.look_back(0, 2, [], 60.0),
-            session.replay(0, actions),
-        ]
-
-    here = shown(found.surrogate)
-    with place.entered() as device:
-        alike(here, shown(moved(found.surrogate, device)), place)
 
 
 def refuse(*_: object) -> None:
@@ -289,15 +248,3 @@ def test_rounds_with_a_moved_model_of_episodes_are_those_of_the_cpu(sepsis, plac
         assert one.decision.actions() == other.decision.actions()
         alike(one.decision.hidden_cause, other.decision.hidden_cause, place)
         alike(one.score, other.score, place)
-
-
-@pytest.mark.bench
-def test_a_moved_model_with_its_task_looks_back_as_on_the_cpu(place: Place, tmp_path):
-    model = rt.learn_episodes(pumps.table(), pumps.task(), seed=3, **pumps.SMALL)
-    records = model.problem.observations()
-    here = model.look_back(model.cases[0], 2, records=records)
-    with place.entered() as device:
-        own = moved(model, device)
-        alike(here.to_dict(), own.look_back(own.cases[0], 2, records=records).to_dict(), place)
-        again = rt.load(own.save(tmp_path / "pumps"))
-        alike(here.to_dict(), again.to(device).look_back(model.cases[0], 2, records=records).to_dict(), place)

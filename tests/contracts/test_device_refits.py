@@ -27,11 +27,11 @@ from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
-from tests.contracts.test_devices import ROUND, answers, same
+from tests.contracts.test_devices import ROUND, same
 from tests.toys.fitted_pair import PAIR, fitted_pair, pair_table
 from tests.toys.linear_truth import chain
 from tests.toys.place import Place
-from tests.toys.rehearsal_methods import JUDGES, SURROGATES, learnt_here
+from tests.toys.rehearsal_methods import SURROGATES, learnt_here
 
 pytestmark = pytest.mark.slow
 WORLD = chain()
@@ -127,14 +127,3 @@ def test_moved_models_of_imputed_tables_decide_as_on_the_cpu(place: Place):
         other = deepcopy(made).to(device)
         same(here, decided(other), place)
         states(made, fit(other, table), place)
-
-
-@pytest.mark.parametrize("surrogate", ["linear_structural", "outcome_regression", "structural_posterior"])
-def test_a_moved_model_that_was_refitted_decides_as_on_the_cpu(surrogate: str, place: Place):
-    made, grown = learnt_here(surrogate, WORLD.task, TABLE), TABLE + WORLD.table(20, seed=9)
-    how = Descent(max_epochs=2, progress=False)
-    here = answers(fit(deepcopy(made), grown, how), JUDGES[surrogate], ROUND)
-    with place.entered() as device:
-        other = deepcopy(made).to(device)
-        answers(other, JUDGES[surrogate], ROUND)
-        same(here, answers(fit(other, grown, how), JUDGES[surrogate], ROUND), place)

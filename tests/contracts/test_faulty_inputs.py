@@ -9,8 +9,6 @@ import torch
 from rehearsal_torch.certificate import PacBound
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.graphs.bidirection import Background
-from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
 from rehearsal_torch.problems.rehearsal.ride_hailing import RideHailing
@@ -45,23 +43,6 @@ def decided(table, regression="conjugate", hypotheses=STORES.hypotheses, case=No
     return decision, PacBound(200)(model, objective, decision)
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (changed("advert", 1.0), "advert: all 40 values are 1: a constant carries no information"),
-        (changed("season", 0.0), "season: all 40 values are 0: a constant carries no information"),
-        (
-            changed("rival", [float("nan"), *TABLE.columns(["rival"])[1:, 0]]),
-            "rival: 1 of 40 values are missing or infinite",
-        ),
-        (Table(TABLE.names, TABLE.values[:9], TABLE.altered[:9]), "at least 10 rows; got 9"),
-    ],
-)
-def test_columns_that_teach_nothing_are_refused_by_name(table, message):
-    with pytest.raises(ValueError, match=message):
-        fit(StructuralPosterior(STORES.task, STORES.hypotheses), table)
-
-
 SINGULAR = {
     "a cause that copies another": changed("rival", TABLE.columns(["price"])[:, 0]),
     "an outcome without noise": changed(
@@ -90,40 +71,7 @@ def test_singular_rows_still_give_a_decision_or_a_refusal(table, regression):
         STORES.case(0).check(decision.alteration)
 
 
-def test_rows_that_copy_each_other_are_told_before_a_graph_is_learnt():
-    with pytest.raises(ValueError, match=r"rival is a linear function of \['price'\]"):
-        learn(SINGULAR["a cause that copies another"].values, TABLE.names)
-    with pytest.raises(ValueError, match=r"\['advert'\] are constant"):
-        learn(
-            changed("advert", 1.0).values,
-            TABLE.names,
-            background=Background.roles(TABLE.names, ("season",), ("customers",)),
-        )
-
-
 PLAIN = STORES.hypotheses[1].to_plain()
-
-
-@pytest.mark.parametrize(
-    ("graph", "message"),
-    [
-        ({**PLAIN, "edges": [*PLAIN["edges"], ["rival", "price"]]}, "the edges form a cycle"),
-        ({**PLAIN, "edges": [*PLAIN["edges"], ["mood", "price"]]}, "mood -> price: unknown variable"),
-        (
-            {
-                "cliques": [["season"], ["price", "rival"], ["advert"], ["customers"]],
-                "edges": [["advert", "price"]],
-            },
-            "reaches only part of the clique",
-        ),
-        ({"edges": PLAIN["edges"]}, r"graph\.cliques: missing"),
-        ("price -> rival", "are in only one of the two"),
-        (["price"], "or {cliques: "),
-    ],
-)
-def test_a_hypothesis_that_is_no_rehearsal_graph_is_refused_by_clique_or_edge(graph, message):
-    with pytest.raises(ValueError, match=message):
-        StructuralPosterior(STORES.task, [PLAIN, graph])
 
 
 def test_hypotheses_may_be_written_as_parents():

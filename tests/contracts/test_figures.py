@@ -3,7 +3,6 @@ for numbers that lie close together."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -104,11 +103,6 @@ def losses(parts):
     }
 
 
-def sampled():
-    stream = np.random.default_rng(0)
-    return stream.lognormal(0, 1, (200, 3))
-
-
 def decided(count):
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
     lines = [(ACTED if place % 3 else NONE) | {"identity": f"patient {place}"} for place in range(count)]
@@ -132,7 +126,6 @@ def claims(actions, cases=3):
     return claim_plot.draw([row for part in made for row in part], {along[0]: "millimetres of mercury"})
 
 
-NAMES = ("age in years", "diastolic blood pressure", "outcome")
 # Module to the figures that it is tried with.
 MADE = {
     claimed_and_true: lambda: [claimed_and_true.draw({LONG: ([0.1, 0.9], [-2.75, 0.5])})],
@@ -195,15 +188,3 @@ def test_no_text_is_cut_off_and_no_labels_lie_on_each_other(module):
         found = {place: faults(figure) for place, figure in enumerate((MADE | BESIDE)[module]())}
     assert found == {place: [] for place in found}
     assert found
-
-
-def test_the_look_finds_text_that_is_cut_off_and_labels_on_each_other():
-    with drawing():
-        figure = Figure(figsize=(3, 2))
-        axes = figure.subplots()
-        axes.set_ylabel("a label that is much longer than the axis is high")
-        axes.set_xticks([0.5, 0.501], ["first label", "second label"])
-        axes.set_xlim(0, 1)
-        found = faults(figure)
-    assert any("outside of the figure" in each for each in found)
-    assert any("'first label' and 'second label' of the x axis overlap" in each for each in found)

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from tests.toys.linear_truth import managing
 from tests.toys.rehearsal_methods import PAIRS, configuration, decided, learnt
@@ -92,7 +91,3 @@ def test_methods_that_weigh_costs_or_information_have_a_box_for_every_combinatio
 def _enumerable(pair):
     module, _, name = configuration("objective", pair[0])["_target_"].rpartition(".")
     return getattr(__import__(module, fromlist=[name]), name).enumerable
-
-
-def test_cases_without_levels_are_as_before():
-    assert RehearsalCase("0", {}, {"a": (0.0, 1.0)}).levels == {}

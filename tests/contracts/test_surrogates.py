@@ -6,7 +6,7 @@ Surrogates with a task stand under a contract of their own, test_rehearsal_surro
 
 import inspect
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -36,8 +36,10 @@ CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
 every = pytest.mark.parametrize("name", CASES)
 
 
-def fitted(name: str, seed: int = 0) -> EpisodeSurrogate:
-    return fit(CASES[name](seed), observations(), Descent(max_epochs=2, progress=False))
+@cache
+def fitted(name: str) -> EpisodeSurrogate:
+    """Not to be changed."""
+    return fit(CASES[name](0), observations(), Descent(max_epochs=2, progress=False))
 
 
 def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_for_tasks():

@@ -164,12 +164,3 @@ def test_rows_that_are_neither_basis_nor_foreseen_teach_nothing(kind):
         made.draw(5, stream().manual_seed(0)), other.draw(5, stream().manual_seed(0)), strict=True
     ):
         assert torch.equal(one, two)
-
-
-@EVERY
-def test_a_row_of_the_future_is_foreseen_by_the_rows_before_it(kind):
-    parents, values = data()
-    for count in (21, 25):
-        before, after = (begun(parents[:n], values[:n], kind=kind) for n in (count - 1, count))
-        gained = float(before.log_predictive(parents[count - 1], values[count - 1]))
-        assert float(after.score - before.score) == pytest.approx(gained, rel=1e-6)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from scipy.stats import invwishart, matrix_normal, multivariate_t
+from scipy.stats import multivariate_t
 
 from rehearsal_torch.estimators import conjugate_regression
 from rehearsal_torch.estimators.conjugate_regression import LOOSE, ConjugateRegression
@@ -109,63 +109,6 @@ def test_one_prior_is_foreseen_by_a_multivariate_t():
         )
 
 
-def test_the_evidence_is_the_prior_law_of_all_rows():
-    # Integrated over draws of SciPy's prior: few rows and a prior that is not far from them keep the average
-    # stable.
-    parents, values = data(rows=6, parents=1)
-    made = solved(parents, values, first=3, precisions=(1.0,), noises=(1.0,))
-    rows = ((torch.cat([parents, values], -1) - made.location) / made.scale).numpy()
-    draws = 40_000
-    random = np.random.default_rng(0)
-    noise = invwishart.rvs(3, 3 * np.eye(2), size=draws, random_state=random)
-    root = np.linalg.cholesky(noise)
-    # A nearly flat intercept would make the average useless; its part is exact, so that only slopes and noise
-    # are drawn.
-    slopes = random.standard_normal((draws, 1, 2)) @ root.transpose(0, 2, 1)
-    inverse, logdet = np.linalg.inv(noise), np.linalg.slogdet(noise)[1]
-    found = []
-    for count in (3, 6):
-        z, v = rows[:count, :1], rows[:count, 1:]
-        left = v - z @ slopes
-        centre = left.mean(1, keepdims=True)
-        within = np.einsum("dnc,dce,dne->d", left - centre, inverse, left - centre)
-        share = LOOSE * count / (LOOSE + count)
-        between = share * np.einsum("dnc,dce,dne->d", centre, inverse, centre)
-        logs = (
-            -0.5 * (within + between + count * logdet)
-            - count * math.log(2 * math.pi)
-            + math.log(LOOSE / (LOOSE + count))
-        )
-        found.append(np.log(np.mean(np.exp(logs - logs.max()))) + logs.max())
-    assert float(made.score) == pytest.approx(
-        found[1] - found[0] - 3 * float(made.scale[1:].log().sum()), abs=0.1
-    )
-
-
-def test_draws_have_the_law_of_matrix_normal_and_inverse_wishart():
-    parents, values = data()
-    made = solved(parents, values, precisions=(0.1,), noises=(0.01,))
-    weights, intercept, covariance = made.draw(40_000, torch.Generator().manual_seed(0))
-    unit = made.scale[3:]
-    freedom = 3 + 40
-    mean = made.scatter[0] / (freedom - 3)
-    assert torch.allclose(covariance.mean(0), mean * unit * unit.unsqueeze(-1), rtol=0.03, atol=0.002)
-    precision = made.root[0] @ made.root[0].mT
-    reference = matrix_normal(
-        made.posterior_mean[0].numpy(), np.linalg.inv(precision.numpy()), mean.numpy()
-    ).rvs(40_000, random_state=1)
-    slopes = torch.from_numpy(reference[:, 1:]) * unit / made.scale[:3].unsqueeze(-1)
-    spread = slopes.flatten(1).std(0)
-    assert (
-        (weights.flatten(1).mean(0) - slopes.flatten(1).mean(0)).abs() < 5 * spread * (2 / 40_000) ** 0.5
-    ).all()
-    assert torch.allclose(weights.flatten(1).std(0), spread, rtol=0.03)
-    assert torch.allclose(
-        torch.corrcoef(weights.flatten(1).T), torch.corrcoef(slopes.flatten(1).T), atol=0.03
-    )
-    assert torch.isfinite(intercept).all()
-
-
 def test_draws_and_forecasts_are_one_law():
     parents, values = data(rows=20)
     made = solved(parents, values, first=10)
@@ -194,29 +137,6 @@ def test_draws_of_two_equations_are_independent():
     both = torch.stack([one[2].log().flatten(), other[2].log().flatten(), one[0][:, 0, 0], other[0][:, 0, 0]])
     correlation = torch.corrcoef(both)
     assert (correlation[[0, 0, 2, 2], [1, 3, 1, 3]].abs() < 0.03).all()
-
-
-def test_the_truth_is_found_and_forgotten():
-    parents, values = data(rows=2000)
-    made = solved(parents, values, first=20)
-    weights, intercept, covariance = (
-        each.mean(0) for each in made.draw(2000, torch.Generator().manual_seed(0))
-    )
-    assert torch.allclose(
-        weights,
-        torch.tensor([[1.0, -1.0], [0.02, 0.0], [30.0, 50.0]], dtype=torch.float64),
-        rtol=0.1,
-        atol=0.05,
-    )
-    assert torch.allclose(covariance, torch.tensor([[0.5, 0.3], [0.3, 0.4]], dtype=torch.float64), atol=0.05)
-    assert torch.isfinite(intercept).all()
-    turned = torch.cat([values[:1000], -values[1000:]])
-    slopes = (
-        solved(parents, turned, first=20, forgetting=0.97)
-        .draw(2000, torch.Generator().manual_seed(0))[0]
-        .mean(0)
-    )
-    assert torch.allclose(slopes[0], torch.tensor([-1.0, 1.0], dtype=torch.float64), atol=0.6)
 
 
 def test_a_basis_may_be_worth_less():

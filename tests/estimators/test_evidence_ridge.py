@@ -80,29 +80,3 @@ def test_members_of_a_clique_share_noise():
     parents, values = data(2000)
     covariance = solved(parents, values, first=1990).draw(1, torch.Generator().manual_seed(0))[2][0]
     assert torch.allclose(covariance, torch.tensor([[0.2, 0.1], [0.1, 0.3]], dtype=torch.float64), atol=0.03)
-
-
-def test_old_rows_fade():
-    parents, values = data(300)
-    turned = torch.cat([values[:200], -values[200:]])
-    assert (
-        float(
-            solved(parents, turned, first=290, forgetting=0.95)
-            .draw(1000, torch.Generator().manual_seed(0))[0][:, 0, 0]
-            .mean()
-        )
-        < -0.8
-    )
-    assert (
-        float(
-            solved(parents, turned, first=290).draw(1000, torch.Generator().manual_seed(0))[0][:, 0, 0].mean()
-        )
-        > 0
-    )
-
-
-def test_without_parents_there_is_a_mean():
-    _, values = data()
-    made = solved(values[:, :0], values)
-    _, intercept, _ = made.draw(10, torch.Generator().manual_seed(0))
-    assert torch.allclose(intercept, values.mean(0).expand(10, -1))

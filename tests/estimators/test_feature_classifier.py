@@ -67,15 +67,6 @@ def test_the_mode_is_a_maximum_with_the_curvature_of_the_posterior():
     assert torch.allclose(nothing.evidence, torch.special.log_ndtr(signs * location).sum())
 
 
-def test_answers_that_no_input_explains_get_their_share():
-    inputs = drawn(800, 2)
-    answers = (torch.rand(800, generator=generator(4)) < 0.1).double().unsqueeze(-1)
-    model = FeatureClassifier(**SMALL)
-    model.solve(inputs, answers)
-    found = probabilities(model, inputs).mean(0)
-    assert float((found - answers.mean()).abs().max()) < 0.1
-
-
 def test_separable_answers_have_a_finite_mode():
     inputs = drawn(200, 1)
     model = FeatureClassifier(**SMALL)

@@ -53,19 +53,6 @@ def test_functions_around_a_base_are_those_of_the_whole_input(moving):
     assert torch.allclose(made.in_units(values), direct, atol=1e-9)
 
 
-def test_drawn_functions_scatter_around_the_mean_and_more_so_far_from_the_rows():
-    made = fitted()
-    functions = made.draws(400, generator(0))
-    near, far = torch.zeros(1, 3, dtype=torch.float64), torch.full((1, 3), 4.0, dtype=torch.float64)
-    for place in (near, far):
-        values = made.drawn(functions, place.expand(400, 1, 3))[:, 0]
-        assert ((values.mean(0) - made(place)[0]).abs() < 4 * values.std(0) / 20).all()
-    assert (
-        made.drawn(functions, far.expand(400, 1, 3)).std(0)
-        > 3 * made.drawn(functions, near.expand(400, 1, 3)).std(0)
-    ).all()
-
-
 def test_residuals_have_the_variance_of_the_noise():
     made = fitted()
     assert made.residuals.shape == (250, 2)

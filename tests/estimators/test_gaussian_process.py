@@ -39,15 +39,6 @@ def trained(part, given, epochs=350):
     return part
 
 
-@pytest.mark.slow
-def test_solved_and_trained_reach_the_same_evidence():
-    given = examples()
-    solved, other = SolvedProcesses([2, 1, 0]), trained(TrainedProcesses([2, 1, 0]), given)
-    solved.solve(*given)
-    assert torch.allclose(solved.log_posterior(), other.log_posterior(), atol=1e-3)
-    assert float(solved.log_noises[2]) == 0 == float(other.log_noises[2])
-
-
 def test_a_short_wave_is_not_taken_for_noise():
     solved = SolvedProcesses([2, 1, 0])
     solved.solve(*examples())

@@ -45,13 +45,6 @@ def test_further_rows_give_what_a_regression_on_all_rows_gives(kind, more):
     )
 
 
-def test_rows_may_come_one_after_the_other():
-    after = posterior(16)
-    for row in range(16, 20):
-        after = conditioned(after, INPUTS[row, None], TARGETS[row, None], VARIANCES[row, None])
-    close(after.belief(AT), posterior(20).belief(AT))
-
-
 def test_many_sets_of_rows_are_conditioned_on_at_once():
     inputs = torch.rand(3, 1, 2, 2, generator=STREAM, dtype=DOUBLE)
     targets = torch.randn(4, 3, 1, 2, generator=STREAM, dtype=DOUBLE)

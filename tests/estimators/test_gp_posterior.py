@@ -8,8 +8,6 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rehearsal_torch.estimators.gp_posterior import (
     LONG,
@@ -23,7 +21,7 @@ from rehearsal_torch.estimators.gp_posterior import (
     standing,
     starts,
 )
-from rehearsal_torch.estimators.kernel import LENGTH_FLOOR, NOISE_FLOOR, Rows, factors, log_prior
+from rehearsal_torch.estimators.kernel import LENGTH_FLOOR, Rows, factors, log_prior
 from tests.estimators.test_kernel import data, rows_of
 
 DOUBLE = torch.float64
@@ -96,23 +94,6 @@ def test_rows_left_out_and_inputs_not_used_change_nothing():
     )
 
 
-@pytest.mark.filterwarnings("ignore:Data")
-def test_the_posterior_is_gpytorchs():
-    inputs, targets = data(30, 2)
-    rows = rows_of((inputs, targets), data(20, 1))
-    at = maximise(rows, starts(rows))
-    found = factors(rows, at.log_lengths, at.log_noises)
-    posterior = Posterior.of(rows, found, at, 0, 2)
-    made, _ = gpytorch_model(inputs, targets, at, found.mean[0])
-    where = torch.rand(5, 7, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
-    with torch.no_grad():
-        told = made.eval().posterior(where.reshape(-1, 2))
-    mean, std = posterior.belief(where)
-    assert torch.allclose(mean.flatten(), told.mean.flatten(), atol=1e-8)
-    assert torch.allclose(std.flatten() ** 2, told.variance.flatten(), atol=1e-8)
-    assert torch.equal(mean, posterior.posterior_mean(where))
-
-
 def test_a_regression_without_inputs_is_a_mean_and_a_variance():
     _, targets = data(30, 1)
     rows = Rows(
@@ -168,22 +149,6 @@ def test_a_fit_begins_at_the_last_one_and_at_the_best_of_each_half_of_a_grid():
             best = max(options, key=options.get)
             assert float(begin.log_lengths[place, 0]) == pytest.approx(best[0])
             assert float(begin.log_noises[place]) == pytest.approx(best[1])
-
-
-@settings(max_examples=5, deadline=None, derandomize=True)
-@given(seed=st.integers(0, 100), width=st.integers(1, 3))
-def test_no_step_from_the_maximum_is_upward(seed, width):
-    rows = rows_of(data(18, width, seed))
-    at = maximise(rows, starts(rows))
-    best = float(value(rows, at))
-    assert all(best >= float(value(rows, begin)) for begin in starts(rows))
-    for step in (0.02, -0.02):
-        for place in range(width):
-            lengths = at.log_lengths.clone()
-            lengths[0, place] = max(float(lengths[0, place]) + step, math.log(LENGTH_FLOOR))
-            assert float(value(rows, HyperParameters(lengths, at.log_noises))) <= best + 1e-5
-        noises = (at.log_noises + step).clamp_min(math.log(NOISE_FLOOR))
-        assert float(value(rows, HyperParameters(at.log_lengths, noises))) <= best + 1e-5
 
 
 def test_a_noise_that_is_given_stays_and_its_prior_counts_for_nothing():

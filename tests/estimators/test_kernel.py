@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import pytest
@@ -144,23 +143,6 @@ def test_fewer_rows_are_spread_out_and_no_regression_is_left_without():
     assert late.thinned(50) is late
 
 
-@pytest.mark.parametrize("kind", range(len(KINDS)))
-def test_slopes_of_the_evidence_are_those_of_differences(kind):
-    yes = torch.ones(1, 15, dtype=torch.bool)
-    rows = Rows(
-        draws(1, 15, 2), draws(1, 15, seed=1) - 0.5, yes, yes[:, :2], yes.double(), torch.tensor([kind])
-    )
-    at = (
-        torch.tensor([[math.log(0.4), math.log(0.9)]], dtype=DOUBLE_STATIONARY),
-        torch.tensor([math.log(0.05)], dtype=DOUBLE_STATIONARY),
-    )
-    own = evidence_gradient(rows, factors(rows, *at), *at)
-    lengths, noises = (each.clone().requires_grad_() for each in at)
-    told = torch.autograd.grad(-factors(rows, lengths, noises).log_evidence(rows).sum(), (lengths, noises))
-    for one, other in zip(own, told, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-8)
-
-
 def examples(function, count=60, noise=0.01):
     inputs = draws(count, 1, 1, seed=3)
     values = function(inputs[:, 0]) + noise * torch.randn(
@@ -193,18 +175,6 @@ def test_both_ways_of_fitting_choose_the_same():
     ).train(other, (*given, torch.full((60,), 60)))
     assert torch.equal(solved.kinds, other.kinds)
     torch.testing.assert_close(solved.log_posterior(), other.log_posterior(), rtol=1e-3, atol=1e-3)
-
-
-def test_the_kernel_is_kept_in_the_state():
-    part = SolvedProcesses([1], kernel="learnt")
-    part.solve(*examples(lambda w: (w - 0.4).abs()))
-    again = SolvedProcesses([1], kernel="learnt")
-    again.load_state_dict(part.state_dict())
-    scaled = draws(5, 1, seed=9)
-    for one, other in zip(
-        part.posteriors()[0].belief(scaled), again.posteriors()[0].belief(scaled), strict=True
-    ):
-        assert torch.equal(one, other)
 
 
 def test_an_unknown_kernel_is_refused():

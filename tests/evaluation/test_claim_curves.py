@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-import rehearsal_torch as rt
 from rehearsal_torch.evaluation.claim_curves import (
     BEFORE,
     CLAIM,
@@ -22,7 +21,6 @@ from rehearsal_torch.evaluation.claim_curves import (
 from rehearsal_torch.evaluation.recorded_run import CLAIM_NUMBERS, CLAIMS
 from rehearsal_torch.verbs.new_cases import NewCases
 from rehearsal_torch.verbs.what_if import what_if
-from tests.toys import class_world
 from tests.toys.explored import rows, small_model
 
 CONTEXT = 0.1
@@ -172,39 +170,3 @@ def test_levels_have_a_bar_each_around_their_value(case):
     many = counted(*(level / 100 for level in range(-50, 51)))
     assert len(many["at"]) == 12
     assert (many["low"][0], many["high"][-1]) == pytest.approx((-0.505, 0.505))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::rehearsal_torch.verbs.methods.RequestWarning")
-def test_an_action_of_classes_has_one_curve_over_their_places():
-    frame = class_world.rows(150)
-    frame = frame[(frame["treatment"] != "C") | (frame.index < 11)]  # four of C
-    task = {
-        "graph": ["severe -> {treatment status}", "treatment -> status"],
-        "context": ["severe"],
-        "box": {"treatment": {"values": ["A", "B", "C"]}},
-        "region": "status = well",
-        "codings": {"treatment": {"classes": ["A", "B", "C"], "reference": "B"}, "status": "categorical"},
-    }
-    model = rt.learn(frame, task, method="outcome_regression")
-    one = NewCases(model.task, torch.tensor([[0.0]], dtype=torch.float64), ["one"]).case(0)
-    problem = SimpleNamespace(case=lambda _: one, kind="rehearse")
-    put = line(
-        alteration={"treatment=A": 1.0, "treatment=C": 0.0}, present={"treatment=A": 0, "treatment=C": 1}
-    )
-    found = claim_table(problem, model.surrogate, model.method.objective, [put], model.seed)
-    assert {row["along"] for row in found} == {"treatment"}
-    claims = series(found, "treatment", CLAIM)
-    assert [each["x"] for each in claims] == [0.0, 1.0, 2.0]
-    for each, name in zip(claims, "ABC", strict=True):
-        told = model.what_if({"severe": 0}, {"treatment": name})
-        if not any(text.startswith("support") for text in told.warnings):
-            assert each["point"] == told.estimate.point
-    assert isinstance(claims[1]["point"], float)
-    assert [(each["x"], each["point"]) for each in series(found, "treatment", SET)] == [(0.0, 0.7)]
-    assert [each["x"] for each in series(found, "treatment", PRESENT)] == [2.0]
-    counts = [int((frame["treatment"] == name).sum()) for name in "ABC"]
-    assert counts[2] in (1, 2, 3, 4)
-    bars = series(found, "treatment", ROWS)
-    assert [(each["x"], each["point"]) for each in bars] == [(0.0, counts[0]), (1.0, counts[1]), (2.0, "")]
-    assert [each["lower"] for each in bars] == pytest.approx([-0.4, 0.6, 1.6])

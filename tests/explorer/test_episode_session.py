@@ -1,6 +1,5 @@
 """The answers about episodes: those of `rt.look_back` and of the objective, to the last digit."""
 
-import threading
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +12,6 @@ from rehearsal_torch.explorer import courses
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
 from rehearsal_torch.explorer.run_material import recorded
-from rehearsal_torch.explorer.turns import BusyError, Turns
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.verbs.methods import RequestError
 from tests.scripts.typing_in import lines
@@ -192,25 +190,6 @@ def test_an_unfinished_search_says_so(session):
     assert EpisodeSession(found)._in_time(7.0).budget_s == 7.0
     found.run.search.budget_s = 3.0
     assert EpisodeSession(found)._in_time(7.0).budget_s == 3.0
-
-
-def test_one_answer_at_a_time(session):
-    begun, ended = threading.Event(), threading.Event()
-    session._turns = Turns(0.01)
-
-    def holding():
-        with session._turns.turn():
-            begun.set()
-            ended.wait(10)
-
-    other = threading.Thread(target=holding)
-    other.start()
-    begun.wait(10)
-    with pytest.raises(BusyError, match="another question is still being answered"):
-        session.look_back(0, 1, [], 5.0)
-    ended.set()
-    other.join()
-    assert session.look_back(0, 1, [], 5.0)["proven"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Questions about a rehearsal method over a real socket: answers of the session, and messages for slips."""
 
-import threading
-
 import pytest
 
 from rehearsal_torch.explorer.sessions import session_for
@@ -51,16 +49,3 @@ def test_bad_questions_come_back_with_a_message(served, body, words):
     status, _, content = served.ask("/api/what-if", body)
     assert 400 <= status < 500
     assert words in content["message"]
-
-
-def test_many_questions_at_once_have_the_same_answers(served):
-    found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(served.ask("/api/what-if", ASKED)[2])) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [each == found[0] for each in found] == [True] * 8
-    assert found[0]["estimate"]["point"] > 0

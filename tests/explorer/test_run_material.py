@@ -26,19 +26,3 @@ def test_the_checkpoint_that_a_run_was_given_is_found(run, tmp_path):
     assert checkpoint_of(run, {"checkpoint": str(tmp_path / "elsewhere")}) == tmp_path / "elsewhere"
     with pytest.raises(UserError, match="holds no checkpoint; it decided with gone, which is not there"):
         checkpoint_of(run, {"checkpoint": "gone"})
-
-
-def test_folders_that_cannot_be_used_are_refused(run, tmp_path):
-    with pytest.raises(UserError, match="there is no such folder"):
-        existing(tmp_path / "gone")
-    with pytest.raises(UserError, match="is not a run folder"):
-        recorded(tmp_path)
-    of = recorded(run)
-    with pytest.raises(UserError, match=r"config\.yaml has no dataset and no surrogate"):
-        settings(of, ("objective", "dataset", "surrogate"))
-    of.run.config["learn"] = True
-    with pytest.raises(UserError, match="is an online run"):
-        settings(of)
-    (run / "sweep.json").write_text("{}")
-    with pytest.raises(UserError, match="is the folder of a sweep"):
-        existing(run)

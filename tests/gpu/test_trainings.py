@@ -132,17 +132,6 @@ def test_a_killed_training_goes_on(place, tmp_path):
     assert losses(tmp_path / "killed") == pytest.approx(whole, rel=NEAR[place])
 
 
-# On the CPU, tests/training/test_harness.py has a stand-in.
-@pytest.mark.parametrize("place", ["cuda"], indirect=True)
-@pytest.mark.usefixtures("place")
-def test_a_training_does_not_change_its_device_unasked(tmp_path):
-    kept = (f"trainer.folder={tmp_path / 'kept'}", "trainer.max_epochs=2")
-    trained(tmp_path, "one", "cpu", *kept)
-    code, said = typed(tmp_path, *SMALL, "trainer=gpu", "out=other", *kept)
-    assert code != 0
-    assert "accelerator: the CPU there, a GPU here" in said
-
-
 def test_two_devices_train_what_one_trains(pair, tmp_path):
     one = trained(tmp_path, "one", trainer(pair), "trainer.max_epochs=3")
     two = trained(tmp_path, "two", trainer(pair), "trainer.max_epochs=3", "trainer.devices=2")

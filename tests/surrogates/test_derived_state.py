@@ -234,11 +234,3 @@ def test_a_damaged_checkpoint_is_refused_in_words(fitted, tmp_path, changes, mes
     }
     with pytest.raises(CheckpointError, match=f"(?s)cannot be used: .*{message}.*It was damaged, or belongs"):
         load(rewritten(folder, **damage))
-
-
-def test_a_checkpoint_that_would_take_too_much_memory_is_refused(fitted, tmp_path, monkeypatch):
-    folder = save(*fitted, tmp_path)
-    size = (folder / "weights.safetensors").stat().st_size
-    monkeypatch.setattr("rehearsal_torch.checkpoint.LARGEST", size + 1000)
-    with pytest.raises(CheckpointError, match="expected tensors that are left out of at most"):
-        load(folder)

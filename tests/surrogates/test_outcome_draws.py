@@ -84,15 +84,14 @@ def test_draws_of_a_response_have_its_moments_in_any_units(units):
     assert_close((found.values / unit).mT.cov(), covariance, atol=0.08, rtol=0)
 
 
-@pytest.mark.parametrize("names", [("m",), ()])
-def test_linear_models_have_draws_by_their_posterior(names):
+def test_linear_models_have_draws_by_their_posterior():
     world = chain()
     model = rt.learn(world.table(400).to_frame(), world.task.to_plain(), method="care")
-    found = model.surrogate.outcome_draws(names, numbers(0.1), numbers(*[0.5 for _ in names]))
     claim = model.what_if({"x": 0.1}, {"m": 0.5})
-    expected = claim.estimate if names else claim.baseline
-    assert found.share(world.task.region) == pytest.approx(expected.point, abs=0.02)
-    assert found.weight == 1.0
+    for names, action, expected in ((("m",), numbers(0.5), claim.estimate), ((), numbers(), claim.baseline)):
+        found = model.surrogate.outcome_draws(names, numbers(0.1), action)
+        assert found.share(world.task.region) == pytest.approx(expected.point, abs=0.02)
+        assert found.weight == 1.0
 
 
 def test_bounds_are_those_of_the_faces_that_bound_one_coordinate():

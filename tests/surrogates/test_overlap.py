@@ -47,19 +47,6 @@ def test_rows_of_the_same_law_are_rarely_far_and_others_are():
     )
 
 
-@pytest.mark.parametrize(("offset", "scale"), [(1e7, 1.0), (1.6e9, 1.0), (0.0, 1e-6), (0.0, 1e6)])
-def test_units_and_offsets_do_not_matter(offset, scale):
-    plain = seen(WORLD.table(100))
-    table = WORLD.table(100)
-    moved = seen(type(table)(table.names, offset + scale * table.values, table.altered))
-    point = torch.tensor([[0.4, 0.9]], dtype=torch.float64)
-    there = offset + scale * point
-    assert float(moved.distance(("a",), there[:, :1], there[:, 1:])) == pytest.approx(
-        float(plain.distance(("a",), point[:, :1], point[:, 1:])), rel=1e-3
-    )
-    assert moved.limit(("a",)) == pytest.approx(plain.limit(("a",)), rel=1e-3)
-
-
 def test_values_beyond_all_rows_are_named():
     made = seen(WORLD.table(100))
     low, high = (float(end) for end in (made.lowest[1], made.highest[1]))
@@ -106,14 +93,6 @@ def test_a_graph_that_the_table_contradicts_is_reported_and_a_true_one_is_not():
     ]
     assert seen(WORLD.table(200), wrong).contradictions() == said
     assert untrue_graph(WORLD.table(200), WORLD.task) == []
-
-
-def test_what_was_learnt_survives_saving():
-    made, again = seen(WORLD.table(60)), Overlap(WORLD.task, (WORLD.task.graph,))
-    again.load_state_dict(made.state_dict())
-    point = torch.zeros(1, 1, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
-    assert torch.equal(made.distance(("m",), *point), again.distance(("m",), *point))
-    assert again.limit(("m",)) == made.limit(("m",))
 
 
 def test_leverages_are_those_of_a_linear_regression():

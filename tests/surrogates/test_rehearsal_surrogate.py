@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import pytest
 import torch
 
-from rehearsal_torch.data.question import OtherQuestionError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.candidates import Candidates
 from rehearsal_torch.spaces.polytope import Polytope
@@ -65,21 +63,3 @@ def test_bounds_region_and_candidate_sets_may_change_after_the_fit():
     assert len(made.overlap.limits) == 2
     assert made.overlap.limit(("m",)) == alone
     assert made.overlap.limit(("a", "m")) == both
-
-
-@pytest.mark.parametrize(
-    ("changed", "field"),
-    [
-        (
-            {"graph": {"parents": {"a": ["x"], "m": ["a"], "y": ["m"]}}},
-            "graph: it was fitted with",
-        ),
-        ({"context": []}, "context: it was fitted with"),
-        ({"box": {"m": [0, 1]}, "candidates": [["m"]]}, "actions: it was fitted with"),
-    ],
-)
-def test_another_graph_context_or_set_of_actions_needs_another_fit(changed, field):
-    made = fitted()
-    with pytest.raises(OtherQuestionError, match=field):
-        made.adopt(WORLD.task.to_plain() | changed)
-    assert made.task is WORLD.task

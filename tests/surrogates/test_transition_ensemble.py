@@ -160,34 +160,6 @@ def test_unknown_uses_of_members_are_refused(ensemble):
         CounterfactualReturn.check(ensemble, reward=SCORE, agreement="some")
 
 
-def test_saved_and_loaded_it_is_the_same(ensemble, tmp_path):
-    package = "rehearsal_torch"
-    mechanism = {
-        "_target_": f"{package}.mechanisms.location_scale.LocationScale",
-        "_partial_": True,
-        "hidden": 8,
-    }
-    member = {
-        "_target_": f"{package}.surrogates.transition.TransitionModel",
-        "_partial_": True,
-        "varying": list(VARYING),
-        "static": list(STATIC),
-        "contextual": list(CONTEXTUAL),
-        "doses": list(DOSES),
-        "mechanism": mechanism,
-        "levels": 3,
-        "effects": "sparse",
-    }
-    config = {"_target_": f"{package}.surrogates.transition_ensemble.TransitionEnsemble", "member": member}
-    rt.save(ensemble, config | {"count": 3}, tmp_path / "model")
-    again = rt.load(tmp_path / "model")
-    wanted, same = (objective(each, LinearReward({"x": -1.0})) for each in (ensemble, again))
-    sequence = wanted.observed.clone()
-    sequence[0] = (sequence[0] + 1) % 9
-    assert torch.equal(wanted(sequence), same(sequence))
-    assert again.members == 3
-
-
 def test_too_few_or_too_many_members_are_refused():
     for count in (1, 65):
         with pytest.raises(ValueError, match="count: expected"):

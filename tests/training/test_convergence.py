@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.training.convergence import faults, joined, still_falling
+from rehearsal_torch.training.convergence import faults, still_falling
 
 FALLING = [3.0 - 0.1 * epoch for epoch in range(20)]
 FLAT = [1.0 + 2.0 * 0.5**epoch for epoch in range(20)]
@@ -57,18 +57,3 @@ def test_parts_of_one_kind_share_a_sentence_and_other_metrics_are_left_aside():
     several = metrics(FALLING, "models.0.m") | metrics(FLAT, "models.1.m") | metrics(FALLING, "models.2.m")
     (told,) = faults(several | {"decision/seconds": [(0.0, 1.0)]}, 20)
     assert "of models 1 and 3 of the ensemble was" in told
-
-
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        (["the model"], "the model"),
-        (["a", "b", "c"], "a, b and c"),
-        (
-            ["model 1 of the ensemble", "the part x of the model"],
-            "model 1 of the ensemble and the part x of the model",
-        ),
-    ],
-)
-def test_names_stand_in_a_row(names, words):
-    assert joined(names) == words

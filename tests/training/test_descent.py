@@ -1,9 +1,7 @@
-import math
 from pathlib import Path
 
 import pytest
 import torch
-from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 from torch import Tensor, nn
@@ -23,9 +21,7 @@ class Killer(Callback):
     def __init__(self, epoch: int, batch: int) -> None:
         self.epoch, self.batch = epoch, batch
 
-    def on_train_batch_start(
-        self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int
-    ) -> None:
+    def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         if (trainer.current_epoch, batch_idx) == (self.epoch, self.batch):
             raise KilledError
 
@@ -62,7 +58,7 @@ def equal(one: nn.Module, other: nn.Module) -> bool:
     return all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
 
 
-@pytest.mark.parametrize(("held_out", "epoch", "batch"), [(False, 3, 1), (True, 2, 0), (True, 4, 2)])
+@pytest.mark.parametrize(("held_out", "epoch", "batch"), [(False, 3, 1), (True, 2, 0)])
 def test_a_killed_training_goes_on_to_the_same_bits(tmp_path: Path, held_out: bool, epoch: int, batch: int):
     examples, checks = rows(200, 1), rows(50, 2) if held_out else None
     settings = {"max_epochs": 6, "batch_size": 64, "learning_rate": 0.05, "patience": 2, "progress": False}
@@ -105,15 +101,11 @@ def test_training_leaves_the_random_state_alone():
 
 
 @pytest.mark.parametrize(("asked", "inside"), [(1, 1), (None, 3)])
-def test_threads_are_those_asked_for_while_training_and_those_before_afterwards(
-    asked: int | None, inside: int
-):
+def test_threads_are_those_asked_for_while_training_and_those_before_afterwards(asked, inside):
     seen = []
 
     class Watch(Callback):
-        def on_train_batch_start(
-            self, trainer: Trainer, pl_module: LightningModule, batch: object, batch_idx: int
-        ) -> None:
+        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
             seen.append(torch.get_num_threads())
 
     before = torch.get_num_threads()
@@ -164,16 +156,6 @@ def test_more_epochs_continue_a_finished_training(tmp_path: Path):
     assert equal(whole, longer)
 
 
-def test_other_data_or_settings_are_not_mixed_with_a_folders_training(tmp_path: Path):
-    Descent(max_epochs=1, progress=False, folder=tmp_path).train(mechanism(), rows(50, 1))
-    with pytest.raises(ValueError, match="belongs to another training"):
-        Descent(max_epochs=2, progress=False, folder=tmp_path).train(mechanism(), rows(50, 2))
-    with pytest.raises(ValueError, match=r"learning_rate: 0\.001 there, 0\.01 here"):
-        Descent(max_epochs=2, progress=False, folder=tmp_path, learning_rate=0.01).train(
-            mechanism(), rows(50, 1)
-        )
-
-
 def test_lightnings_file_holds_plain_values_only(tmp_path: Path):
     Descent(max_epochs=2, progress=False, folder=tmp_path).train(
         mechanism(), rows(50, 1), rows(20, 2), "step"
@@ -189,24 +171,6 @@ def test_lightnings_file_holds_plain_values_only(tmp_path: Path):
     assert len(state["readings"]) == 4
 
 
-def test_the_part_is_finished_in_its_precision_and_its_gradients_are_gone():
-    for precision in ("32-true", "64-true"):
-        part = mechanism()
-        Descent(max_epochs=2, precision=precision, progress=False).train(part, rows(50, 1))
-        assert {weight.dtype for weight in part.parameters()} == {torch.float32}
-        assert all(weight.grad is None for weight in part.parameters())
-        assert not part.training
-
-
-def test_history_and_losses():
-    descent = Descent(max_epochs=3, batch_size=16, progress=False)
-    descent.train(mechanism(), rows(50, 1), rows(20, 2), "step")
-    assert [(epoch, name) for epoch, name, _ in descent.history] == [
-        (e, f"step/{n}") for e in range(3) for n in ("held_out_loss", "train_loss")
-    ]
-    assert all(type(value) is float and math.isfinite(value) for _, _, value in descent.history)
-
-
 def test_the_train_loss_is_a_mean_over_rows_not_batches():
     """With a rate too small to move anything, the epoch's loss is the loss of all rows, the small last batch
     included."""
@@ -216,14 +180,6 @@ def test_the_train_loss_is_a_mean_over_rows_not_batches():
         part, examples
     )
     assert value == pytest.approx(expected, rel=1e-6)
-
-
-def test_a_diverging_training_ends_with_a_sentence():
-    parents, values = rows(50, 1)
-    with pytest.raises(ValueError, match="lower learning_rate"):
-        Descent(max_epochs=3, progress=False).train(mechanism(), (parents, values * math.inf))
-    with pytest.raises(ValueError, match="held_out_loss is inf"):
-        Descent(max_epochs=3, progress=False).train(mechanism(), (parents, values), (parents, values * 1e30))
 
 
 @pytest.mark.parametrize(
@@ -246,12 +202,6 @@ def test_a_diverging_training_ends_with_a_sentence():
 def test_settings_out_of_range_are_refused(wrong: dict[str, object], sentence: str):
     with pytest.raises(ValueError, match=sentence):
         Descent(**wrong)
-
-
-def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(RuntimeError, match="choose trainer=cpu"):
-        Descent(accelerator="gpu").train(mechanism(), rows(10, 1))
 
 
 def test_a_copy_for_other_processes_has_the_accelerator_of_this_one(monkeypatch):

@@ -5,31 +5,12 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.toys.rehearsal_toys import confounded, confounded_table, small
 from tests.toys.transitions import model, observations
-
-
-@pytest.mark.slow
-def test_fit_makes_new_rows_more_likely_and_returns_the_surrogate_in_evaluation_mode():
-    table, fresh = observations(seed=1), observations(seed=2)
-    surrogate = model()
-    begun = (
-        fit(model(), table, Descent(max_epochs=1, batch_size=64, progress=False)).log_likelihood(fresh).mean()
-    )
-    fitted = fit(surrogate, table, Descent(max_epochs=60, batch_size=64, learning_rate=1e-2, progress=False))
-    assert fitted is surrogate
-    assert not fitted.training
-    assert fitted.log_likelihood(fresh).mean() > begun + 1.0
-
-
-def test_a_part_without_a_solution_needs_a_trainer():
-    with pytest.raises(ValueError, match=r"'mechanism'.*pass a trainer"):
-        fit(model(), observations())
 
 
 def test_empty_tables_are_refused():
@@ -91,13 +72,6 @@ def test_training_holds_no_table_that_the_caller_does_not_keep():
     table = weakref.ref(kept)
     fit(model(), kept, how)
     assert alive == [False, True]
-
-
-def test_solved_parts_need_no_trainer():
-    rows = torch.rand(10, 2, dtype=torch.float64)
-    part = Rescale(("a", "b"))
-    part.solve(rows)
-    assert torch.equal(part.upper, rows.amax(0))
 
 
 @pytest.mark.slow

@@ -48,17 +48,6 @@ def test_row_folds_part_the_rows_evenly(rows: int, count: int, seed: int):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_equal_seeds_give_equal_folds_and_others_do_not():
-    assert all(
-        torch.equal(one.held_out, two.held_out)
-        for one, two in zip(row_folds(50, 5, 1), row_folds(50, 5, 1), strict=True)
-    )
-    assert any(
-        not torch.equal(one.held_out, two.held_out)
-        for one, two in zip(row_folds(50, 5, 1), row_folds(50, 5, 2), strict=True)
-    )
-
-
 def test_too_few_to_part_is_refused():
     with pytest.raises(ValueError, match="2 units"):
         unit_folds(["a", "a", "b"], 3)

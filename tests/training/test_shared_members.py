@@ -1,12 +1,8 @@
 """Members that processes share have the bits of one process, and resume what was killed."""
 
-import os
-import signal
 import subprocess
 import sys
-import threading
 import time
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,12 +12,10 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 
 from rehearsal_torch import shared_tasks
-from rehearsal_torch.cluster import connected, named_cluster
 from rehearsal_torch.data.missing.imputation import ImputedTable
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
-from rehearsal_torch.surrogates.kernel.spectral_ridge import SpectralRidge
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome.stacked import StackedRegression
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
@@ -192,12 +186,6 @@ def test_a_surrogate_that_overrides_its_parts_is_fitted_by_them(monkeypatch):
         StackedRegression(TASK, partial(Half, estimator=SMALL), partial(OutcomeRegression))
 
 
-def test_one_candidate_set_is_fitted_here(monkeypatch):
-    asked, single = counted(monkeypatch), replace(TASK, candidates=(("a",),))
-    fit(NestedRidge(single, partial(SpectralRidge, features=8)), WORLD.table(40), workers=2)
-    assert asked == []
-
-
 def test_numbers_of_a_state_begin_where_those_of_tensors_begin():
     numbers = np.arange(72.0)
     for begin in range(8):
@@ -232,31 +220,6 @@ def test_a_killed_training_is_resumed_by_any_number_of_processes(tmp_path, share
         assert there == losses
 
 
-@pytest.mark.bench
-def test_a_worker_of_a_cluster_that_is_killed_while_it_trains_changes_no_bit(tmp_path):
-    alone, losses = trained(1, epochs=25)
-    killed = []
-
-    def kill(numbers):
-        ends = time.monotonic() + 120
-        while time.monotonic() < ends and not list(tmp_path.rglob("last.ckpt")):
-            time.sleep(0.01)
-        os.kill(numbers[0], signal.SIGKILL)
-        killed.append(len(list(tmp_path.rglob("last.ckpt"))))
-
-    with connected(None, 2):
-        client = named_cluster()
-        assert client is not None
-        client.wait_for_workers(2, timeout=60)
-        killer = threading.Thread(target=kill, args=(list(client.run(os.getpid).values()),))
-        killer.start()
-        shared, there = trained(2, tmp_path, epochs=25)
-        killer.join()
-    assert 1 <= killed[0] < 3, "it was killed before the last member had begun"
-    assert agree(alone, shared)
-    assert there == losses
-
-
 def test_a_worker_with_a_gpu_trains_on_its_cpu_if_this_process_has_none(shared_always, monkeypatch):
     asked, inner = [], shared_members.results
 
@@ -286,12 +249,6 @@ def test_fits_on_gpus_or_by_several_processes_are_those_of_one_process(monkeypat
     assert shareable(Descent(**how)) == shared
     assert trained_elsewhere(Descent(**how), 10**9) == shared
     assert shareable(None)
-
-
-@pytest.mark.slow
-def test_errors_of_a_member_arrive_as_they_are(shared_always):
-    with pytest.raises(ValueError, match="no answer follows from these rows: linalg"):
-        trained(2, learning_rate=1e30)
 
 
 def test_what_does_not_pay_or_cannot_be_shared_is_trained_here(monkeypatch, tmp_path):

@@ -7,7 +7,6 @@ import threading
 
 import pytest
 
-from rehearsal_torch.data.trials.trial import TrialError
 from rehearsal_torch.explorer.turns import BusyError, Turns
 from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.verbs.methods import RequestError
@@ -93,20 +92,6 @@ def test_an_experiment_of_ones_own_is_a_trial_of_its_own(file):
     assert found["trial"] == 9
     assert "trial 8" in found["notes"][0], "a pending one is close"
     assert [row["id"] for row in session.trials()["pending"]] == [8]
-
-
-def test_bad_reports_are_refused_by_the_optimiser(file):
-    session = quick_session(file)
-    (made,) = session.ask(1, {})["made"]
-    before = file.read_bytes()
-    for settings, nodes, words in (
-        ({}, {}, "X: no value for this node"),
-        ({}, {"X": "1,5", "Y": 1.0}, "X: expected a finite number; got '1,5'"),
-        ({"a": 0.5}, {"X": 1.0, "Y": 1.0}, "b: no value for this action"),
-    ):
-        with pytest.raises(TrialError, match=words):
-            session.tell(made["trial"], settings, nodes)
-        assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

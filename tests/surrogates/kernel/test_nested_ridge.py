@@ -112,35 +112,11 @@ def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
     assert errors[True] < 0.7 * errors[False]
 
 
-@pytest.mark.slow
-def test_units_and_the_order_of_columns_do_not_matter():
-    table = confounded_table(200)
-    stretched = Table.observed(table.names[::-1], table.values.flip(1))
-    one, other = (fitted(confounded(), each) for each in (table, stretched))
-    for mine, theirs in zip(decisions(one, 3), decisions(other, 3), strict=True):
-        assert mine.to_dict() == theirs.to_dict()
-
-
-@pytest.mark.slow
-def test_what_is_said_of_doing_nothing_is_the_rate_given_the_context():
-    table = confounded_table(1500)
-    model = fitted(confounded(), table)
-    evidence = [each for each in decisions(model, 10)]
-    assert float(torch.tensor([each.baseline.point for each in evidence]).mean()) == pytest.approx(
-        float(table.columns(["y"]).ge(2).double().mean()), abs=0.08
-    )
-
-
 def test_outcomes_that_are_never_desired_do_not_break_it():
     table = confounded_table(150)
     low = Table.observed(table.names, torch.cat([table.values[:, :4], table.values[:, 4:] - 100], -1))
     for each in decisions(fitted(confounded(), low), 2):
         assert each.estimate.point == pytest.approx(0, abs=0.02)
-
-
-def test_a_product_kernel_says_that_it_has_no_sequential_form():
-    with pytest.raises(ValueError, match="no sequential form"):
-        fitted(sequential(), sequential_table(50), ProductRidge)
 
 
 def outcomes(count=2000, width=2, seed=0):
@@ -183,18 +159,6 @@ def test_targets_are_the_desirability_in_standard_deviations_and_the_indicator()
         8 * (5 - values[:, 0]) / spread[0]
     )
     assert torch.allclose(smooth, by_hand * torch.special.ndtr(8 * (4 - values[:, 1]) / spread[1]))
-
-
-def test_units_do_not_matter():
-    values = outcomes()
-    one = made({"y": (2, 5), "z": (None, 4)}, values)
-    other = made(
-        {"y": (200 - 7, 500 - 7), "z": (None, 0.04 - 7)}, values * values.new_tensor([100, 0.01]) - 7
-    )
-    assert torch.allclose(one.sharpness, other.sharpness)
-    assert torch.allclose(
-        one.targets(values), other.targets(values * values.new_tensor([100, 0.01]) - 7), atol=1e-9
-    )
 
 
 def test_scores_are_normal_and_faces_that_say_the_same_count_once():

@@ -69,8 +69,7 @@ def test_the_slope_is_autograds(solver, covariates, actions):
 
 
 @every
-@pytest.mark.parametrize("covariates", [0, 1])
-@pytest.mark.parametrize("widths", ["median", "leave_one_out"])
+@pytest.mark.parametrize(("widths", "covariates"), [("median", 0), ("leave_one_out", 1)])
 def test_what_is_saved_comes_back_and_files_leave_out_what_follows(solver, widths, covariates):
     settings = {"solver": solver, "widths": widths, "rank": 60, "features": 80}
     estimator = fitted(ProductRidge(**settings), *rows(200, covariates=covariates))
@@ -199,16 +198,6 @@ def test_the_deviation_with_covariates_is_that_of_a_weighted_sum():
         assert float(found[b]) == pytest.approx(expected, abs=1e-8)
 
 
-def test_the_ridge_grows_with_the_rows():
-    """Every row twice, lambda the same: the Gram matrix and N lambda double together, so nothing changes."""
-    once = rows(40)
-    twice = tuple(torch.cat([each, each]) for each in once)
-    one, two = (fitted(ProductRidge(fixed=WIDTHS, lambda_h=0.02), *examples) for examples in (once, twice))
-    contexts, actions = points()
-    values = [each.value(each.prepare(contexts), actions) for each in (one, two)]
-    torch.testing.assert_close(*values, atol=1e-9, rtol=0)
-
-
 def test_averaging_is_the_mean_over_models():
     examples, (contexts, actions) = rows(120), points()
     mixture = fitted(ProductRidge(widths="leave_one_out"), *examples)
@@ -253,7 +242,7 @@ def test_conjugate_gradients_form_no_matrix_of_all_pairs_of_rows(monkeypatch):
     for module in (product_kernel, linear_solvers):
         monkeypatch.setattr(module, "gaussian", watched)
     monkeypatch.setattr(product_kernel, "CELLS", 2000)
-    asked(fitted(ProductRidge(solver="cg", rank=20), *rows(400)), *points())
+    asked(fitted(ProductRidge(solver="cg", rank=20), *rows(200)), *points())
     assert 0 < max(sizes) <= 2000
 
 

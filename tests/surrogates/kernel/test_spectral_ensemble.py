@@ -57,26 +57,6 @@ def test_the_slope_is_that_of_autograd(examples, first, width):
     assert torch.allclose(gradient, wanted, atol=1e-8)
 
 
-def test_starts_are_ranked_by_the_mean():
-    whole = made()
-    prepared = whole.prepare(points()[0])
-    weights = whole.weights(prepared)
-    assert torch.allclose(
-        whole.value(prepared, whole.actions[weights.argmax(1)]), weights.amax(1).double(), atol=1e-4
-    )
-
-
-@pytest.mark.slow
-def test_seeds_and_state_say_everything():
-    one, again, other, loaded = made(), made(), made(seed=1), SpectralEnsemble(members=3, **QUICK)
-    loaded.load_state_dict(one.state_dict())
-    contexts, actions = points()
-    values = [each.value(each.prepare(contexts), actions) for each in (one, again, loaded, other)]
-    assert torch.equal(values[0], values[1])
-    assert torch.equal(values[0], values[2])
-    assert not torch.equal(values[0], values[3])
-
-
 def test_no_member_is_refused():
     with pytest.raises(ValueError, match="at least 1 member"):
         SpectralEnsemble(members=0)

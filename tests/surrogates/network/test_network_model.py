@@ -42,11 +42,9 @@ def acquisitions():
     second = LinearMCObjective(torch.tensor([0.0, 1.0], dtype=DOUBLE))
     return {
         "qLogEI": lambda: (qLogExpectedImprovement(model, best_f=best), 1),
-        "qLogEI, normal draws": lambda: (qLogExpectedImprovement(model, best_f=best, sampler=sobol(32)), 2),
         "qLogEI, pending": lambda: (qLogExpectedImprovement(model, best_f=best, X_pending=tried[:2]), 1),
         "qUCB": lambda: (qUpperConfidenceBound(model, beta=4.0), 2),
         "qLogNEI": lambda: (qLogNoisyExpectedImprovement(model, tried), 1),
-        "qLogNEI, normal draws": lambda: (qLogNoisyExpectedImprovement(model, tried, sampler=sobol(32)), 2),
         "qLogEI, constrained": lambda: (
             qLogExpectedImprovement(
                 two, best_f=best, objective=second, constraints=[lambda samples: samples[..., 0] - 0.7]
@@ -56,12 +54,6 @@ def acquisitions():
         "qLogNEHVI": lambda: (
             qLogNoisyExpectedHypervolumeImprovement(two, [-1.0, -1.0], tried, prune_baseline=True),
             1,
-        ),
-        "qLogNEHVI, normal draws": lambda: (
-            qLogNoisyExpectedHypervolumeImprovement(
-                two, [-1.0, -1.0], tried, sampler=sobol(32), prune_baseline=True
-            ),
-            2,
         ),
         "qKG": lambda: (qKnowledgeGradient(model, num_fantasies=4, sampler=sobol(4)), 1),
         "qKG, pending": lambda: (
@@ -130,18 +122,6 @@ def test_the_mean_is_that_of_the_posterior_mean():
     assert float((apart / posterior.variance.squeeze(-1).sqrt()).abs().max()) < 0.25
 
 
-def test_the_mean_is_the_posterior_mean():
-    surrogate = linear_chain()
-    mean = NetworkModel(surrogate, members=512, draws=64).posterior(POINTS.abs()).mean.squeeze(-1)
-    objective = PosteriorMean(surrogate, one_case(surrogate.task), draws=64)
-    torch.testing.assert_close(mean, objective(POINTS.abs()), rtol=0, atol=0.01)
-    fitted = fitted_pair()
-    posterior = NetworkModel(fitted, members=512, draws=64).posterior(POINTS)
-    # The posterior mean as an objective is that at e = 0: the functions' curvature is between the two.
-    apart = posterior.mean.squeeze(-1) - PosteriorMean(fitted, one_case(PAIR), draws=64)(POINTS)
-    assert float((apart / posterior.variance.squeeze(-1).sqrt()).abs().max()) < 0.25
-
-
 def test_a_cheaper_model_has_the_first_members_and_draws():
     model = NetworkModel(fitted_pair(), BOTH, members=16, draws=16)
     few = model.fewer(8, 4)
@@ -173,22 +153,6 @@ def test_shapes_follow_batches_points_and_outputs():
     nothing = model.fantasize(POINTS[:, :0], sobol(5))
     assert nothing.posterior(POINTS).mean.shape == (5, 3, 4, 3)
     torch.testing.assert_close(nothing.posterior(POINTS).mean[0], nothing.posterior(POINTS).mean[4])
-
-
-@pytest.mark.parametrize("phi", ["homoskedastic", "heteroskedastic", "mixture"])
-def test_conditioning_is_a_fit_with_the_parameters_kept(phi):
-    surrogate = fitted_pair(phi=phi)
-    after = copy.deepcopy(surrogate)
-    after.condition(pair_table(16) + MORE)
-    expected = NetworkModel(after, ("reward", *BOTH)).posterior(POINTS)
-    actions, values = MORE.columns(PAIR.actions), MORE.columns(BOTH)
-    whole = NetworkModel(surrogate, ("reward", *BOTH)).condition_on_observations(actions, values)
-    single = NetworkModel(surrogate, ("reward", *BOTH))
-    for row in range(3):
-        single = single.condition_on_observations(actions[row, None], values[row, None])
-    for model in (whole, single):
-        torch.testing.assert_close(model.posterior(POINTS).values, expected.values, rtol=0, atol=1e-9)
-    assert torch.equal(single.train_inputs[0], after.visited())
 
 
 def test_sets_of_observations_are_conditioned_on_in_one_batch():

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.spaces.polytope import Polytope
@@ -38,6 +38,7 @@ def test_there_are_no_more_coordinates_than_directions_or_outcomes(region, width
     assert made.basis.shape == (width, len(region.names))
 
 
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.sampled_from(REGIONS), st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=20))
 def test_the_region_is_the_same(region, points):
     outcomes = torch.tensor(points, dtype=torch.float64)[:, : len(region.names)]

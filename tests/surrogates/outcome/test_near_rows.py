@@ -30,15 +30,6 @@ def test_most_rows_are_near_the_others_and_strange_actions_are_not() -> None:
     )
 
 
-def test_the_units_of_covariates_and_actions_do_not_matter() -> None:
-    rows, noise, fresh, other = drawn(), drawn(seed=1)[:, :1], drawn(seed=2), 2 * drawn(seed=3)[:, :1]
-    units = torch.tensor([4.0, 0.5], dtype=torch.float64)
-    plain = fitted(rows, noise).far(fresh, other)
-    scaled = fitted(rows * units, 4.0 * noise).far(fresh * units, 4.0 * other)
-    assert float((scaled == plain).double().mean()) > 0.999
-    assert 0.05 < float(plain.double().mean()) < 0.7
-
-
 def test_freedom_is_that_of_comparable_rows() -> None:
     rows = drawn()
     tight = rows[:, :1] > 0
@@ -65,15 +56,6 @@ def test_rows_of_few_values_are_near_around_them_and_draws_are_moved_to_them() -
     between = torch.tensor([[0.3, 0.0], [0.0, 0.0]], dtype=torch.float64).reshape(2, 1, 1, 2)
     doses = torch.zeros(2, 1, dtype=torch.float64)
     assert near.share(between, doses, lambda z: z[:, :1]).tolist() == [0.0, 0.0]
-
-
-def test_further_actions_take_leading_dimensions() -> None:
-    rows, noise = drawn(), drawn(seed=1)[:, :1]
-    near, points = fitted(rows, noise), drawn(6, seed=2).reshape(2, 3, 2)
-    left = drawn(4 * 6, seed=3)[:, :1].reshape(4, 2, 3, 1)
-    whole = near.far(points, left)
-    assert whole.shape == (4, 2, 3)
-    assert all(near.far(points, part).equal(own) for part, own in zip(left, whole, strict=True))
 
 
 def test_too_few_rows_tell_nothing() -> None:

@@ -74,15 +74,6 @@ def yes_no(task, table, above=0.0):
     return RehearsalTask.of(plain), Table.observed(table.names, values)
 
 
-@pytest.mark.parametrize("above", [-100.0, 100.0])
-def test_yes_no_outcomes_that_are_all_the_same_are_refused(above):
-    task, table = yes_no(confounded(), confounded_table(80), above)
-    values = table.values.clone()
-    values[0, -1] += 1e-9  # A constant column is refused before.
-    with pytest.raises(ValueError, match=r"an outcome has two values only, and (every one|none) of"):
-        fit(OutcomeRegression(task, **SMALL), Table.observed(table.names, values))
-
-
 @pytest.mark.slow
 def test_the_probability_of_a_yes_is_that_after_the_alteration():
     task, table = yes_no(confounded(), confounded_table(1500), 2.0)
@@ -124,14 +115,6 @@ def test_held_out_rows_do_not_decide_what_is_modelled():
     model = fit(OutcomeRegression(task, **SMALL), table, held_out=confounded_table(50))
     assert model.outcome_kind.of_success
     assert model.faults() == []
-
-
-def test_rows_left_out_of_a_classification_are_predicted_from_the_others():
-    task, table = yes_no(confounded(), confounded_table(400))
-    model = fit(OutcomeRegression(task, **SMALL), table)
-    desired = task.region.contains(table.columns(("y",))).double()
-    found = model.left_out(table, 0, torch.arange(400) % 2)
-    assert float((found - desired).square().mean()) < 0.5 * float(desired.var())
 
 
 def test_with_one_yes_no_outcome_of_two_the_whole_region_is_judged():
@@ -184,16 +167,6 @@ def test_rows_left_out_are_predicted_from_the_others():
     assert not torch.equal(other[1::2], found[1::2])
 
 
-def test_support_falls_beyond_the_rows():
-    model = fit(OutcomeRegression(confounded(), **SMALL), confounded_table(300))
-    near, far = (
-        model.support(0, torch.zeros(2, 1, dtype=torch.float64), torch.full((2, 1), value).double())
-        for value in (0.0, 8.0)
-    )
-    assert near.shape == (2,)
-    assert (near > 5 * far).all()
-
-
 @pytest.mark.bench
 @pytest.mark.parametrize("seed", [6, 7])
 def test_a_region_that_one_row_in_a_thousand_reaches_is_reached(seed):
@@ -206,14 +179,3 @@ def test_a_region_that_one_row_in_a_thousand_reaches_is_reached(seed):
     claims = [each.estimate.point for each in decisions]
     assert sum(scores) / 8 > 0.8
     assert sum(claims) / 8 == pytest.approx(sum(scores) / 8, abs=0.05)
-
-
-def test_a_task_without_a_context_has_regressions_without_inputs():
-    task = confounded()
-    made = OutcomeRegression(RehearsalTask(task.graph, (), task.box, task.region, task.candidates), **SMALL)
-    model = fit(made, confounded_table(80))
-    assert model.no_action.inputs == 0
-    assert model.success(0, 4, 5, 0).once(torch.zeros(1, 0).double(), torch.zeros(1, 1).double()).shape == (
-        1,
-        4,
-    )

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.table import Table
@@ -57,16 +57,6 @@ def test_the_better_one_gets_the_larger_weight_and_more_of_it_with_more_rows():
     assert 0.2 < weights[0] < weights[1] < weights[2] < 1
 
 
-def test_two_of_the_same_get_half_each_where_many_rows_are_desired():
-    desired = drawn(500, 0.3)
-    same = torch.full_like(desired, 0.3)
-    assert float(solved(same, same, desired).weight) != 1
-    turned = same + 0.1 * torch.tensor([1.0, -1.0]).double().repeat(250)
-    desired = torch.tensor([0.0, 0.0, 1.0, 1.0]).double().repeat(125)
-    half = solved(turned, 2 * same - turned, desired, EQUAL_ROWS=0)
-    assert float(half.weight) == pytest.approx(0.5)
-
-
 def test_the_weight_grows_with_the_number_of_desired_rows_without_a_jump():
     # Equal held-out scores say nothing, so that the weight is nearly the one expected beforehand.
     weights = []
@@ -96,6 +86,7 @@ PROBABILITIES = st.lists(
 )
 
 
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(PROBABILITIES)
 def test_a_weight_lies_between_the_best_one_and_the_one_expected_beforehand(rows):
     first, second, desired = (torch.tensor(each, dtype=torch.float64) for each in zip(*rows, strict=True))
@@ -134,11 +125,6 @@ def test_it_holds_both_as_they_are_fitted_alone(model):
             assert torch.equal(inside[key], value), key
     assert 0 < model.weight < 1
     assert model.faults() == []
-
-
-def test_both_scores_are_better_than_a_constant_where_there_is_something_to_learn(model):
-    first, second, constant = model.stack.scores.tolist()
-    assert max(first, second) < constant
 
 
 def test_another_box_is_taken_over_by_both(model):

@@ -75,16 +75,6 @@ def test_an_altered_variable_teaches_nothing_of_its_own_equation():
     )
 
 
-def test_saving_and_loading_goes_on_where_it_stopped():
-    world = chain()
-    table, more = world.table(50), rounds(20, 2.0)
-    one, other = fit(DriftingLinear(world.task), table + more), DriftingLinear(world.task)
-    other.load_state_dict(one.state_dict())
-    extra = rounds(3, 2.0, seed=5)
-    assert effect(other) == effect(one)
-    assert effect(fit(one, table + more + extra)) == effect(fit(other, table + more + extra))
-
-
 def test_it_begins_with_observations():
     world = chain()
     with pytest.raises(ValueError, match="begin with observations"):

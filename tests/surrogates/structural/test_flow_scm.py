@@ -3,7 +3,6 @@ from functools import partial
 import pytest
 import torch
 
-from rehearsal_torch.checkpoint import load, save
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -116,34 +115,6 @@ def test_part_of_the_draws_and_situations_give_the_same_numbers():
     at = torch.tensor([[0.3], [0.2], [0.1]], dtype=torch.float64)
     whole, which = pushforward(at), torch.tensor([2, 0])
     assert torch.allclose(pushforward.first(4).of(which)(at[which]), whole[which, :4], atol=1e-12)
-
-
-def test_saved_and_loaded_it_is_the_same(tmp_path):
-    world = managing()
-    plain = {
-        "_target_": "rehearsal_torch.surrogates.structural.flow_scm.FlowStructural",
-        "task": world.task.to_plain(),
-        "flow": {
-            "_target_": "rehearsal_torch.mechanisms.conditional_flow.ConditionalFlow",
-            "_partial_": True,
-            "hidden": [8],
-            "bins": 4,
-        },
-        "seed": 3,
-    }
-    made = fit(
-        FlowStructural(world.task, FLOW, 3), world.table(200), Descent(**BRIEFLY), world.table(60, seed=2)
-    )
-    again = load(save(made, plain, tmp_path))
-    assert isinstance(again, FlowStructural)
-    given, change = (
-        torch.tensor([[0.2, -0.1]], dtype=torch.float64),
-        Alteration(("raw_cost",), torch.tensor([[1.0]], dtype=torch.float64)),
-    )
-    with torch.no_grad():
-        assert torch.equal(
-            made.rehearse(made.noise(9, 0), change, given), again.rehearse(again.noise(9, 0), change, given)
-        )
 
 
 def test_columns_of_few_values_are_spread_and_others_are_not():

@@ -1,12 +1,9 @@
 """The posterior over graphs and parameters: who learns from which row, what weighs graphs, and what scenarios
 say."""
 
-import time
-
 import pytest
 import torch
 
-from rehearsal_torch.checkpoint import load, save
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -283,50 +280,6 @@ def test_questions_are_about_the_same_models(route):
     assert not torch.equal(first.offset, model.sampled(50, seed=5).scenarios(contexts, ("recommend",)).offset)
 
 
-@REGRESSIONS
-def test_what_was_saved_samples_the_same(route, moved, regression, tmp_path):
-    model = learnt(route, moved[0], regression=regression)
-    config = {
-        "_target_": "rehearsal_torch.surrogates.structural.graph_posterior.StructuralPosterior",
-        "task": route.task.to_plain(),
-        "hypotheses": [graph.to_plain() for graph in route.hypotheses],
-        "regression": regression,
-    }
-    again = load(save(model, config, tmp_path))
-    contexts = route.given([route.case(0)])
-    assert torch.equal(again.graph_weights(), model.graph_weights())
-    assert torch.equal(
-        again.sampled(20).scenarios(contexts, ("recommend",)).offset,
-        model.sampled(20).scenarios(contexts, ("recommend",)).offset,
-    )
-
-
-def test_a_hundred_thousand_scenarios_are_quick():
-    world = Bermuda("qwz23", size=SampleSize(rows=110))
-    model = learnt(world, world.observations())
-    contexts = world.given([world.case(0)])
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        began = time.process_time()
-        scenarios = model.sampled(100_000).scenarios(contexts, ("Omega",))
-        seconds = time.process_time() - began
-    finally:
-        torch.set_num_threads(threads)
-    assert scenarios.offset.shape == (1, 100_000, 11)
-    assert seconds < 1.0
-
-
-def test_a_context_in_the_clique_is_a_parent():
-    graph = RehearsalGraph.of({"y": ("a",)}, [("x", "a")])
-    task = RehearsalTask(graph, ("x",), Box.of({"a": (-1.0, 1.0)}), Polytope.of({"y": (0.0, 1.0)}))
-    (hypothesis,) = StructuralPosterior(task).hypotheses
-    assert [(each.members, each.parents) for each in hypothesis.equations] == [
-        (("a",), ("x",)),
-        (("y",), ("a",)),
-    ]
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -342,22 +295,6 @@ def test_a_context_in_the_clique_is_a_parent():
 def test_settings_that_make_no_sense_are_refused(route, settings, message):
     with pytest.raises(ValueError, match=message):
         StructuralPosterior(route.task, route.hypotheses, **settings)
-
-
-def test_a_hypothesis_over_other_variables_is_refused(route):
-    with pytest.raises(ValueError, match=r"\['mood'\] are in only one of the two"):
-        StructuralPosterior(
-            route.task, [RehearsalGraph.of({"rating": (*route.task.graph.names[:-1], "mood")})]
-        )
-
-
-def test_a_hypothesis_with_an_arrow_beside_a_hidden_common_cause_is_refused(route):
-    graph = route.task.graph
-    bowed = RehearsalGraph(
-        tuple((name,) for name in graph.names), (("time", "rating"),), (("time", "rating"),)
-    )
-    with pytest.raises(ValueError, match="cannot represent time -> rating beside time <-> rating"):
-        StructuralPosterior(route.task, [bowed])
 
 
 def test_a_table_that_begins_with_altered_rows_is_refused(route, moved):

@@ -1,7 +1,6 @@
 """Linear Gaussian laws against equations that are solved one by one, and joint laws that are conditioned."""
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -137,26 +136,6 @@ def test_rehearsed_rows_obey_their_equations_and_keep_what_was_seen_and_set(seed
     if not context:
         for row, each, value in zip(rows, noise, values, strict=True):
             np.testing.assert_allclose(row, equations(made, each, value), atol=1e-10)
-
-
-def test_a_context_without_its_causes_tells_of_them():
-    # p -> q -> r: q is seen, p is not; r depends on q alone, p on q by Bayes' rule.
-    weights = torch.zeros(3, 3, dtype=DOUBLE)
-    weights[0, 1], weights[1, 2] = 2.0, 0.5
-    made = LinearModel(("p", "q", "r"), (), weights, torch.zeros(3).double(), torch.eye(3).double())
-    response = made.response(("q",), ("p", "r"))
-    assert response.context[:, 0].tolist() == pytest.approx([2 / 5, 0.5])
-    assert response.covariance.tolist() == [pytest.approx([1 / 5, 0.0]), pytest.approx([0.0, 1.0])]
-
-
-def test_setting_a_variable_tells_nothing_of_its_causes():
-    weights = torch.zeros(3, 3, dtype=DOUBLE)
-    weights[1, 2] = 0.5
-    covariance = torch.diag(torch.tensor([1.0, 0.0, 1.0], dtype=DOUBLE))
-    made = LinearModel(("p", "q", "r"), ("q",), weights, torch.zeros(3).double(), covariance)
-    response = made.response((), ("p", "r"))
-    assert response.action[:, 0].tolist() == [0.0, 0.5]
-    assert response.base(torch.zeros(4, 0, dtype=DOUBLE)).shape == (4, 2)
 
 
 def test_leading_dimensions_run_over_laws():

@@ -6,7 +6,6 @@ import torch
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural, equations
 from rehearsal_torch.training.fit import fit
 from tests.toys.linear_truth import chain, managing
@@ -59,36 +58,6 @@ def test_what_follows_an_alteration_is_what_the_world_does(world):
         assert torch.allclose(
             response.covariance, outcome.T.cov().reshape(len(world.task.outcomes), -1), rtol=0.1, atol=0.03
         )
-
-
-def test_rehearsing_noise_gives_the_affine_response_and_keeps_what_is_given():
-    world = chain()
-    model = fit(LinearStructural(world.task), world.table(500))
-    noise = torch.randn(7, 5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    given, values = torch.linspace(-1, 1, 5).double().unsqueeze(-1), torch.full((5, 2), 0.4).double()
-    rows = model.rehearse(noise, Alteration(("a", "m"), values), given)
-    names = world.task.graph.names
-    response = model.response(("a", "m"))
-    linear_model = model.linear_model(("a", "m"))
-    ordered = noise[..., [names.index(name) for name in linear_model.names]]
-    expected = response.base(given) + values @ response.action.mT + ordered @ response.noise.mT
-    assert torch.allclose(rows[..., [names.index("y")]], expected, atol=1e-12)
-    assert torch.allclose(rows[..., names.index("x")], given[:, 0].expand(7, -1), atol=1e-12)
-    assert torch.allclose(rows[..., names.index("a")], torch.tensor(0.4).double(), atol=1e-6)
-
-
-def test_context_columns_of_the_noise_vanish_where_the_context_holds_its_ancestors():
-    world = managing()
-    model = fit(LinearStructural(world.task), world.table(200))
-    response = model.response(("raw_cost", "self_pricing"))
-    linear_model = model.linear_model(("raw_cost", "self_pricing"))
-    assert torch.allclose(
-        response.noise[
-            :, [linear_model.names.index(name) for name in ("cf", "ei", "raw_cost", "self_pricing")]
-        ],
-        torch.zeros(2, 4).double(),
-        atol=1e-12,
-    )
 
 
 def test_a_context_is_seen_and_speaks_of_its_causes():
@@ -170,19 +139,6 @@ def test_responses_are_kept_until_the_model_changes():
     assert not torch.equal(made.responses_of(sets)[0][0].covariance, shifted[0][0].covariance)
     made.draws = 0
     assert made.responses_of(sets)[1][1] is None
-
-
-def test_saving_and_loading_changes_nothing():
-    world = managing()
-    one, other = (
-        fit(LinearStructural(world.task, seed=3), world.table(100)),
-        LinearStructural(world.task.to_plain(), seed=3),
-    )
-    other.load_state_dict(one.state_dict())
-    for names in ((), ("raw_cost", "self_pricing")):
-        assert torch.equal(one.response(names).covariance, other.response(names).covariance)
-        assert torch.equal(one.linear_models(names).weights, other.linear_models(names).weights)
-    assert torch.equal(one.contexts.values, other.contexts.values)
 
 
 def test_bad_input_is_refused():

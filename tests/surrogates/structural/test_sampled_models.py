@@ -14,7 +14,6 @@ from rehearsal_torch.surrogates.structural.sampled_models import (
     AffineScenarios,
     SampledModels,
     ScenarioModel,
-    hypotheses_of,
     hypothesis_of,
     shared,
 )
@@ -134,15 +133,6 @@ def test_the_order_in_which_a_graph_is_written_makes_no_other_equation(plain, se
     assert set(shared((one, other))) == set(one.equations)
 
 
-def test_what_hypotheses_share_is_learnt_once():
-    cut = {"parents": {"a": ["x"], "b": ["x"], "c": ["x"], "y": ["a", "c"]}}
-    both = hypotheses_of([TASK.graph, cut], TASK)
-    found = shared(both)
-    assert len(found) == 5
-    assert [each.parents for each in found if each.members == ("y",)] == [("a", "b", "c"), ("a", "c")]
-    assert hypotheses_of(None, TASK) == hypotheses_of([], TASK) == (hypothesis_of(TASK.graph, TASK),)
-
-
 def test_a_hypothesis_has_the_variables_of_the_task():
     with pytest.raises(
         ValueError,
@@ -164,19 +154,6 @@ def scenarios(seed=0):
     offset = torch.randn(3, 6, 4, generator=stream, dtype=DOUBLE)
     gain = torch.randn(6, 4, 2, generator=stream, dtype=DOUBLE)
     return AffineScenarios(("x", "a", "b", "y"), ("a", "b"), offset, gain)
-
-
-def test_rows_are_the_offset_and_what_the_action_adds_in_each_model():
-    made = scenarios()
-    actions = torch.randn(5, 3, 2, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
-    found = made.rows(actions)
-    assert found.shape == (5, 3, 6, 4)
-    for start in range(5):
-        for case in range(3):
-            for model in range(6):
-                wanted = made.offset[case, model] + made.gain[model] @ actions[start, case]
-                torch.testing.assert_close(found[start, case, model], wanted)
-    assert made.rows(actions.float()).dtype == DOUBLE
 
 
 def test_some_variables_come_in_the_order_asked_for():
