@@ -25,7 +25,7 @@ from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.method_choice.simplicity import PARTS, SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import PARTS, SIMPLEST_FIRST
 from rehearsal_torch.training.fit import fit
 
 METHODS = tuple(SIMPLEST_FIRST)

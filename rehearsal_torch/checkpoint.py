@@ -69,14 +69,10 @@ def save(
     """Writes a checkpoint.
 
     Args:
-        surrogate: The fitted surrogate.
         config: The resolved ``surrogate`` node that builds it: plain dictionaries, lists, numbers and
             strings.
         folder: The target folder; created if missing, existing files of the same names are replaced.
         card: The model card, as plain data.
-
-    Returns:
-        The folder.
 
     Raises:
         CheckpointError: if `load` would refuse the configuration, or it builds another state than the

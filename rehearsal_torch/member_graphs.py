@@ -195,8 +195,6 @@ def gains(
     Args:
         objective: Builds the objective of the decisions (`objectives.objective.objective_for`).
         surrogate: The fitted model that judges.
-        cases: The B cases.
-        decisions: B decisions.
     """
     found = torch.full((len(decisions),), math.nan, dtype=torch.float64)
     made = objective_for(objective, surrogate, cases)

@@ -58,7 +58,7 @@ from rehearsal_torch.search.trials.proposal import (
 from rehearsal_torch.search.trials.recommendation import recommend, sureness
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.kept_fit import KeptFit
+from rehearsal_torch.training.fit import KeptFit
 from rehearsal_torch.verbs.trial_method import ObjectiveFactory, SurrogateFactory, trials_of
 
 Action = dict[str, float]
@@ -236,9 +236,6 @@ class CausalOptimiser(TrialView):
                 mechanisms.
             ran: The settings actually used, if they differ from the suggestion; they may lie outside bounds
                 and limits.
-
-        Returns:
-            The recorded trial.
 
         Raises:
             TrialError: if a value is missing or not a finite number, a name or number is unknown, or an

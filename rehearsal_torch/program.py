@@ -50,9 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: The arguments after ``rehearsal``; None for those of the process.
-
-    Returns:
-        The exit code.
     """
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))

@@ -109,7 +109,6 @@ def worth(seconds: float, count: int, workers: int) -> int:
     or joblib's context names a cluster, else 1.
 
     Args:
-        seconds: The time that one takes.
         count: The number of further tasks.
         workers: The number of workers that are there.
     """

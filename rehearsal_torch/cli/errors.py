@@ -144,7 +144,6 @@ def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> i
     signal n; both are printed.
 
     Args:
-        run: The command.
         interrupted: The message after an interruption, or a function that makes it: how to continue.
     """
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
@@ -167,10 +166,6 @@ def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> i
 @contextmanager
 def writing_to(place: Path, remedy: str) -> Iterator[None]:
     """Gives errors of a place that may not be written to a remedy of their own.
-
-    Args:
-        place: The file or folder.
-        remedy: What to do.
 
     Raises:
         UserError: if the operating system does not let it be written to.
@@ -240,7 +235,6 @@ def check_output(out: Path, names: Iterable[str], mark: str, beginning: str) -> 
     """Checks that a folder may be written to, without changing it.
 
     Args:
-        out: The folder.
         names: The files to be written.
         mark: The file among them by which this command recognises its own output.
         beginning: The expected beginning of that file.

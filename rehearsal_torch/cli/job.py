@@ -50,9 +50,7 @@ def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, A
     """The content of `run.json` at the start of a run.
 
     Args:
-        command: The script's name.
         overrides: The arguments of the command.
-        seed: The seed of all random draws.
     """
     return {
         "command": join([*typed_as(command), *overrides]),
@@ -125,10 +123,8 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
     """Runs a command's work in its run folder; outside a sweep, an error is stored in `raised`.
 
     Args:
-        script: The command's name.
         work: The work, a function of the configuration, the folder and whether the job is part of a sweep; it
             returns a one-sentence summary of the result.
-        config: The job's configuration.
 
     Raises:
         UserError: in a sweep, if the folder holds something else.
@@ -278,7 +274,6 @@ def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
 
     Args:
         sweep: The sweep's folder, with one numbered folder per job.
-        jobs: Each job's overrides.
     """
     found = []
     for number, overrides in enumerate(jobs):

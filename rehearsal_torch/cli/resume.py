@@ -51,7 +51,6 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
 
     Args:
         directory: The value of ``resume=``.
-        typed: The other overrides.
         script: The command that resumes the run.
 
     Returns:

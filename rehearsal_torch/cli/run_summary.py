@@ -94,7 +94,6 @@ def closing(
     """Writes the report, and prints it with folder and next command; in a sweep, prints one line.
 
     Args:
-        folder: The run's folder.
         sweep: Whether the job is part of a sweep.
         following: The next command.
         tables: Whether the tables are printed, too.

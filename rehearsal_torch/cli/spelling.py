@@ -45,7 +45,6 @@ def on_file(script: str, file: str, key: str = "path") -> str:
     """A command on a file, as one types it: ``rehearsal decide problem.yaml``; a script is given the key.
 
     Args:
-        script: The command's name.
         key: The key that the file alone is short for.
     """
     words = typed_as(script)

@@ -4,12 +4,15 @@ A verb takes options as key=value. Parsing them imports nothing heavy, so that h
 arguments are shown at once.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal_torch.cli.errors import UserError, did_you_mean
+from rehearsal_torch.cli.errors import UserError, did_you_mean, exit_code
 from rehearsal_torch.cli.spelling import spoken
+
+HELP = ("-h", "--help", "help")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,19 @@ class Verb:
     options: tuple[Option, ...]
     run: Callable[[Mapping[str, str]], int]
     script: str = "prepare"
+
+    def main(self, arguments: Sequence[str] | None, interrupted: str) -> int:
+        """Runs the command, and returns the exit code.
+
+        Args:
+            arguments: The arguments after the script's name; None for those of the process.
+            interrupted: What is said after Ctrl-C.
+        """
+        typed = list(sys.argv[1:] if arguments is None else arguments)
+        if any(text in HELP for text in typed):
+            print(self.help())
+            return 0
+        return exit_code(lambda: self.run(self.read(typed)), interrupted)
 
     def read(self, typed: Sequence[str]) -> dict[str, str]:
         """Key to value, for the options that are given or have a default.

@@ -25,12 +25,6 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     """Checks that numbers are in range, that input files and folders exist, and that the data of the run are
     given.
 
-    Args:
-        config: The first job's configuration.
-        script: The command.
-        jobs: Each job's overrides.
-        typed: All overrides.
-
     Raises:
         UserError: for the first key that is out of range.
     """

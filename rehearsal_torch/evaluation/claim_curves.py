@@ -77,7 +77,6 @@ def claim_table(
         surrogate: The model that decided.
         objective: Builds the objective of its decisions.
         lines: The lines of ``decisions.jsonl``.
-        seed: The seed of the run.
 
     Returns:
         The rows; an empty list if nothing is recommended, or the method has no estimates of the probability

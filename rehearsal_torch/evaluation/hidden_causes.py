@@ -22,7 +22,6 @@ def overall(decisions: Sequence[Decided], actions: str = "doses") -> str:
     """One sentence on what would overturn the recommendations; empty if none has recorded strengths.
 
     Args:
-        decisions: The recorded decisions.
         actions: What actions are called.
     """
     found = [each for each in map(hidden_cause_of, decisions) if each is not None]

@@ -50,7 +50,6 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
 
     Args:
         dataset: Name of the world.
-        method: Name of the method.
         seed: Seed of the world and the method.
         decided: A line of ``decisions.jsonl``, with `seconds`.
     """

@@ -197,7 +197,6 @@ def true_return(
     Args:
         cohort: The simulated patients.
         levels: The dose levels that actions stand for.
-        episode: An episode of a patient.
         changes: k.
         organs: Whether to leave out the points that a vasopressor scores because it is given.
     """

@@ -46,7 +46,6 @@ def sentence_without(text: str, stated: Mapping[str, str]) -> str:
     """A warning or a reason without the values of a case.
 
     Args:
-        text: The sentence.
         stated: Variable to its present value, as sentences state it.
     """
     text = _OUTSIDE.sub(r"\1 is beyond the rows\2", text)

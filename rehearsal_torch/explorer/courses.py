@@ -30,7 +30,6 @@ def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
     """Where a replay lies outside the data, a sentence each; empty if it does not.
 
     Args:
-        objective: The return of the episode.
         sequence: The actions, (H,) long.
     """
     own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
@@ -54,10 +53,8 @@ def course(
     """The rewards and the states at each step, as observed and under a sequence.
 
     Args:
-        objective: The return of the episode.
         sequence: The actions, (H,) long.
         record: `CounterfactualReturn.trajectory_record` of the sequence.
-        words: What the numbers are called.
         shown: Whether the replay may be shown.
 
     Returns:

@@ -7,29 +7,52 @@ is kept.
 
 Steps are places from 0 in what is asked and in lists. What a reader sees calls them as the report does: by
 the times of the table where these are known (`Wording.at`), else from 0; the page adds ``start`` to places.
+
+What the page shows of a sequence of actions: its changes, its return beside the observed one, its proof.
+
+proven       no other sequence with at most k changes has a larger return, by the fitted model
+best found   the search ended before it had a proof; with an upper bound on what is missing where one is
+             known
+outside      the replay leaves the range of the observations: a sentence stands in place of its numbers
+
+The questions about episodes, and where they are asked.
+
+POST  /api/episode       {episode}: the episode as observed
+POST  /api/look-back     {episode, changes, fixed, seconds}: the best sequence with so many changes
+POST  /api/replay        {episode, actions}: a sequence that was put together by hand
+
+Steps are places from 0, also where the page calls them by the times of the table.
 """
 
+import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
+from fastapi import FastAPI
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.explorer.courses import RANGE, course, signed
-from rehearsal_torch.explorer.episode_answers import sequence_answer
+from rehearsal_torch.data.decision import Decision, EpisodeCase
+from rehearsal_torch.explorer.courses import RANGE, beyond, course, signed
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
+from rehearsal_torch.explorer.replies import told
 from rehearsal_torch.explorer.turns import PATIENCE, Turns
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.sequences.return_record import given_doses
 from rehearsal_torch.reporting.page.assumptions import SEQUENCES
 from rehearsal_torch.reporting.page.cautions import of_the_run
-from rehearsal_torch.reporting.page.material import shown
+from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
 from rehearsal_torch.reporting.page.question import question
+from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
+from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
@@ -39,6 +62,170 @@ from rehearsal_torch.verbs.one_episode import OneEpisode
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+MOST = 10_000
+Steps = Annotated[list[int], Field(max_length=MOST)]
+
+
+class EpisodeAsked(BaseModel):
+    """A question about an episode.
+
+    Attributes:
+        episode: Its number on the page.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    episode: int
+
+
+class ChangesAsked(EpisodeAsked):
+    """A question for the best sequence.
+
+    Attributes:
+        changes: How many actions may differ.
+        fixed: Steps whose action stays.
+        seconds: The time limit.
+    """
+
+    changes: int
+    fixed: Steps = []
+    seconds: FiniteFloat
+
+
+class SequenceAsked(EpisodeAsked):
+    """A question about a sequence.
+
+    Attributes:
+        actions: One action number for each step.
+    """
+
+    actions: Steps
+
+
+def add_routes(app: FastAPI, session: "EpisodeSession") -> None:
+    """Adds the questions to a server."""
+
+    @app.post("/api/episode")
+    def episode(asked: EpisodeAsked) -> Response:
+        return told(lambda: session.episode(asked.episode))
+
+    @app.post("/api/look-back")
+    def look_back(asked: ChangesAsked) -> Response:
+        return told(lambda: session.look_back(asked.episode, asked.changes, asked.fixed, asked.seconds))
+
+    @app.post("/api/replay")
+    def replay(asked: SequenceAsked) -> Response:
+        return told(lambda: session.replay(asked.episode, asked.actions))
+
+
+_LIMIT = re.compile(r"stopped after budget_s=([0-9.e+-]+)")
+
+
+def sequence_answer(
+    objective: CounterfactualReturn, decision: Decision, words: Wording, *, searched: bool
+) -> dict[str, Any]:
+    """What the page shows of a decision for an episode.
+
+    Args:
+        decision: The decision, of a search or put together by hand.
+        searched: Whether a search found it, so that there is something to say of a proof.
+
+    Returns:
+        Plain data; ``value`` and all else that is replayed is None, with the reason under ``withheld``,
+        where the replay lies outside the data.
+    """
+    sequence = objective.sequence(decision)
+    record = objective.trajectory_record(decision)
+    found = beyond(objective, sequence)
+    withheld = f"outside the data: {'; '.join(found)}" if found else ""
+    changed = (sequence != objective.observed).nonzero()[:, 0].tolist()
+    # Without changes, the return is the observed one, which is no claim of the model.
+    hidden = bool(withheld) and bool(changed)
+    line = _line(objective, decision, record)
+    if hidden:
+        line["trajectory"] = {
+            k: line["trajectory"][k] for k in ("observed_actions", "observed_doses", "level_doses", "doses")
+        }
+    _, headline, said = said_of_episode({**line, "warnings": []}, words)
+    if not searched:
+        headline = _by_hand(len(changed), len(sequence))
+    return {
+        "headline": headline,
+        "said": said,
+        "state": optimality(decision, objective.changes, words, hidden) if searched else "",
+        "proven": bool(decision.trace.get("proven")) if searched else None,
+        "gap": None if hidden or not searched else finite(decision.trace.get("gap")),
+        "withheld": withheld,
+        "warnings": [text for text in decision.warnings if not text.startswith("range: ")],
+        "overturned": _overturned(decision, words) if searched and not hidden else "",
+        "status": decision.status,
+        "actions": sequence.tolist(),
+        "changed": changed,
+        "observed": signed(record["observed"], words),
+        "value": None if hidden else signed(record["value"], words),
+        "range": None if hidden or not changed else _range(objective, sequence, words),
+        "course": course(objective, sequence, record, words, not withheld),
+        "seconds": round(decision.seconds, 3),
+    }
+
+
+def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = False) -> str:
+    """Whether a sequence is proven to be the best, and how far it may be from it; empty for a refusal.
+
+    Args:
+        decision: The decision of a search.
+        changes: k.
+        hidden: Whether the numbers of the replay are withheld.
+    """
+    if decision.status == "refused":
+        return ""
+    trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
+    gap = finite(trace.get("gap"))
+    if trace.get("proven"):
+        return f"Proven: by this model, no other sequence with {most} is better."
+    told = decision.reason if decision.status == "recommended" else ""
+    reason = (told or str(trace.get("stopped") or "")).partition("; no gap is known")[0]
+    why = f" Why: {_LIMIT.sub(_limit, reason)}." if reason else ""
+    if gap is None:
+        return (
+            f"The best found, not proven: how much better another one with {most} may be is not known.{why}"
+        )
+    unit = f" {words.unit}" if words.unit else ""
+    much = "" if hidden else f", by {shown(gap)}{unit} at most"
+    return f"The best found, not proven: another one with {most} may be better{much}.{why}"
+
+
+def _limit(found: re.Match[str]) -> str:
+    return f"the search stopped at its time limit of {found[1]} s"
+
+
+def _line(objective: CounterfactualReturn, decision: Decision, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The decision as a line of decisions.jsonl."""
+    made = Round(0, objective.case, decision, None, {}, trajectory=dict(record), kind="look_back")
+    return mapping(json.loads(made.line()))
+
+
+def _by_hand(changed: int, every: int) -> str:
+    if not changed:
+        return "As observed: nothing is changed."
+    return f"Your own sequence: {changed} of {counted(every, 'action')} changed."
+
+
+def _overturned(decision: Decision, words: Wording) -> str:
+    if decision.hidden_cause is None:
+        return ""
+    said = decision.hidden_cause.sentence(words.actions)
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+@torch.no_grad()
+def _range(objective: CounterfactualReturn, sequence: Any, words: Wording) -> list[float] | None:
+    """The smallest and the largest return of the models of an ensemble; None for a single model."""
+    if objective.surrogate.members == 1:
+        return None
+    every: list[float] = signed(objective.member_returns(sequence).tolist(), words)
+    return [min(every), max(every)]
+
 
 # Seconds that a search may take: those that the page offers, and the most that is accepted.
 SECONDS, LONGEST = (5, 20, 60, 300), 600.0
@@ -77,8 +264,6 @@ class EpisodeSession:
 
     def add_routes(self, app: "FastAPI") -> None:
         """Adds its questions to a server."""
-        from rehearsal_torch.explorer.episode_routes import add_routes
-
         add_routes(app, self)
 
     def describe(self) -> dict[str, Any]:

@@ -45,9 +45,6 @@ class OpenedEpisodes:
 def opened_episodes(of: Material) -> OpenedEpisodes:
     """Reads the model of a run of episodes, and its episodes.
 
-    Args:
-        of: What its folder records.
-
     Raises:
         UserError: if checkpoint or configuration are missing, the episodes cannot be read, or they are not
             those of the run.

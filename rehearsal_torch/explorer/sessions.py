@@ -9,9 +9,8 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.data.trials.file import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
-from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import existing, recorded
+from rehearsal_torch.explorer.run_material import existing, opened, recorded
 from rehearsal_torch.explorer.server import Session
 from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
 from rehearsal_torch.explorer.trials.trial_session import TrialSession
@@ -25,7 +24,6 @@ def session_for(folder: Path, method: str = METHOD) -> Session:
 
     Args:
         folder: The folder of a run, or of a saved model; or a file of trials, or a folder that holds one.
-        method: The method that proposes trials.
 
     Raises:
         UserError: if the folder cannot be explored, or the method is one for trials and there are none.

@@ -36,7 +36,6 @@ def read_rows(
 
     Args:
         path: A CSV with a header row.
-        columns: The required columns.
         numbers: Columns of numbers, if present; a cell may be empty for a missing value.
         whole: Columns of whole numbers, if present.
 

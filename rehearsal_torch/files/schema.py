@@ -68,9 +68,7 @@ def fault(expected: str, got: Any, remedy: str = "") -> PydanticCustomError:
     """The error that a validator raises; `read` adds the path.
 
     Args:
-        expected: What was expected.
         got: What was found instead.
-        remedy: What to do.
     """
     words = f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}"
     return PydanticCustomError("fault", "{words}", {"words": words})
@@ -151,10 +149,6 @@ def plain_of(value: Any) -> Any:
 
 def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[str]]:
     """The fields of a mapping that conform to the schema, and the faults of all others.
-
-    Args:
-        model: The schema.
-        plain: The mapping.
 
     Returns:
         Field to value, for the fields without a fault, defaults included; and the faults, empty if the whole

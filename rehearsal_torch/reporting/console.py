@@ -53,7 +53,6 @@ def warnings(of: Material, told: Sequence[str] = ()) -> list[str]:
     """Each warning once, with the cases that it is of.
 
     Args:
-        of: The run.
         told: Sentences that were told before, without their full stops.
     """
     general = [text for text in cautions.of_the_run(of) if not any(each in text for each in told)]

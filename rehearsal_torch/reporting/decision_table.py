@@ -38,8 +38,6 @@ def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
     """The first decisions, one row per case.
 
     Args:
-        decisions: Rehearsal decisions.
-        title: Title of the table.
         shown: Maximum number of rows.
     """
     some, every = decisions[:shown], [_sentences(one) for one in decisions]

@@ -40,7 +40,6 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     """Writes ``table.csv``, ``figures/`` and ``report.html`` into a run folder.
 
     Args:
-        folder: A run folder.
         tables: Whether the tables are part of the answer.
         told: Warnings that were told before, and are not repeated.
 

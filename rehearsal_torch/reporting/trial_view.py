@@ -58,9 +58,6 @@ class TrialView(ABC):
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
             recommended: Whether to fit a model for the recommendation; where none can be fitted, the legend
                 says so.
-
-        Returns:
-            The axes.
         """
         found = None
         if recommended:

@@ -127,7 +127,6 @@ def cross_validate_rows(
         surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone, so that equal
             calls give equal results.
         trainer: Returns a trainer, once per fold; without a folder, or with a different one for each fold.
-        count: The number of folds.
         seed: Determines the folds and, with the fold's number, the initial weights.
         by: "patient", or "transition" for folds that split patients, as the paper's authors drew them.
         workers: The number of processes that share the folds, each with one thread, where their trainings are

@@ -60,7 +60,6 @@ class CaseDecision(Decision):
             case: The case; None if it is not known.
             label: Its index in a data frame, of length one; None if it has none.
             wanted: The desired region in words.
-            library: The library of frames.
             units: Variable to its unit.
         """
         plain = {each.name: getattr(decision, each.name) for each in fields(Decision)}

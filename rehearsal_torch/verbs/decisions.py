@@ -96,9 +96,6 @@ class Decisions(list[Decision]):
 
         Args:
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
-
-        Returns:
-            The axes.
         """
         from rehearsal_torch.reporting.decision_frame import quantity
         from rehearsal_torch.reporting.decision_plot import draw

@@ -106,9 +106,6 @@ class EpisodeModel:
         Args:
             device: As torch names it.
 
-        Returns:
-            This model.
-
         Raises:
             RuntimeError: if there is no such device.
         """
@@ -223,9 +220,6 @@ class EpisodeModel:
 
         Args:
             folder: The folder; files of a checkpoint in it are replaced.
-
-        Returns:
-            The folder.
         """
         from rehearsal_torch.verbs.saving.saved_episodes import save
 

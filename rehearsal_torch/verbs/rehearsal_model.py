@@ -84,9 +84,6 @@ class RehearsalModel:
         Args:
             device: As torch names it.
 
-        Returns:
-            This model.
-
         Raises:
             RuntimeError: if there is no such device.
         """
@@ -258,9 +255,6 @@ class RehearsalModel:
 
         Args:
             folder: A new folder, or that of a saved model, which is replaced.
-
-        Returns:
-            The folder.
 
         Raises:
             CheckpointError: if the folder holds anything but a saved model, or the model cannot be saved;

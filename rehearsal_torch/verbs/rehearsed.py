@@ -91,7 +91,6 @@ def untouched_score(
     them.
 
     Args:
-        problem: The table.
         surrogate: The model fitted to the rows that were not held out.
         objective: The objective of its decisions.
         claims: Cross-fitted claims, whose folds have predicted every row; None uses the held-out rows.

@@ -116,7 +116,6 @@ class Request:
 
         Args:
             config: As `configured` returned it.
-            method: The same.
             problem: The rows and the task.
             workers: The number of processes that share the comparison of methods.
 
@@ -189,7 +188,6 @@ def problem_file(table: Any, verb: str) -> str | Path:
     """The name of a problem file, which is given in place of a table and a task.
 
     Args:
-        table: What was given.
         verb: The function, for messages.
 
     Raises:
@@ -220,10 +218,6 @@ def labels_of(given: object) -> pd.Index | None:
 
 def names_of(given: object, count: int) -> list[str] | None:
     """The names of cases that are in memory: the index of a data frame of pandas, else 1, 2, 3 ...
-
-    Args:
-        given: The cases.
-        count: Their number.
 
     Returns:
         A name for each case; None for a file, whose cases are named by it.

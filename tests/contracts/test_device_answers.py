@@ -21,9 +21,8 @@ from rehearsal_torch.checkpoint import load
 from rehearsal_torch.explorer.charts import curves, densities
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
-from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession, _withheld
-from rehearsal_torch.explorer.run_material import recorded
+from rehearsal_torch.explorer.run_material import opened, recorded
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward

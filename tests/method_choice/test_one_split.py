@@ -1,9 +1,9 @@
 """One split of the rows: what it finds depends on the rows, the methods, the seed and its number alone."""
 
+import pytest
 import torch
 
-from rehearsal_torch.method_choice.candidate import Limits
-from rehearsal_torch.method_choice.one_split import Comparison, split
+from rehearsal_torch.method_choice.one_split import Comparison, Limits, split
 from tests.method_choice.test_comparison import (
     Blind,
     Silent,
@@ -55,3 +55,21 @@ def test_without_a_method_that_goes_through_nothing_is_judged():
     made = found(table_of(80), refusing("never", "no fit"))
     assert (made.names, made.judged) == ((), [])
     assert made.refused == {"never": "it cannot be fitted to half of the rows: no fit"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rows": 19}, "choose.rows: expected a whole number of at least 20; got 19"),
+        ({"cases": 2.5}, "choose.cases: expected a whole number of at least 1; got 2.5"),
+        ({"repeats": 1}, "choose.repeats: expected a whole number of at least 2; got 1"),
+        ({"repeats": True}, "choose.repeats: expected a whole number of at least 2; got True"),
+    ],
+)
+def test_a_limit_out_of_range_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        Limits(**given)
+
+
+def test_the_smallest_limits_are_taken():
+    assert Limits(20, 1, 2) == Limits(rows=20, cases=1, repeats=2)

@@ -5,8 +5,7 @@ import pytest
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.problem_file.findings import ProblemError
-from rehearsal_torch.method_choice.rule import chosen
-from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.verbs import request as module

@@ -20,7 +20,7 @@ from rehearsal_torch.cli.validation import CONF
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
-    from rehearsal_torch.method_choice.candidate import Candidate
+    from rehearsal_torch.method_choice.one_split import Candidate
     from rehearsal_torch.method_choice.rule import Standing
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -30,12 +30,10 @@ def applicable(config: DictConfig, problem: "Problem") -> "tuple[list[Candidate]
     """The methods to compare, simplest first, and all others with the reason.
 
     Args:
-        config: The whole configuration.
         problem: A problem of kind ``rehearse``.
     """
-    from rehearsal_torch.method_choice.candidate import Candidate
-    from rehearsal_torch.method_choice.rule import NOTHING, Standing
-    from rehearsal_torch.method_choice.simplicity import NOT_COMPARED, PARTS, SIMPLEST_FIRST
+    from rehearsal_torch.method_choice.one_split import Candidate
+    from rehearsal_torch.method_choice.rule import NOT_COMPARED, NOTHING, PARTS, SIMPLEST_FIRST, Standing
 
     candidates: list[Candidate] = []
     others: list[Standing] = []
@@ -60,7 +58,6 @@ def fits(problem: "Problem", name: str) -> None:
 
     Args:
         problem: A problem of kind ``rehearse``.
-        name: The method.
 
     Raises:
         UserError: if it cannot be built for the task and the rows.

@@ -44,10 +44,9 @@ def choose(
         UserError: if the problem is of another kind, a limit is out of range, or nothing can be compared.
     """
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
-    from rehearsal_torch.method_choice.candidate import Limits
     from rehearsal_torch.method_choice.comparison import compared
-    from rehearsal_torch.method_choice.rule import NOTHING, Standing, chosen
-    from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+    from rehearsal_torch.method_choice.one_split import Limits
+    from rehearsal_torch.method_choice.rule import NOTHING, SIMPLEST_FIRST, Standing, chosen
 
     same_kind(problem, "rehearse")
     task, seed, table = problem.question(), int(config.seed), problem.observations()
@@ -67,7 +66,6 @@ def record(choice: "Choice", config: DictConfig, folder: "RunFolder") -> None:
 
     Args:
         config: The configuration of the run, in which the chosen method decides.
-        folder: The run folder.
     """
     from rehearsal_torch.method_choice.words import rows, sentences
 

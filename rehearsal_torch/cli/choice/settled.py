@@ -20,7 +20,7 @@ from rehearsal_torch.cli.run import Run, build
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.cli.spelling import weighed
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.method_choice.noted import Noted
+from rehearsal_torch.method_choice.rule import Noted
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.run_folder import RunFolder
@@ -34,7 +34,6 @@ def settled(
     """The run whose method is known, after its data were described.
 
     Args:
-        config: The whole configuration.
         folder: The run folder, in which the choice is recorded.
         sweep: Whether the job is part of a sweep.
         workers: The number of processes that share the comparison of methods.

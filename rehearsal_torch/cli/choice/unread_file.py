@@ -26,12 +26,6 @@ def refuse_unread(
 ) -> None:
     """Refuses a file that the data set of the run does not read.
 
-    Args:
-        config: The first job's configuration.
-        script: The command.
-        jobs: Each job's overrides.
-        typed: All overrides.
-
     Raises:
         UserError: with what to type in its place.
     """
@@ -86,7 +80,6 @@ def of_table(file: str, then: str) -> str:
     """What to do with a table: to write a problem file of it.
 
     Args:
-        file: The table.
         then: The command that follows.
     """
     first = on_file("init", file, "data")

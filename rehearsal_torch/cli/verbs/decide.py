@@ -135,9 +135,6 @@ def _following(folder: RunFolder, problem: "Problem", checkpoint: str, blank: st
 def explored(folder: RunFolder) -> str:
     """The command that asks the model of a run about cases and actions; its report, where the page of that
     command is not installed.
-
-    Args:
-        folder: The run's folder.
     """
     if has_app():
         return join([*typed_as("explore"), str(folder.path)])

@@ -157,7 +157,6 @@ def fitted(
     """`fit` for a problem, and optionally a method, that were built before.
 
     Args:
-        config: The whole configuration.
         problem: The problem whose observations it is fitted to.
         method: The method that will decide; None for that of the configuration.
 
@@ -193,12 +192,11 @@ def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
     Args:
         run: The run with the problem.
         folder: The run folder with the decisions.
-        surrogate: The fitted surrogate.
 
     Returns:
         The number of rows; 0 if the ground truth is unknown.
     """
-    from rehearsal_torch.evaluation.known_truth import truth_table
+    from rehearsal_torch.evaluation.truth_panel import truth_table
 
     rows = truth_table(run.problem, surrogate, folder.decisions())
     if rows:

@@ -23,7 +23,6 @@ def write_initial_design(problem: "Problem", folder: RunFolder, seed: int) -> st
     start_design.csv and next.csv.
 
     Args:
-        folder: The run's folder.
         seed: Scrambles the design.
 
     Returns:
@@ -73,7 +72,6 @@ def write_next(problem: "Problem", folder: RunFolder, settings: Sequence[Mapping
     """Writes the table with a row for each setting, which waits for its result.
 
     Args:
-        folder: The run's folder.
         settings: What to set, action to value.
 
     Returns:

@@ -87,12 +87,7 @@ class Ended(_Asked):
 
 
 def add_reading(app: FastAPI, session: Reading) -> None:
-    """Adds the question for the trials so far.
-
-    Args:
-        app: The server.
-        session: What answers.
-    """
+    """Adds the question for the trials so far."""
 
     @app.get("/api/trials")
     def trials() -> Response:
@@ -100,12 +95,7 @@ def add_reading(app: FastAPI, session: Reading) -> None:
 
 
 def add_writing(app: FastAPI, session: "TrialSession") -> None:
-    """Adds the questions that continue the trials.
-
-    Args:
-        app: The server.
-        session: What answers.
-    """
+    """Adds the questions that continue the trials."""
 
     @app.post("/api/ask")
     def ask(asked: NextAsked) -> Response:

@@ -99,7 +99,6 @@ class TrialSession:
         """Proposes trials, which are pending from then on.
 
         Args:
-            count: How many.
             fixed: Actions that are held at a value.
 
         Raises:

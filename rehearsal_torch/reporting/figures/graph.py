@@ -38,7 +38,6 @@ def draw_graph(
     """Writes ``name.png`` and ``name.svg``.
 
     Args:
-        graph: The rehearsal graph.
         folder: Folder to write to; created if missing.
         name: File name without extension.
         context: X.
@@ -47,9 +46,6 @@ def draw_graph(
         altered: The altered variables, for which the alteration graph is drawn.
         probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines with
             the same width.
-
-    Returns:
-        The two files.
 
     Raises:
         ValueError: if a role names an unknown variable.

@@ -104,7 +104,6 @@ def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ende
     """Reads a run folder.
 
     Args:
-        folder: A run folder.
         cases: The largest number of cases that are shown one by one.
         rows: Whether the recorded rows are shown.
         ended: Whether the run has ended by itself.

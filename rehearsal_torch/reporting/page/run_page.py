@@ -51,7 +51,6 @@ def write_page(
     """Writes the page of a run folder, in one step.
 
     Args:
-        folder: A run folder.
         cases: The largest number of cases that are shown one by one.
         rows: Whether the recorded rows are shown as well.
         ended: Whether the run has just ended well, and has yet to write its status.

@@ -21,7 +21,6 @@ def said_of_episode(one: Decided, words: Wording) -> tuple[str, str, list[str]]:
 
     Args:
         one: A line of ``decisions.jsonl`` with a trajectory.
-        words: Names and units.
     """
     setting, trajectory = mapping(one.get("alteration")), mapping(one.get("trajectory"))
     if setting:

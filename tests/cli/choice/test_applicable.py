@@ -4,7 +4,7 @@ import pytest
 
 from rehearsal_torch.cli.choice.applicable import applicable, fits, rehearsing
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.method_choice.simplicity import NOT_COMPARED, SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import NOT_COMPARED, SIMPLEST_FIRST
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
 from tests.cli.test_run import configured
 from tests.toys.linear_truth import chain

@@ -8,8 +8,7 @@ from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.cli.choice.choosing import TABLE, choose, record, recorded
 from rehearsal_torch.cli.choice.preset import with_method
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.method_choice.rule import chosen
-from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.test_run import configured
 from tests.method_choice.test_rule import NOTHING, found
