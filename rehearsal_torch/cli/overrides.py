@@ -4,8 +4,6 @@ Overrides are checked against the composed configuration: each key and each grou
 value must have the type of the value that it replaces, and no mandatory value may be missing. The
 configuration's own values are the schema.
 
-Keys that are added with a plus: refused where nothing takes them.
-
 Hydra adds ``+KEY=VALUE`` to a configuration whatever it is. A key that is misspelt was then read by nobody,
 or ended, once the data had been read and the model fitted, as an unknown argument of a class. Here it is
 compared with the arguments of the class or function that its node builds (``_target_``), or, where nothing is

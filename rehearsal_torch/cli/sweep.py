@@ -1,10 +1,8 @@
 """Sweeps: many jobs in one folder, the merging of shards, and the tables at the end.
 
-Cross tables of sweeps over worlds, methods and seeds, as text, CSV, Markdown and figure.
-
-The rows are those of every successful job whose decisions were scored by a world. A method is named by its
-decision and the other overrides that differ between the jobs; a world by its dataset and the overrides of it
-that differ.
+The rows of the cross tables are those of every successful job whose decisions were scored by a world. A
+method is named by its decision and the other overrides that differ between the jobs; a world by its dataset
+and the overrides of it that differ.
 """
 
 import sys

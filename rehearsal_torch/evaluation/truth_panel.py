@@ -14,11 +14,11 @@ the difference between the best sequence under the true mechanism and the recomm
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
 
-Comparison of a run with a known ground truth: the rows of ``truth.csv``.
+The rows of ``truth.csv`` compare a run with a known ground truth:
 
     optimise     accuracy of the noise recovered for a causal world, node by node (`noise_recovery`)
     look_back    decisions and learnt trajectories of the simulated cohort, compared with its true mechanism,
-                 patient by patient (`truth_panel`)
+                 patient by patient
 
 Other problems know no truth beyond the score of each decision.
 

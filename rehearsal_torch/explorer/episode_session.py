@@ -8,20 +8,18 @@ is kept.
 Steps are places from 0 in what is asked and in lists. What a reader sees calls them as the report does: by
 the times of the table where these are known (`Wording.at`), else from 0; the page adds ``start`` to places.
 
-What the page shows of a sequence of actions: its changes, its return beside the observed one, its proof.
+What the page shows of a sequence of actions is its changes, its return beside the observed one, its proof:
 
 proven       no other sequence with at most k changes has a larger return, by the fitted model
 best found   the search ended before it had a proof; with an upper bound on what is missing where one is
              known
 outside      the replay leaves the range of the observations: a sentence stands in place of its numbers
 
-The questions about episodes, and where they are asked.
+The questions:
 
 POST  /api/episode       {episode}: the episode as observed
 POST  /api/look-back     {episode, changes, fixed, seconds}: the best sequence with so many changes
 POST  /api/replay        {episode, actions}: a sequence that was put together by hand
-
-Steps are places from 0, also where the page calls them by the times of the table.
 """
 
 import json
@@ -41,8 +39,7 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.explorer.courses import RANGE, beyond, course, signed
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
-from rehearsal_torch.explorer.replies import told
-from rehearsal_torch.explorer.turns import PATIENCE, Turns
+from rehearsal_torch.explorer.replies import PATIENCE, Turns, told
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.sequences.return_record import given_doses
@@ -57,8 +54,8 @@ from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.verbs.configured import Method, decided, in_words, undisturbed
+from rehearsal_torch.verbs.look_back import OneEpisode
 from rehearsal_torch.verbs.methods import RequestError
-from rehearsal_torch.verbs.one_episode import OneEpisode
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -3,10 +3,7 @@
 One question is answered at a time, since a method draws from torch's random state. Nothing that is asked is
 kept.
 
-The controls of the page for the context of a case and for what is set: a number for a variable, a choice
-where it has texts.
-
-What the page shows of a claim: its numbers and its sentence, or the reason for which there are none.
+What the page shows of a claim is its numbers and its sentence, or the reason for which there are none:
 
     outside the data    a context variable or an action lies outside the range of the observations
                         (``range:``), or few of them are near (``support:``): the number is withheld, and the
@@ -39,14 +36,13 @@ from rehearsal_torch.data.estimates.outside import OUTSIDE, outside
 from rehearsal_torch.data.estimates.percent import ends_of, percents
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
-from rehearsal_torch.explorer.replies import told
+from rehearsal_torch.explorer.replies import Turns, told
 from rehearsal_torch.explorer.run_material import Opened
-from rehearsal_torch.explorer.turns import Turns
 from rehearsal_torch.files.schema import LARGEST
 from rehearsal_torch.objectives.present_values import kept
 from rehearsal_torch.reporting.page.assumptions import ALTERATIONS
 from rehearsal_torch.reporting.page.cautions import of_the_run
-from rehearsal_torch.reporting.page.grouped import name_of
+from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.page.probability_sentences import chances, headline
 from rehearsal_torch.reporting.page.question import of_alterations

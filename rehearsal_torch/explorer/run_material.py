@@ -3,8 +3,6 @@
 As with every folder that may come from somebody else, nothing in it is unpickled, and only classes of this
 package are built of its configuration (`cli.allowed`).
 
-The fitted method of a run folder, or of a saved model, with what was recorded about it.
-
 The page shows the decisions and the data card beside the answers of the method (`verbs.saving.saved_run`).
 """
 

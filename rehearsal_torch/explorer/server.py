@@ -3,20 +3,18 @@
     GET   /                  the page of the session: its sections in the frame that all pages share
     GET   /page/NAME         scripts and style sheets
     GET   /api/run           what the session describes
-    POST  /api/...           the questions of the session (`rehearsal_routes`, `episode_routes`,
-                             `trial_routes`)
+    POST  /api/...           the questions of the session (`rehearsal_session`, `episode_session`,
+                             `trials.trial_routes`)
 
 What cannot be answered comes back as {message}, with a status of 400 or more. FastAPI is used without its
 pages of documentation, which load scripts from elsewhere.
-
-How the page is served: uvicorn's settings, and how long a request may take to arrive.
 
 uvicorn ends an idle connection after a response, but waits without end for the rest of a request. As many
 connections as are answered at once (`MOST`), each with half a request, would keep everybody else out. A
 request, headers and body, therefore has `ARRIVAL` seconds from the opening of its connection, or from its
 first byte on one that is reused; then the connection is closed.
 
-Source: ours; CWE-400, uncontrolled resource consumption ("slowloris").
+Source: CWE-400, uncontrolled resource consumption ("slowloris").
 """
 
 import sys
@@ -35,7 +33,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rehearsal_torch.explorer.loopback import App, Guard
 from rehearsal_torch.explorer.replies import message, told
-from rehearsal_torch.reporting.page.stylesheet import CSS
+from rehearsal_torch.reporting.page.document import CSS
 
 # What all pages share, and what stands in it for what is a page's own.
 FRAME, SCRIPT, SECTIONS = "frame.html", "{{script}}", "{{sections}}"

@@ -14,9 +14,8 @@ from rehearsal_torch.explorer.run_material import existing, opened, recorded
 from rehearsal_torch.explorer.server import Session
 from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
 from rehearsal_torch.explorer.trials.trial_session import TrialSession
-from rehearsal_torch.optimiser import CausalOptimiser
+from rehearsal_torch.optimiser import METHOD, CausalOptimiser
 from rehearsal_torch.verbs.saving.saved_folder import METHOD as SAVED
-from rehearsal_torch.verbs.trial_method import METHOD
 
 
 def session_for(folder: Path, method: str = METHOD) -> Session:

@@ -4,9 +4,7 @@ What is found depends on the rows, the methods, the seed and the number of the s
 processes may share the splits (`shared_tasks`). A method that cannot be fitted to a half, or has no estimate
 for some action, is refused, and the others go on.
 
-Source: ours; see `method_choice.comparison`.
-
-What takes part in the comparison of methods, and how much of it there is.
+See `method_choice.comparison`.
 """
 
 import time

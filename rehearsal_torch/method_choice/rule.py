@@ -3,7 +3,7 @@
 1.  A method whose held-out predictions are worse than a constant, by more than one standard error of the
     paired difference of Brier scores, is not taken.
 2.  Of the others, the best has the largest mean value of its decisions (`method_choice.comparison`).
-3.  Taken is the simplest (`method_choice.rule`) whose value lies at most one standard error below it.
+3.  Taken is the simplest (`SIMPLEST_FIRST`) whose value lies at most one standard error below it.
     Doing nothing takes part: where no method is better than it by more than one standard error, nothing is
     done, and the sentence says so.
 
@@ -30,16 +30,11 @@ an upper estimate: the one-standard-error rule exploits less than taking the bes
 Source: Breiman et al. (1984), Sec. 3.4.3 (the rule); Nadeau and Bengio (2003) (overlapping
 splits); Tibshirani and Tibshirani (2009) (the bias); the disagreement of judges is ours.
 
-The order of simplicity of the methods that decide for cases of a table, and which are not compared.
-
 Simpler is what has less to be estimated from the rows, and whose answer is easier to check: no action before
-an action, linear Gaussian equations before kernels, one estimator before a stack of two. Of methods whose
-decisions are worth the same, the simplest is taken (`method_choice.rule`).
+an action, linear Gaussian equations before kernels, one estimator before a stack of two. The order is ours.
 
 Methods that are not compared can be chosen by name. They answer another question than which action makes a
 desired outcome most probable, repeat a publication, or take too long to be fitted several times.
-
-Source: Breiman et al. (1984), Sec. 3.4.3 (the simplest within one standard error); the order is ours.
 """
 
 import math

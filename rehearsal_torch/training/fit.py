@@ -10,11 +10,9 @@ rows (`surrogates.noise_check`). What an earlier fit left of it is forgotten fir
 A model that was moved to a GPU is fitted on the CPU (a trainer may train a part elsewhere), and moved back:
 its fit is that of a model that was not moved.
 
-The last fit, kept for as long as its table is unchanged.
-
-Questions that are asked of the same table, such as which action to try next and which to recommend, share
-one fit. A fit starts from the table alone, not from hyper-parameters of an earlier one, so that the answers
-do not depend on what was asked before, and a process that starts anew gives the same.
+Questions that are asked of the same table, such as which action to try next and which to recommend, share one
+fit (`KeptFit`). A fit starts from the table alone, not from hyper-parameters of an earlier one, so that the
+answers do not depend on what was asked before, and a process that starts anew gives the same.
 """
 
 import copy
@@ -27,8 +25,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.noise_check import sample
 from rehearsal_torch.surrogates.surrogate import SeparateMembers, Surrogate
 from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.part_fits import fit_parts
-from rehearsal_torch.training.shared_members import fit_members, separable
+from rehearsal_torch.training.shared_members import fit_members, fit_parts, separable
 
 Fitted = TypeVar("Fitted", bound=Surrogate)
 

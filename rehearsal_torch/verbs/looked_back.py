@@ -106,7 +106,7 @@ class LookedBack(Decision):
     def _repr_html_(self) -> str:
         from html import escape
 
-        from rehearsal_torch.reporting.decision_html import table_html
+        from rehearsal_torch.reporting.decision_frame import table_html
 
         heads = [self.words.one_step.lower(), *self._doses()]
         rows = [

@@ -265,7 +265,7 @@ class RehearsalModel:
         return save(self, folder)
 
     def _repr_html_(self) -> str:
-        from rehearsal_torch.reporting.decision_html import table_html
+        from rehearsal_torch.reporting.decision_frame import table_html
 
         held_out = self.card.get("held_out")
         score = held_out.get("in words", "") if isinstance(held_out, Mapping) else held_out

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rehearsal_torch.cli.build import tasked
+from rehearsal_torch.cli.choice.applicable import AUTO, CHOOSE
 from rehearsal_torch.cli.choice.asked import YAML
 from rehearsal_torch.cli.choice.choosing import choose
-from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE
 from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.verbs.configured import configuration, method_of

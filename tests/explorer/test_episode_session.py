@@ -13,9 +13,9 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.explorer import courses
 from rehearsal_torch.explorer.episode_session import EpisodeSession, optimality, sequence_answer
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
+from rehearsal_torch.explorer.replies import BusyError, Turns
 from rehearsal_torch.explorer.run_material import recorded
 from rehearsal_torch.explorer.sessions import session_for
-from rehearsal_torch.explorer.turns import BusyError, Turns
 from rehearsal_torch.reporting.page.material import shown
 from rehearsal_torch.reporting.style import Wording
 from rehearsal_torch.search.budget import Budget

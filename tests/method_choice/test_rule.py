@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.cli.choice.applicable import rehearsing
-from rehearsal_torch.cli.choice.preset import with_method
+from rehearsal_torch.cli.choice.applicable import rehearsing, with_method
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.method_choice.comparison import Compared

@@ -6,12 +6,13 @@ answers is the reason. What only a fit shows, the comparison adds.
 """
 
 from collections.abc import Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from copy import deepcopy
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, OmegaConf, open_dict
 
-from rehearsal_torch.cli.choice.preset import AUTO, with_method
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cli.methods import all_methods, surrogate_class
 from rehearsal_torch.cli.overrides import composed
@@ -24,6 +25,39 @@ if TYPE_CHECKING:
     from rehearsal_torch.method_choice.rule import Standing
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.surrogates.surrogate import Surrogate
+
+GROUPS = ("surrogate", "objective", "search", "certificate")
+# The key that asks for a choice (conf/decision/auto.yaml), and the preset that has it.
+CHOOSE, AUTO = "choose", "auto"
+
+
+def with_method(config: DictConfig, method: str) -> DictConfig:
+    """A copy of a configuration in which another method decides, with its own settings.
+
+    Args:
+        config: The whole configuration, of a problem of kind ``rehearse``.
+        method: The name of a file in ``conf/decision``.
+    """
+    parts = _parts(method)
+    made = deepcopy(config)
+    with open_dict(made):
+        made.pop(CHOOSE, None)
+        for name, node in parts.items():
+            made[name] = deepcopy(node)
+    return made
+
+
+@cache
+def _parts(method: str) -> dict[str, Any]:
+    """The groups of a method, with references to keys such as ``seed`` unresolved."""
+    hydra = GlobalHydra.instance().hydra
+    try:
+        config, _ = composed(CONF, ["+experiment=own_table", f"decision={method}"], False, complete=False)
+    finally:
+        # A job of Hydra may be under way.
+        GlobalHydra.instance().hydra = hydra
+    names = [*GROUPS, *([CHOOSE] if CHOOSE in config else [])]
+    return {name: OmegaConf.to_container(config[name], resolve=False) for name in names}
 
 
 def applicable(config: DictConfig, problem: "Problem") -> "tuple[list[Candidate], list[Standing]]":

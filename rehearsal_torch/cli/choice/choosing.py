@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import plain, same_kind
-from rehearsal_torch.cli.choice.applicable import applicable
-from rehearsal_torch.cli.choice.preset import CHOOSE, GROUPS
+from rehearsal_torch.cli.choice.applicable import CHOOSE, GROUPS, applicable
 from rehearsal_torch.cli.errors import as_user_error
 from rehearsal_torch.files.forms import NUMBER, WHOLE, checked
 from rehearsal_torch.files.rows import as_csv

@@ -11,9 +11,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import problem_of, same_kind, seed_and_use_one_thread
-from rehearsal_torch.cli.choice.applicable import methods_of, rehearsing
+from rehearsal_torch.cli.choice.applicable import AUTO, CHOOSE, methods_of, rehearsing, with_method
 from rehearsal_torch.cli.choice.choosing import choose, record, recorded
-from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE, with_method
 from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.methods import weighs_costs
 from rehearsal_torch.cli.run import Run, build

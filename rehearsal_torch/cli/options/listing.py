@@ -4,8 +4,6 @@ It prints every key of the composed configuration with value, type and descripti
 
 Exit codes: 0 success; 2 an error in the arguments.
 
-The options of a composed configuration: keys, values, types and descriptions.
-
 The configuration is composed from its defaults list, and the descriptions are the comments in the YAML files
 of that list, in the order in which they are merged: the last file that sets a key and has a comment on it
 counts. If there is none, the description is that in the docstring of the class that takes the value.

@@ -67,8 +67,7 @@ def check(options: Mapping[str, str]) -> int:
 
 def _cases(path: str) -> tuple[list[str], list[str]]:
     """What a file that asks for cases holds, the command that decides last; and the warnings."""
-    from rehearsal_torch.cli.choice.applicable import fits
-    from rehearsal_torch.cli.choice.preset import AUTO
+    from rehearsal_torch.cli.choice.applicable import AUTO, fits
     from rehearsal_torch.cli.choice.settled import wished
     from rehearsal_torch.problems.written.own_problem import OwnProblem
     from rehearsal_torch.problems.written.sample_warnings import warned

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
+from rehearsal_torch.explorer.replies import PATIENCE, Turns
 from rehearsal_torch.explorer.trials.trial_rows import shown_trials
-from rehearsal_torch.explorer.turns import PATIENCE, Turns
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.question import of_trials

@@ -295,7 +295,7 @@ class Explanation:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from rehearsal_torch.reporting.decision_html import table_html
+        from rehearsal_torch.reporting.decision_frame import table_html
 
         first, *others = self.sentences()
         none = self._beyond

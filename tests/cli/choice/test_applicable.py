@@ -1,8 +1,9 @@
 """Which methods apply, by their own refusals."""
 
 import pytest
+from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.choice.applicable import applicable, fits, rehearsing
+from rehearsal_torch.cli.choice.applicable import CHOOSE, GROUPS, applicable, fits, rehearsing, with_method
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.method_choice.rule import NOT_COMPARED, SIMPLEST_FIRST
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
@@ -53,3 +54,17 @@ def test_a_named_method_is_refused_where_it_cannot_decide():
     task = task | {"graph": {"parents": parents, "bidirected": [["x", "y"]]}}
     with pytest.raises(UserError, match="x -> y"):
         fits(RehearsalTable(chain().table(40), task), "care")
+
+
+def resolved(config, group):
+    return OmegaConf.to_container(config[group], resolve=True)
+
+
+def test_the_parts_of_a_preset_take_the_place_of_others_and_the_rest_stays():
+    auto = configured("dataset=bank", "dataset.size.rows=30", "decision=auto", "seed=7", "choose.cases=3")
+    made, typed = with_method(auto, "care"), configured("dataset=bank", "decision=care", "seed=7")
+    assert all(resolved(made, group) == resolved(typed, group) for group in GROUPS)
+    assert made.surrogate.seed == 7
+    assert made.dataset == auto.dataset
+    assert CHOOSE not in made
+    assert (auto[CHOOSE].cases, auto[CHOOSE].rows) == (3, 1000)

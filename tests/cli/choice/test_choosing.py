@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from rehearsal_torch.cli.build import problem_of
+from rehearsal_torch.cli.choice.applicable import with_method
 from rehearsal_torch.cli.choice.choosing import TABLE, choose, record, recorded
-from rehearsal_torch.cli.choice.preset import with_method
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.run_folder import RunFolder

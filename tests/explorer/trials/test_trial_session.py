@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from rehearsal_torch.data.trials.trial import TrialError
-from rehearsal_torch.explorer.turns import BusyError, Turns
+from rehearsal_torch.explorer.replies import BusyError, Turns
 from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.verbs.methods import RequestError
 from tests.places import ROOT
