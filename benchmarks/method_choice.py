@@ -19,8 +19,7 @@ from typing import Any
 import torch
 
 from rehearsal_torch.cli.build import problem_of
-from rehearsal_torch.cli.choice.applicable import with_method
-from rehearsal_torch.cli.choice.choosing import choose
+from rehearsal_torch.cli.choice.applicable import choose, with_method
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF

@@ -110,7 +110,6 @@ def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
 
     Args:
         config: The resolved ``surrogate`` node.
-        surrogate: The surrogate that it has built.
 
     Raises:
         CheckpointError: if `save` would refuse the configuration: it names something that is not a surrogate

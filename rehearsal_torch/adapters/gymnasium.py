@@ -109,7 +109,6 @@ class RehearsalEnvironment(gymnasium.Env):
     """A rehearsal world as an environment with one decision per episode.
 
     Args:
-        world: The simulated world.
         scored: Whether the ``info`` of each step holds the true ``probability`` of success, that of
             ``no_action`` and that of the ``oracle``.
     """

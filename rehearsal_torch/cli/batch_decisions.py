@@ -242,7 +242,6 @@ def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, to
     this machine, or the workers of a Dask cluster (``parallel=dask``). Within such a context, its cluster.
 
     Args:
-        learn: Whether the run is online.
         sweep: Whether the job is part of a sweep.
         told: Receives the link to the cluster's dashboard; None says nothing.
 
@@ -303,12 +302,9 @@ def watched(
     """Yields the rounds, and shows progress while they last; at the end, one line says how many there were.
 
     Args:
-        rounds: The rounds that are left.
         done: The number of rounds that were made before.
-        total: The number of all rounds.
         trials: Tells what came of each trial; None for rounds that are no trials.
         tables: Whether each trial is printed as a line of its own.
-        quiet: Whether no progress is shown.
     """
     wins, asked, began, number = 0, 0, time.perf_counter(), done
     with Progress("deciding", total, done, quiet=quiet) as line:

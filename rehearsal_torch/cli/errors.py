@@ -51,9 +51,7 @@ class UserError(Exception):
     """An error that the user can correct: what is wrong, where, and what to do.
 
     Args:
-        what: The fault.
         where: The key, file or folder; empty if `what` contains it.
-        remedy: What to do.
     """
 
     def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
@@ -235,9 +233,7 @@ def check_output(out: Path, names: Iterable[str], mark: str, beginning: str) -> 
     """Checks that a folder may be written to, without changing it.
 
     Args:
-        names: The files to be written.
         mark: The file among them by which this command recognises its own output.
-        beginning: The expected beginning of that file.
 
     Raises:
         UserError: if one of the files exists and was not written by this command, or the folder is a file.

@@ -47,11 +47,7 @@ PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "sci
 
 
 def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, Any]:
-    """The content of `run.json` at the start of a run.
-
-    Args:
-        overrides: The arguments of the command.
-    """
+    """The content of `run.json` at the start of a run."""
     return {
         "command": join([*typed_as(command), *overrides]),
         "script": command,
@@ -85,7 +81,6 @@ def changed_files(root: Path, besides: Path) -> list[str]:
     """The tracked files of a working copy that differ from its commit, except those in a folder.
 
     Args:
-        root: The working copy.
         besides: The excluded folder, relative to it.
     """
     asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")

@@ -59,7 +59,6 @@ def interrupted(script: str, typed: Sequence[str], folders: Sequence[Path]) -> s
     """What to type after an interruption.
 
     Args:
-        typed: Its arguments.
         folders: The folder of the run, once it is known.
     """
     if not folders or not any((folders[0] / name).is_file() for name in ("run.json", SWEEP)):

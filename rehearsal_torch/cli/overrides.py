@@ -224,7 +224,6 @@ def deferred(conf: Path, overrides: Sequence[str], extra: str | None = None) -> 
 
     Args:
         conf: The folder with config.yaml.
-        overrides: The overrides, checked by `composed`.
         extra: A further folder of configurations (``--config-dir``).
 
     Raises:

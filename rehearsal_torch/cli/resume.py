@@ -144,9 +144,6 @@ def _refers(value: Any) -> bool:
 def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
     """Checks that a folder may hold a run of this configuration, without changing it.
 
-    Args:
-        config: The job's configuration, as plain data.
-
     Raises:
         UserError: if it holds something else.
         PlainFileError: if its files are damaged.

@@ -95,7 +95,6 @@ def closing(
 
     Args:
         sweep: Whether the job is part of a sweep.
-        following: The next command.
         tables: Whether the tables are printed, too.
         told: Notes that were printed before the fit, and are not repeated among the warnings.
         part: Whether the run is a shard: the report is that of the merged run.

@@ -64,9 +64,6 @@ def quoted(value: str) -> str:
 
     In quotes Hydra takes a backslash for an escape only where a quote follows, directly or after more
     backslashes; only those are doubled.
-
-    Args:
-        value: What is to be read.
     """
     return "'" + _ESCAPES.sub(r"\1\1", value).replace("'", "\\'") + "'"
 

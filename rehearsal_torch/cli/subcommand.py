@@ -20,11 +20,9 @@ class Option:
     """An option, given as key=value.
 
     Attributes:
-        key: Its name.
         meaning: Its description in the help.
         default: Its default value; None if there is none.
         choices: The allowed values; empty for any value.
-        required: Whether it is required.
     """
 
     key: str
@@ -41,7 +39,6 @@ class Verb:
     Attributes:
         name: Its name on the command line.
         summary: One sentence for the help.
-        options: Its options.
         run: Runs it with the options, key to value, and returns the exit code.
         script: The script that it belongs to; if the script has the verb's name, the verb is not given on the
             command line.

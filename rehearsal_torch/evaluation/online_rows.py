@@ -36,7 +36,6 @@ COLUMNS = (
 )
 KEY = COLUMNS[:4]
 NUMBERS = ("success", "p_true", "oracle", "information", "lower", "upper", "seconds")
-WHOLE = ("repeat", "round")
 Row = dict[str, Any]
 
 
@@ -49,7 +48,6 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
     """The row of one round; unknown numbers are NaN.
 
     Args:
-        world: Name of the world.
         tau: The probability threshold, as text; empty for a method without one.
         repeat: Number of the repeat: the seed of world and method.
         decided: A line of ``decisions.jsonl`` of an online run, with `seconds`.

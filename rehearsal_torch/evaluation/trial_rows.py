@@ -31,7 +31,6 @@ COLUMNS = (
 )
 KEY = COLUMNS[:4]
 NUMBERS = COLUMNS[5:]
-WHOLE = ("seed", "round")
 Row = dict[str, Any]
 
 
@@ -45,7 +44,6 @@ def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Se
     """The rows of one run, in the order of its rounds.
 
     Args:
-        problem: Name of the world.
         setting: Variant of the world; empty if there is only one.
         seed: Seed of world and method.
         decisions: Scored trials, with `seconds`, from the first round on.

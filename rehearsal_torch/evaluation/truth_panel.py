@@ -35,8 +35,8 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.evaluation.claimed_truth import SCORES, counterpart
 from rehearsal_torch.evaluation.noise_recovery import recovery_rows
+from rehearsal_torch.evaluation.recorded_run import SCORES, counterpart
 from rehearsal_torch.evaluation.sepsis_truth import gain_parts, true_return
 from rehearsal_torch.mechanisms.trajectory import replay
 from rehearsal_torch.problems.causal.world import CausalWorld
@@ -61,7 +61,6 @@ class TruthRow:
     """One quantity of one patient.
 
     Attributes:
-        episode: The patient.
         sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "rmse of all steps", "improvement", "gain", "return" or "regret".
         feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain

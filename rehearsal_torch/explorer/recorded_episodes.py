@@ -28,7 +28,6 @@ class OpenedEpisodes:
     """A fitted model of episodes, and what its folder says.
 
     Attributes:
-        surrogate: The model.
         run: Problem, objective and search, as the run built them.
         cases: The episodes that the run decided for, up to `MOST`; those of its split if it decided for none.
         more: How many further ones there are.

@@ -92,7 +92,6 @@ class Opened:
     """A fitted method, and what its folder says.
 
     Attributes:
-        model: The method.
         material: Data card, decisions and configuration; a saved model has a data card alone.
         notes: What its answers do not take into account, a sentence each.
     """

@@ -84,9 +84,6 @@ def file_of(place: Path) -> Path | None:
 def opened_trials(file: Path, method: str) -> TrialSession:
     """The session of a file of trials.
 
-    Args:
-        method: The name of the method that proposes.
-
     Raises:
         ValueError: if it cannot be read, holds something else, or there is no such method for trials.
     """

@@ -36,7 +36,6 @@ class Candidate:
     """A method that takes part.
 
     Attributes:
-        name: Its name.
         fitted: Returns a new model, fitted to some rows.
         objective: Builds the objective of its decisions.
         search: Finds the actions.
@@ -84,9 +83,7 @@ class Comparison:
 
     Attributes:
         table: The n rows.
-        task: The roles of the variables.
         places: The candidate set for which each row is predicted.
-        candidates: The methods.
         limits: How much is compared.
         seed: Determines cases and the draws of fits and searches.
     """

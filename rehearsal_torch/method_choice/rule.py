@@ -99,9 +99,7 @@ class Standing:
     """Where a method stands: a row of the table of a choice. Numbers are NaN for methods not compared.
 
     Attributes:
-        method: Its name.
         applies: Whether it can answer the task with these rows.
-        compared: Whether it was compared.
         reason: Why it does not apply, or was not compared; else what its place in the order rests on.
         value: Mean value of its decisions.
         gain: Its value minus that of doing nothing.
@@ -117,7 +115,6 @@ class Standing:
         worse_error: Standard error of that difference.
         judges: Its weight in the panel that judges decisions.
         seconds: Duration of its fits, predictions, decisions and judgements.
-        chosen: Whether it was taken.
     """
 
     method: str
@@ -151,7 +148,6 @@ class Choice:
     """Which method was taken, and why.
 
     Attributes:
-        chosen: The method that was taken.
         best: The method with the largest value among those that predict.
         standings: All methods: those compared, simplest first, then the others.
         bias: By how much choosing makes the value of the chosen method too large, about.
@@ -189,7 +185,6 @@ def chosen(
     Args:
         of: The number of rows that there are.
         reasons: Method to what its place in the order rests on.
-        others: The methods that were not compared.
         idle: Whether doing nothing may be taken.
 
     Raises:
@@ -314,7 +309,6 @@ class Noted:
     Trace: ``method``, the name of the method that decided, and ``method_choice``, why.
 
     Attributes:
-        method: The method that was taken.
         why: The sentence that says why.
         claims: Replaces the claims of the decisions first; None keeps them.
     """

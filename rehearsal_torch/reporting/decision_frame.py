@@ -174,7 +174,6 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
     Args:
         frame: One row per case, from `decision_frame`.
         sentences: Plain text.
-        shown: The largest number of rows.
     """
     actions = [name for name in frame.columns if name.startswith(SET)]
     heads = ["case", "status", *(name.removeprefix(SET) for name in actions)]
@@ -201,12 +200,7 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str], shown: int = SH
 
 
 def table_html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of plain texts.
-
-    Args:
-        heads: The heads of the columns.
-        rows: The cells of each row.
-    """
+    """A table of plain texts."""
     head = "".join(f"<th>{escape(each)}</th>" for each in heads)
     lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
     body = "".join(f"<tr>{line}</tr>" for line in lines)

@@ -40,7 +40,6 @@ def unit_folds(units: Sequence[str], count: int = 5, seed: int = 0) -> list[Fold
     on the order of the rows.
 
     Args:
-        units: The unit of each row.
         seed: Determines the assignment.
 
     Raises:

@@ -241,7 +241,6 @@ def decisions(
     """A decision for each case of a problem, in order.
 
     Args:
-        method: The objective and search to use.
         workers: The number of processes that share the cases.
         claims: Replaces the claims of the decisions; None keeps the method's own.
 

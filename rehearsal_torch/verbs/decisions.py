@@ -57,7 +57,6 @@ class CaseDecision(Decision):
         """A decision with its case.
 
         Args:
-            name: What the case is called.
             case: The case; None if it is not known.
             label: Its index in a data frame, of length one; None if it has none.
             wanted: The desired region in words.
@@ -118,7 +117,6 @@ class Decisions(list[Decision]):
     """Decisions, in the order of their cases.
 
     Args:
-        decisions: The decisions.
         cases: The cases, in the same order; without them, decisions are numbered from 1, and no context is
             shown.
         labels: The index of the data frame from which the cases come; None if they come from elsewhere.

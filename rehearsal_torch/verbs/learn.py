@@ -117,10 +117,7 @@ def model_of(
     """The model of a fit.
 
     Args:
-        request: What was asked for.
         config: The configuration, as the fit left it.
-        method: Objective and search.
-        problem: The rows and the task.
         score: The held-out score of untouched rows; None if it was not measured.
         choice: The choice of the method from the rows; None if it was asked for by name.
     """

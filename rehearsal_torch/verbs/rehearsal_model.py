@@ -46,10 +46,8 @@ class RehearsalModel:
     """A rehearsal method, fitted to a table.
 
     Attributes:
-        surrogate: The fitted model.
         method: The objective and search by which it decides.
         nodes: The configuration of surrogate, objective and search, as plain data.
-        name: The name of the method.
         seed: Determines all random draws of decisions.
         overturning: What would overturn a recommendation.
         described: Returns the card.

@@ -39,12 +39,7 @@ class Rehearsed(Decisions):
     """The decisions, in the order of the cases.
 
     Args:
-        decisions: The decisions.
         untouched: The score of the rows that nobody altered; None if no row was held out.
-        cases: See `Decisions`.
-        labels: See `Decisions`.
-        model: The fitted method.
-        library: See `Decisions`.
 
     Attributes:
         untouched: The same.

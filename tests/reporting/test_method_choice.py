@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.choice.applicable import with_method
-from rehearsal_torch.cli.choice.choosing import record
+from rehearsal_torch.cli.choice.applicable import record, with_method
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen

@@ -340,7 +340,6 @@ def table(found: Sequence[Node], width: int | None = None) -> str:
     """The options as aligned text, with a heading for each node.
 
     Args:
-        found: The nodes of the configuration.
         width: The column at which descriptions are wrapped; None prints one line per option.
     """
     knobs = [knob for node in found for knob in node.knobs]

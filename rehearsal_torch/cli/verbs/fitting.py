@@ -34,7 +34,6 @@ class Fitted:
     """A fitted surrogate, with time and losses of the fit.
 
     Attributes:
-        surrogate: The fitted surrogate.
         seconds: The duration of the fit alone, without sampling the data.
         readings: The losses, as (step, name, value).
         held_out: The held-out rows; None if they were not used.
@@ -137,8 +136,8 @@ def _keep(
 
 
 def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
-    """What is wrong with the trainings of a fit, in sentences (`training.convergence`)."""
-    from rehearsal_torch.training.convergence import faults
+    """What is wrong with the trainings of a fit, in sentences (`training.descent`)."""
+    from rehearsal_torch.training.descent import faults
 
     metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for epoch, name, value in readings:
@@ -190,7 +189,6 @@ def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
     """Compares a run with the ground truth, if the problem knows it, and writes truth.csv.
 
     Args:
-        run: The run with the problem.
         folder: The run folder with the decisions.
 
     Returns:

@@ -34,9 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def learn_graph(options: Mapping[str, str]) -> int:
     """Learns graphs from the whole table and from resamples, writes and draws them, and prints a summary.
 
-    Args:
-        options: The options of `VERB` by key.
-
     Raises:
         UserError: if the table, the background knowledge or an option cannot be used.
     """

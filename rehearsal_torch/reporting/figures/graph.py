@@ -41,7 +41,6 @@ def draw_graph(
         folder: Folder to write to; created if missing.
         name: File name without extension.
         context: X.
-        alterable: The variables that may be altered.
         outcomes: Y.
         altered: The altered variables, for which the alteration graph is drawn.
         probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines with

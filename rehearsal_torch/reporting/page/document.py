@@ -128,7 +128,6 @@ class Section:
 
     Attributes:
         id: Its name in links, unique in the page.
-        title: Its heading.
         content: What it shows.
     """
 
@@ -144,7 +143,6 @@ def document(title: str, lead: Markup, sections: Sequence[Section], end: str) ->
         title: Title and first heading.
         lead: What stands above the sections.
         sections: The sections, in order; those without content are left out.
-        end: The line at the end.
 
     Raises:
         ValueError: if two sections have the same id.

@@ -79,7 +79,6 @@ def table(
     """A table that scrolls in a box of its own where it is wider than the page; empty without rows.
 
     Args:
-        heads: The heads of its columns.
         rows: The rows; the first cell of each is its head.
         texts: The columns that hold words, aligned to the left; the others hold numbers.
     """

@@ -163,7 +163,6 @@ def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ende
 
     Args:
         cases: The largest number of cases that are shown one by one.
-        rows: Whether the recorded rows are shown.
         ended: Whether the run has ended by itself.
 
     Raises:

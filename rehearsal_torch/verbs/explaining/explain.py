@@ -73,7 +73,6 @@ def explain(
 
     Args:
         past: The rows of the fit; None if they are not known.
-        rows: Whether to show the near rows.
         refits: The largest number of fits under other graphs.
     """
     action = _considered(decision)
