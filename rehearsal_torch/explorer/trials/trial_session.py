@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from fastapi import FastAPI
 from fastapi.responses import Response
@@ -29,16 +29,13 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
 from rehearsal_torch.explorer.replies import PATIENCE, Turns, told
-from rehearsal_torch.explorer.trials.recorded_trials import shown_trials
+from rehearsal_torch.explorer.trials.trial_rows import shown_trials
 from rehearsal_torch.optimiser import CausalOptimiser
 from rehearsal_torch.reporting.page.assumptions import TRIALS
 from rehearsal_torch.reporting.page.question import of_trials
 from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.verbs.configured import in_words, undisturbed
 from rehearsal_torch.verbs.methods import RequestError
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 MOST = 1000
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
