@@ -39,7 +39,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import torch
 from fastapi import FastAPI
@@ -68,9 +68,6 @@ from rehearsal_torch.search.sequences.decision_process import Effort, sequence_d
 from rehearsal_torch.verbs.configured import Method, decided, in_words, undisturbed
 from rehearsal_torch.verbs.look_back import OneEpisode
 from rehearsal_torch.verbs.methods import RequestError
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 RANGE = "range: "
 # The share of its range by which a predicted state may leave it.

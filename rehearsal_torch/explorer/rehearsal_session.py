@@ -18,7 +18,7 @@ A number that is withheld does not leave the server.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import torch
 from fastapi import FastAPI
@@ -52,9 +52,6 @@ from rehearsal_torch.verbs.methods import RequestError
 from rehearsal_torch.verbs.model_card import LIMITS, intended_use
 from rehearsal_torch.verbs.new_cases import NewCases
 from rehearsal_torch.verbs.what_if import WhatIf, what_if
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 MOST = 1000
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
