@@ -19,13 +19,12 @@ from typing import Any
 import torch
 
 from rehearsal_torch.cli.build import problem_of
-from rehearsal_torch.cli.choice.choosing import choose
-from rehearsal_torch.cli.choice.preset import with_method
+from rehearsal_torch.cli.choice.applicable import choose, with_method
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build
 from rehearsal_torch.cli.validation import CONF
 from rehearsal_torch.loop import rounds
-from rehearsal_torch.method_choice.simplicity import PARTS, SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import PARTS, SIMPLEST_FIRST
 from rehearsal_torch.training.fit import fit
 
 METHODS = tuple(SIMPLEST_FIRST)

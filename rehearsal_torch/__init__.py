@@ -48,10 +48,9 @@ if TYPE_CHECKING:
     from rehearsal_torch.surrogates.transition import TransitionModel
     from rehearsal_torch.training.fit import fit
     from rehearsal_torch.verbs.decisions import Decisions
-    from rehearsal_torch.verbs.episode_model import EpisodeModel
+    from rehearsal_torch.verbs.episode_model import EpisodeModel, learn_episodes
     from rehearsal_torch.verbs.explaining.explanation import Explanation
     from rehearsal_torch.verbs.learn import learn
-    from rehearsal_torch.verbs.learn_episodes import learn_episodes
     from rehearsal_torch.verbs.look_back import look_back
     from rehearsal_torch.verbs.looked_back import LookedBack
     from rehearsal_torch.verbs.rehearsal_model import RehearsalModel
@@ -119,7 +118,7 @@ _HOME = {
     "RehearsalModel": "verbs.rehearsal_model",
     "learn": "verbs.learn",
     "EpisodeModel": "verbs.episode_model",
-    "learn_episodes": "verbs.learn_episodes",
+    "learn_episodes": "verbs.episode_model",
     "look_back": "verbs.look_back",
     "LookedBack": "verbs.looked_back",
     "rehearse": "verbs.rehearse",

@@ -77,8 +77,6 @@ def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
 
     Args:
         failures: n_o, the number of scenarios that fail.
-        n: The number of scenarios.
-        delta: The risk.
 
     Raises:
         ValueError: if n is below 1, failures are not between 0 and n, or delta is not inside (0, 1).

@@ -69,14 +69,10 @@ def save(
     """Writes a checkpoint.
 
     Args:
-        surrogate: The fitted surrogate.
         config: The resolved ``surrogate`` node that builds it: plain dictionaries, lists, numbers and
             strings.
         folder: The target folder; created if missing, existing files of the same names are replaced.
         card: The model card, as plain data.
-
-    Returns:
-        The folder.
 
     Raises:
         CheckpointError: if `load` would refuse the configuration, or it builds another state than the
@@ -114,7 +110,6 @@ def savable(config: Mapping[str, Any], surrogate: Surrogate) -> None:
 
     Args:
         config: The resolved ``surrogate`` node.
-        surrogate: The surrogate that it has built.
 
     Raises:
         CheckpointError: if `save` would refuse the configuration: it names something that is not a surrogate

@@ -263,12 +263,9 @@ def cross_fitted(
     The work is bounded: 2 K fits, and 2 K searches for the reference cases.
 
     Args:
-        table: The observations.
         units: The unit of each row, whose rows stay in one fold; None if every row is a unit of its own.
-        task: The roles of the variables.
         fitted: Returns a new model, fitted to some rows; what is random in it has seeds of its own.
         objective: Builds the objective of the decisions.
-        search: Finds the actions.
         count: K, the number of folds.
         reference: Number of rows whose contexts are the reference cases.
         seed: Seed of the folds, the reference cases and the searches.

@@ -51,7 +51,6 @@ def check_reachable(address: str, seconds: float = PATIENCE) -> None:
     forever for what says nothing, and take any first eight bytes for the length of a message.
 
     Args:
-        address: The scheduler's address.
         seconds: The time after which it is given up.
 
     Raises:

@@ -152,7 +152,6 @@ def rounds(
         surrogate: The fitted surrogate; refitted in place in an online run.
         objective: What the search maximises: a class of objectives, or a partial of one with its settings, or
             a function (`objectives.objective.objective_for`).
-        search: Finds the action.
         indices: Which cases, in which order; None for all.
         learn: Runs online: queries the world after each decision, and refits the surrogate.
         trainer: How parts without a closed-form fit are refitted.

@@ -60,7 +60,6 @@ class MemberGraphs:
         left_out: The number of those.
         surrogates: The fitted models, one per distinct fit.
         of: The place of each graph's model.
-        outcomes: The outcomes of the task.
         objective: Builds the objective of the decisions (`objectives.objective.objective_for`).
         claims: Replaces the claims of the decisions first; None keeps the method's own.
     """
@@ -195,8 +194,6 @@ def gains(
     Args:
         objective: Builds the objective of the decisions (`objectives.objective.objective_for`).
         surrogate: The fitted model that judges.
-        cases: The B cases.
-        decisions: B decisions.
     """
     found = torch.full((len(decisions),), math.nan, dtype=torch.float64)
     made = objective_for(objective, surrogate, cases)

@@ -34,7 +34,6 @@ class Verb:
 
     Attributes:
         summary: What it does, one sentence.
-        example: Example arguments.
         run: Runs it with the arguments after the verb, and returns the exit code.
         file: The key of the data file, if the verb reads one.
     """
@@ -50,9 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Args:
         arguments: The arguments after ``rehearsal``; None for those of the process.
-
-    Returns:
-        The exit code.
     """
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
@@ -92,8 +88,6 @@ def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
     """The arguments, with the data file turned into an override.
 
     Args:
-        verb: The verb, for messages.
-        typed: The arguments after it.
         key: The key that the file is short for.
 
     Raises:

@@ -22,7 +22,6 @@ class Round:
     Attributes:
         index: The index of the case in its problem.
         case: The information given before the decision.
-        decision: The decision.
         certificate: Bounds under the model, name to number, and what they bound, as text; None without a
             certificate.
         score: The problem's own metrics of the decision, name to number.

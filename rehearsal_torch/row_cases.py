@@ -38,7 +38,6 @@ def row_cases(table: Table, task: RehearsalTask, rows: Tensor, priced: bool = Fa
 
     Args:
         table: n rows.
-        task: The roles of the variables.
         rows: The numbers of the rows, (m,) long.
         priced: Whether the cases have the costs of the task, from the usual values (`weighed`).
     """
@@ -75,7 +74,6 @@ def alterations_for(
 
     Args:
         objective: Builds the objective (`objectives.objective.objective_for`).
-        model: The fitted model.
 
     Raises:
         TypeError: if it cannot appraise a given action.
@@ -124,10 +122,8 @@ def untouched_rows(
     """Rows that a model has not seen, each predicted under no action; NaN where the method has no estimate.
 
     Args:
-        model: The fitted model.
         objective: Builds its objective (`objectives.objective.objective_for`).
         table: The rows, in which nothing was altered.
-        task: The roles of the variables.
         constant: The share of desired rows among those that the model has seen.
 
     Raises:

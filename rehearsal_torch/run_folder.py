@@ -143,10 +143,6 @@ class RunFolder:
     def read_json(self, name: str, needed: Sequence[str] = ()) -> dict[str, Any]:
         """The content of a JSON file; empty if there is no such file.
 
-        Args:
-            name: The file.
-            needed: The required keys.
-
         Raises:
             PlainFileError: if it cannot be read, or is not in the format that a run writes.
         """

@@ -79,7 +79,6 @@ class SepsisUnits(SimulatedUnits):
     """The patients of a simulated cohort.
 
     Args:
-        cohort: The patients.
         reward: "organs" or "score".
     """
 
@@ -127,11 +126,7 @@ class SepsisUnits(SimulatedUnits):
 
 
 class MachineUnits(SimulatedUnits):
-    """The machines of a simulated fleet.
-
-    Args:
-        fleet: The machines.
-    """
+    """The machines of a simulated fleet."""
 
     features = ("age", "model", *machine_dynamics.STATES)
     actions = machine_dynamics.ACTIONS
@@ -175,7 +170,6 @@ class EpisodeEnvironment(gymnasium.Env):
         seed: The seed of the first units.
 
     Attributes:
-        units: The units.
         unit: The present one.
         time: The present step, from 0.
     """

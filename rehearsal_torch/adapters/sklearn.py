@@ -63,8 +63,6 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         seed: Seed of the draws.
 
     Attributes:
-        task_: The task that was fitted.
-        surrogate_: The fitted model.
         n_features_in_: The number of columns of X.
         feature_names_in_: Their names, if they are all texts.
     """
@@ -286,7 +284,6 @@ def numeric(given: Any, role: str, names: Sequence[str] | None = None) -> Any:
 
     Args:
         given: A data frame, a series, a tensor, or anything that NumPy makes an array of.
-        role: The name of the argument, for messages.
         names: The columns of a frame to read, all of which it has; None for all of them.
 
     Returns:
@@ -340,8 +337,6 @@ def computable(values: np.ndarray, names: Sequence[str], role: str, varying: boo
     Args:
         values: (n, p).
         names: The p columns.
-        role: The name of the argument, for messages.
-        varying: Whether columns must vary.
 
     Raises:
         TableError: if a number is beyond 1e150, or, with `varying`, a column is constant or varies by less

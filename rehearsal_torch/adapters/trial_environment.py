@@ -51,7 +51,6 @@ class TrialEnvironment(gymnasium.Env):
             ``regret``; it may take a second for each step.
 
     Attributes:
-        world: The world.
         nodes: The names of the numbers of an observation.
     """
 

@@ -32,7 +32,7 @@ from rehearsal_torch.run_folder import RunFolder
 if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.loop import Claims
-    from rehearsal_torch.method_choice.noted import Noted
+    from rehearsal_torch.method_choice.rule import Noted
     from rehearsal_torch.search.search import Search
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -75,7 +75,6 @@ class Trials:
 
         Args:
             each: A round with an action and a reward.
-            total: The number of rounds.
         """
         now = time.perf_counter()
         spent, self._before = now - self._before, now
@@ -151,7 +150,6 @@ def decide(
 
     Args:
         folder: The run folder to which decisions are written.
-        surrogate: The fitted surrogate.
         limit: The maximum number of cases over all shards; None for all.
         sweep: Whether the job is part of a sweep.
         choice: What decisions say of the choice of the method; None if it was not chosen from the rows.
@@ -233,7 +231,6 @@ def teller(config: Mapping[str, Any] | DictConfig, sweep: bool) -> Told:
     """Prints lines of progress to the standard error; None for a job of a sweep, or a quiet run.
 
     Args:
-        config: The configuration.
         sweep: Whether the job is part of a sweep.
     """
     return None if sweep or config.get("quiet", False) else partial(print, file=sys.stderr, flush=True)
@@ -245,8 +242,6 @@ def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, to
     this machine, or the workers of a Dask cluster (``parallel=dask``). Within such a context, its cluster.
 
     Args:
-        config: The configuration.
-        learn: Whether the run is online.
         sweep: Whether the job is part of a sweep.
         told: Receives the link to the cluster's dashboard; None says nothing.
 
@@ -307,12 +302,9 @@ def watched(
     """Yields the rounds, and shows progress while they last; at the end, one line says how many there were.
 
     Args:
-        rounds: The rounds that are left.
         done: The number of rounds that were made before.
-        total: The number of all rounds.
         trials: Tells what came of each trial; None for rounds that are no trials.
         tables: Whether each trial is printed as a line of its own.
-        quiet: Whether no progress is shown.
     """
     wins, asked, began, number = 0, 0, time.perf_counter(), done
     with Progress("deciding", total, done, quiet=quiet) as line:

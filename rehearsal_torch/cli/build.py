@@ -56,7 +56,6 @@ def build(config: DictConfig, group: str, **given: object) -> Any:
     (``trusted`` is a list then), only what `allowed` permits is built.
 
     Args:
-        config: The whole configuration.
         given: Values that replace the group's own.
 
     Raises:
@@ -322,7 +321,6 @@ def trainer_of(config: DictConfig, folder: Path | None) -> "Descent | None":
     """The trainer; None if nothing needs training. Jobs of a sweep use GPUs in turn.
 
     Args:
-        config: The whole configuration.
         folder: The folder for resumable training states, unless the configuration names one; None stores
             nothing, as for the refits of an online run.
 

@@ -51,9 +51,7 @@ class UserError(Exception):
     """An error that the user can correct: what is wrong, where, and what to do.
 
     Args:
-        what: The fault.
         where: The key, file or folder; empty if `what` contains it.
-        remedy: What to do.
     """
 
     def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
@@ -144,7 +142,6 @@ def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> i
     signal n; both are printed.
 
     Args:
-        run: The command.
         interrupted: The message after an interruption, or a function that makes it: how to continue.
     """
     full = os.environ.get("HYDRA_FULL_ERROR") == "1"
@@ -167,10 +164,6 @@ def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> i
 @contextmanager
 def writing_to(place: Path, remedy: str) -> Iterator[None]:
     """Gives errors of a place that may not be written to a remedy of their own.
-
-    Args:
-        place: The file or folder.
-        remedy: What to do.
 
     Raises:
         UserError: if the operating system does not let it be written to.
@@ -240,10 +233,7 @@ def check_output(out: Path, names: Iterable[str], mark: str, beginning: str) -> 
     """Checks that a folder may be written to, without changing it.
 
     Args:
-        out: The folder.
-        names: The files to be written.
         mark: The file among them by which this command recognises its own output.
-        beginning: The expected beginning of that file.
 
     Raises:
         UserError: if one of the files exists and was not written by this command, or the folder is a file.

@@ -21,11 +21,7 @@ def has_app() -> bool:
 
 
 def checkout(package: Path = _PACKAGE) -> Path | None:
-    """The root of the repository that the package is imported from; None if it is installed.
-
-    Args:
-        package: The package's folder.
-    """
+    """The root of the repository that the package is imported from; None if it is installed."""
     root = package.parent
     inside = (package / "conf" / "config.yaml").is_file()
     beside = (root / "conf" / "config.yaml").is_file() and (root / "pyproject.toml").is_file()
@@ -33,10 +29,6 @@ def checkout(package: Path = _PACKAGE) -> Path | None:
 
 
 def conf_folder(package: Path = _PACKAGE) -> Path:
-    """The folder with ``config.yaml``: that of the checkout, otherwise the installed one.
-
-    Args:
-        package: The package's folder.
-    """
+    """The folder with ``config.yaml``: that of the checkout, otherwise the installed one."""
     root = checkout(package)
     return package / "conf" if root is None else root / "conf"

@@ -33,7 +33,7 @@ from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.lock import holder
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder, State
-from rehearsal_torch.workers import end_with
+from rehearsal_torch.shared_tasks import end_with
 
 # Committed results, relative to the checkout: data that is written, not code that writes it.
 RESULTS = Path("docs/results")
@@ -47,13 +47,7 @@ PACKAGES = ("rehearsal-torch", "torch", "lightning", "hydra-core", "numpy", "sci
 
 
 def provenance(command: str, overrides: Sequence[str], seed: int) -> dict[str, Any]:
-    """The content of `run.json` at the start of a run.
-
-    Args:
-        command: The script's name.
-        overrides: The arguments of the command.
-        seed: The seed of all random draws.
-    """
+    """The content of `run.json` at the start of a run."""
     return {
         "command": join([*typed_as(command), *overrides]),
         "script": command,
@@ -87,7 +81,6 @@ def changed_files(root: Path, besides: Path) -> list[str]:
     """The tracked files of a working copy that differ from its commit, except those in a folder.
 
     Args:
-        root: The working copy.
         besides: The excluded folder, relative to it.
     """
     asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")
@@ -125,10 +118,8 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
     """Runs a command's work in its run folder; outside a sweep, an error is stored in `raised`.
 
     Args:
-        script: The command's name.
         work: The work, a function of the configuration, the folder and whether the job is part of a sweep; it
             returns a one-sentence summary of the result.
-        config: The job's configuration.
 
     Raises:
         UserError: in a sweep, if the folder holds something else.
@@ -278,7 +269,6 @@ def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
 
     Args:
         sweep: The sweep's folder, with one numbered folder per job.
-        jobs: Each job's overrides.
     """
     found = []
     for number, overrides in enumerate(jobs):

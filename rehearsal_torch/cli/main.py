@@ -46,9 +46,6 @@ def main(
         arguments: The arguments after the script's name; None for those of the process.
         conf: The folder with config.yaml.
         after: A function of a sweep's folder that is called after its jobs.
-
-    Returns:
-        The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
     folders: list[Path] = []
@@ -62,8 +59,6 @@ def interrupted(script: str, typed: Sequence[str], folders: Sequence[Path]) -> s
     """What to type after an interruption.
 
     Args:
-        script: The command's name.
-        typed: Its arguments.
         folders: The folder of the run, once it is known.
     """
     if not folders or not any((folders[0] / name).is_file() for name in ("run.json", SWEEP)):

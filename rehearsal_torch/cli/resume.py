@@ -51,7 +51,6 @@ def recorded(directory: str, typed: Sequence[str], script: str) -> tuple[list[st
 
     Args:
         directory: The value of ``resume=``.
-        typed: The other overrides.
         script: The command that resumes the run.
 
     Returns:
@@ -144,9 +143,6 @@ def _refers(value: Any) -> bool:
 
 def agree(folder: RunFolder, config: Mapping[str, Any]) -> None:
     """Checks that a folder may hold a run of this configuration, without changing it.
-
-    Args:
-        config: The job's configuration, as plain data.
 
     Raises:
         UserError: if it holds something else.

@@ -45,7 +45,6 @@ class Method:
 
     Attributes:
         objective: What the search maximises (`objectives.objective.objective_for`).
-        search: Finds the action.
         certify: Returns a certificate for a decision; None for no certificates.
     """
 
@@ -59,16 +58,13 @@ class Run:
     """All parts that a configuration names.
 
     Attributes:
-        problem: The problem.
         surrogate: Returns the unfitted surrogate; the same at every call, unless it is called with
             settled=False: its initial weights are then drawn from the current random state.
         objective: What the search maximises (`objectives.objective.objective_for`).
-        search: Finds the action.
         certificate: Returns a certificate for a decision; None for no certificates.
         trainer: Returns the trainer for a folder, or for None, which stores nothing; returns None if nothing
             needs training.
         learn: Whether the run is online: the surrogate is refitted after each round.
-        seed: The seed of all random draws.
         kind: The kind of the problem (`Problem.kind`).
         config: The configuration as plain data, every reference resolved.
     """

@@ -94,9 +94,7 @@ def closing(
     """Writes the report, and prints it with folder and next command; in a sweep, prints one line.
 
     Args:
-        folder: The run's folder.
         sweep: Whether the job is part of a sweep.
-        following: The next command.
         tables: Whether the tables are printed, too.
         told: Notes that were printed before the fit, and are not repeated among the warnings.
         part: Whether the run is a shard: the report is that of the merged run.

@@ -34,11 +34,7 @@ _usual = [threading.excepthook]
 
 
 class Stopped(KeyboardInterrupt):
-    """A termination signal, as an exception.
-
-    Args:
-        number: The signal.
-    """
+    """A termination signal, as an exception."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(number)

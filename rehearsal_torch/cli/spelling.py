@@ -45,7 +45,6 @@ def on_file(script: str, file: str, key: str = "path") -> str:
     """A command on a file, as one types it: ``rehearsal decide problem.yaml``; a script is given the key.
 
     Args:
-        script: The command's name.
         key: The key that the file alone is short for.
     """
     words = typed_as(script)
@@ -65,9 +64,6 @@ def quoted(value: str) -> str:
 
     In quotes Hydra takes a backslash for an escape only where a quote follows, directly or after more
     backslashes; only those are doubled.
-
-    Args:
-        value: What is to be read.
     """
     return "'" + _ESCAPES.sub(r"\1\1", value).replace("'", "\\'") + "'"
 

@@ -4,12 +4,15 @@ A verb takes options as key=value. Parsing them imports nothing heavy, so that h
 arguments are shown at once.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rehearsal_torch.cli.errors import UserError, did_you_mean
+from rehearsal_torch.cli.errors import UserError, did_you_mean, exit_code
 from rehearsal_torch.cli.spelling import spoken
+
+HELP = ("-h", "--help", "help")
 
 
 @dataclass(frozen=True)
@@ -17,11 +20,9 @@ class Option:
     """An option, given as key=value.
 
     Attributes:
-        key: Its name.
         meaning: Its description in the help.
         default: Its default value; None if there is none.
         choices: The allowed values; empty for any value.
-        required: Whether it is required.
     """
 
     key: str
@@ -38,7 +39,6 @@ class Verb:
     Attributes:
         name: Its name on the command line.
         summary: One sentence for the help.
-        options: Its options.
         run: Runs it with the options, key to value, and returns the exit code.
         script: The script that it belongs to; if the script has the verb's name, the verb is not given on the
             command line.
@@ -49,6 +49,19 @@ class Verb:
     options: tuple[Option, ...]
     run: Callable[[Mapping[str, str]], int]
     script: str = "prepare"
+
+    def main(self, arguments: Sequence[str] | None, interrupted: str) -> int:
+        """Runs the command, and returns the exit code.
+
+        Args:
+            arguments: The arguments after the script's name; None for those of the process.
+            interrupted: What is said after Ctrl-C.
+        """
+        typed = list(sys.argv[1:] if arguments is None else arguments)
+        if any(text in HELP for text in typed):
+            print(self.help())
+            return 0
+        return exit_code(lambda: self.run(self.read(typed)), interrupted)
 
     def read(self, typed: Sequence[str]) -> dict[str, str]:
         """Key to value, for the options that are given or have a default.

@@ -25,12 +25,6 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     """Checks that numbers are in range, that input files and folders exist, and that the data of the run are
     given.
 
-    Args:
-        config: The first job's configuration.
-        script: The command.
-        jobs: Each job's overrides.
-        typed: All overrides.
-
     Raises:
         UserError: for the first key that is out of range.
     """
@@ -41,21 +35,12 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     for key in ("tables", "quiet"):
         if not isinstance(config[key], bool):
             raise UserError(f"expected true or false; got {config[key]}", key)
-    if config.split not in ("train", "validation", "test"):
-        raise UserError(
-            f"expected train, validation or test; got {config.split}",
-            "split",
-            did_you_mean(str(config.split), ["train", "validation", "test"]),
-        )
+    _one_of("split", config.split, ("train", "validation", "test"))
     if "changes" in config.objective:
         _whole("objective.changes", config.objective.changes, 0, optional=False)
     _whole("folds", config.folds, 2, optional=False)
-    if config.by not in ("patient", "transition"):
-        raise UserError(
-            f"expected patient or transition; got {config.by}",
-            "by",
-            "Choose by=patient, unless a comparison requires the other",
-        )
+    unless = "Choose by=patient, unless a comparison requires the other"
+    _one_of("by", config.by, ("patient", "transition"), unless)
     _parallel(config)
     _claims(config)
     _choice(config, typed)
@@ -132,13 +117,19 @@ def _whole(key: str, value: object, minimum: int, *, optional: bool) -> None:
         )
 
 
+def _one_of(key: str, value: object, choices: Sequence[str], remedy: str = "") -> None:
+    if value not in choices:
+        raise UserError(
+            f"expected {', '.join(choices[:-1])} or {choices[-1]}; got {value}",
+            key,
+            remedy or did_you_mean(str(value), choices),
+        )
+
+
 def _parallel(config: DictConfig) -> None:
     """Checks who shares the cases: a cluster must be able to, and something must listen at its address."""
     kind, address = config.parallel, config.dask.address
-    if kind not in ("local", "dask"):
-        raise UserError(
-            f"expected local or dask; got {kind}", "parallel", did_you_mean(str(kind), ["local", "dask"])
-        )
+    _one_of("parallel", kind, ("local", "dask"))
     if kind == "local":
         if address is not None:
             raise UserError(
@@ -158,14 +149,8 @@ def _parallel(config: DictConfig) -> None:
 
 def _claims(config: DictConfig) -> None:
     """Checks where claims come from."""
-    claims = config.claims
-    if claims not in ("in_sample", "cross_fitted"):
-        raise UserError(
-            f"expected in_sample or cross_fitted; got {claims}",
-            "claims",
-            did_you_mean(str(claims), ["in_sample", "cross_fitted"]),
-        )
-    if claims == "in_sample":
+    _one_of("claims", config.claims, ("in_sample", "cross_fitted"))
+    if config.claims == "in_sample":
         return
     if config.learn:
         raise UserError(

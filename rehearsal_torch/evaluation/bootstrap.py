@@ -56,7 +56,6 @@ def t_interval(values: Sequence[float], level: float = 0.95) -> Interval:
 
     Args:
         values: (n,), finite.
-        level: Confidence level.
     """
     numbers = np.asarray(values, dtype=np.float64)
     count = len(numbers)
@@ -77,8 +76,6 @@ def mean_interval(
 
     Args:
         values: (n,), one value per episode or row.
-        level: Confidence level.
-        resamples: Number of bootstrap resamples.
         units: The unit of each value, which are resampled as a whole; None if every value is independent.
 
     Raises:

@@ -42,7 +42,6 @@ class ClaimRow:
     """One point of a curve, one mark, or one bin of observations.
 
     Attributes:
-        case: The name of the case.
         along: The action on the horizontal axis.
         series: "claim"; "set" and "present", the value that the decision sets and the present one; "before",
             what is claimed of no action, or of leaving the present values; or "observations".
@@ -74,10 +73,8 @@ def claim_table(
     """The rows of ``claims.csv``.
 
     Args:
-        surrogate: The model that decided.
         objective: Builds the objective of its decisions.
         lines: The lines of ``decisions.jsonl``.
-        seed: The seed of the run.
 
     Returns:
         The rows; an empty list if nothing is recommended, or the method has no estimates of the probability

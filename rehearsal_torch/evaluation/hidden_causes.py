@@ -19,12 +19,7 @@ def hidden_cause_of(decided: Decided) -> HiddenCause | None:
 
 
 def overall(decisions: Sequence[Decided], actions: str = "doses") -> str:
-    """One sentence on what would overturn the recommendations; empty if none has recorded strengths.
-
-    Args:
-        decisions: The recorded decisions.
-        actions: What actions are called.
-    """
+    """One sentence on what would overturn the recommendations; empty if none has recorded strengths."""
     found = [each for each in map(hidden_cause_of, decisions) if each is not None]
     if not found:
         return ""

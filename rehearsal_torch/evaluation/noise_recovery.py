@@ -32,7 +32,6 @@ class RecoveryRow:
     """One measure of one node, or the noise of one observation.
 
     Attributes:
-        node: The node.
         part: The rows that the model was fitted to ("fitted"), or others ("held out").
         quantity: "correlation", "mean", "std", "dependence" or "distance"; "noise" for one observation.
         value: The measure; for "noise", the recovered noise.

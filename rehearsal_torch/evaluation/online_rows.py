@@ -11,11 +11,11 @@ well (`rehearsal_rows.TRUTH`).
 Source: Qin et al. (2023), Sec. 6 and Fig. 4.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
-from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, number
+from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.spaces.box import setting_text
 
 COLUMNS = (
@@ -36,7 +36,6 @@ COLUMNS = (
 )
 KEY = COLUMNS[:4]
 NUMBERS = ("success", "p_true", "oracle", "information", "lower", "upper", "seconds")
-WHOLE = ("repeat", "round")
 Row = dict[str, Any]
 
 
@@ -49,8 +48,6 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
     """The row of one round; unknown numbers are NaN.
 
     Args:
-        world: Name of the world.
-        method: Name of the method.
         tau: The probability threshold, as text; empty for a method without one.
         repeat: Number of the repeat: the seed of world and method.
         decided: A line of ``decisions.jsonl`` of an online run, with `seconds`.
@@ -84,19 +81,6 @@ def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided)
         "round": int(decided["index"]) + 1,
     }
     return named | reported | {key: number(found[key]) for key in NUMBERS}
-
-
-def online_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
-    """Rows read from CSV, with texts converted to numbers."""
-    return [
-        {
-            **line,
-            "repeat": int(line["repeat"]),
-            "round": int(line["round"]),
-            **{key: number(line[key]) for key in (*NUMBERS, *TRUTH) if key in line or key in NUMBERS},
-        }
-        for line in rows
-    ]
 
 
 def by_repeat(rows: Sequence[Row]) -> dict[int, list[Row]]:

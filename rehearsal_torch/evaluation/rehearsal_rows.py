@@ -49,8 +49,6 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
     """The row of a decision; unknown numbers are NaN.
 
     Args:
-        dataset: Name of the world.
-        method: Name of the method.
         seed: Seed of the world and the method.
         decided: A line of ``decisions.jsonl``, with `seconds`.
     """

@@ -76,7 +76,6 @@ def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -
     Args:
         problem: The simulated cohort, which knows the truth.
         episode: An episode of the problem.
-        decision: The changed actions.
     """
     given, changed = problem.trajectories_of_doses(episode, decision)
     observed, altered = emit(
@@ -195,9 +194,7 @@ def true_return(
     The last action affects no state and is kept, as in the learnt problem.
 
     Args:
-        cohort: The simulated patients.
         levels: The dose levels that actions stand for.
-        episode: An episode of a patient.
         changes: k.
         organs: Whether to leave out the points that a vasopressor scores because it is given.
     """

@@ -87,10 +87,8 @@ class MethodSummary:
     """Results of one method in one world, for rehearsal decisions.
 
     Attributes:
-        count: Number of decisions.
         no_action_count: Number of decisions without an alteration, and
         present_count: of those whose estimate is that of leaving known present values.
-        seeds: Number of seeds.
         auf: Mean true probability with its 95% interval; NaN if the truth is unknown.
         std: Standard deviation over seeds of the mean over contexts; NaN for one seed.
         oracle: Mean of the largest possible probability.
@@ -191,7 +189,6 @@ class OnlineSummary:
     """Results of one method in one world for one tau, over repeats of an online run.
 
     Attributes:
-        repeats: Number of repeats.
         rounds: Largest number of rounds of a repeat.
         probability: Mean true probability of success, with the 95% interval over repeats.
         std: Standard deviation of the mean over repeats; NaN for one repeat.
@@ -267,7 +264,6 @@ class TrialSummary:
     """Results of one method on one problem, over seeds of trials.
 
     Attributes:
-        seeds: Number of seeds.
         rounds: Rounds of a seed; the minimum over seeds.
         best: Best expected reward of the actions tried, with its 95% interval over seeds.
         recommended: Expected reward of the recommended action.

@@ -106,7 +106,6 @@ def curve_rows(
     Args:
         problem: Its task; in a causal world also the truth.
         model: Fitted to the trials.
-        trials: All experiments.
         action: The recommended action, (k,), in the actions' units.
         index: The round whose bounds and noise draws are used.
         seed: Of the noise draws.

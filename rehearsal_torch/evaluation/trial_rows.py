@@ -9,7 +9,7 @@ world's own; the method observes one noisy reward per round.
 Source: Ren et al. (2025), Sec. 11.1 (expected reward by round).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -31,7 +31,6 @@ COLUMNS = (
 )
 KEY = COLUMNS[:4]
 NUMBERS = COLUMNS[5:]
-WHOLE = ("seed", "round")
 Row = dict[str, Any]
 
 
@@ -45,9 +44,7 @@ def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Se
     """The rows of one run, in the order of its rounds.
 
     Args:
-        problem: Name of the world.
         setting: Variant of the world; empty if there is only one.
-        method: Name of the method.
         seed: Seed of world and method.
         decisions: Scored trials, with `seconds`, from the first round on.
     """
@@ -76,19 +73,6 @@ def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Se
         rest = {"optimum": score["optimum"], "start": score["start"], "seconds": one.get("seconds")}
         found.append(named | {key: number(value) for key, value in (values | rest).items()})
     return found
-
-
-def trial_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
-    """Rows read from CSV, with texts converted to numbers."""
-    return [
-        {
-            **line,
-            "seed": int(line["seed"]),
-            "round": int(line["round"]),
-            **{key: number(line[key]) for key in NUMBERS},
-        }
-        for line in rows
-    ]
 
 
 def by_seed(rows: Sequence[Row]) -> dict[int, list[Row]]:

@@ -13,25 +13,42 @@ sequence there are its claimed improvement, its true one with the part that is d
 the difference between the best sequence under the true mechanism and the recommended one.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (counterfactuals by abduction); the comparison is ours.
+
+The rows of ``truth.csv`` compare a run with a known ground truth:
+
+    optimise     accuracy of the noise recovered for a causal world, node by node (`noise_recovery`)
+    look_back    decisions and learnt trajectories of the simulated cohort, compared with its true mechanism,
+                 patient by patient
+
+Other problems know no truth beyond the score of each decision.
+
+Source: Ren et al. (2025), Thm. 4.1; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.evaluation.claimed_truth import SCORES
+from rehearsal_torch.evaluation.noise_recovery import recovery_rows
+from rehearsal_torch.evaluation.recorded_run import SCORES, counterpart
 from rehearsal_torch.evaluation.sepsis_truth import gain_parts, true_return
 from rehearsal_torch.mechanisms.trajectory import replay
+from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
+from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.round_line import decision_of
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.seeding import episode_seed, seeded, spaced_generator
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
@@ -44,7 +61,6 @@ class TruthRow:
     """One quantity of one patient.
 
     Attributes:
-        episode: The patient.
         sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "rmse of all steps", "improvement", "gain", "return" or "regret".
         feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain
@@ -75,7 +91,6 @@ def truth_rows(
     """Compares a learnt model with the truth, patient by patient.
 
     Args:
-        surrogate: The fitted model.
         problem: The simulated cohort, which knows the truth.
         decisions: Episodes of the problem with the recommended decisions.
         changes: k, the maximum number of changes of a decision.
@@ -253,3 +268,32 @@ def _gains(
     yield replace(row, quantity="return", estimator="true optimum", value=best)
     yield replace(row, quantity="regret", estimator="true", value=best - truth["true_value"])
     yield replace(row, quantity="regret", estimator="no action", value=best - truth["true_observed"])
+
+
+def truth_table(
+    problem: Problem, surrogate: Surrogate, lines: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Compares a run with the truth.
+
+    Args:
+        problem: The problem, which may know the truth.
+        lines: The lines of ``decisions.jsonl``.
+
+    Returns:
+        The rows; an empty list if the truth is not known.
+    """
+    if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
+        return [asdict(row) for row in recovery_rows(problem, surrogate)]
+    if not isinstance(problem, SepsisSimulated) or not isinstance(
+        surrogate, TransitionModel | TransitionEnsemble
+    ):
+        return []
+    decisions, claims, changes = [], [], 0
+    for line in lines:
+        case = problem.case(line["index"])
+        assert isinstance(case, EpisodeCase)
+        decisions.append((case, decision_of(line)))
+        asked = counterpart(line["trajectory"], problem.score(*decisions[-1]))
+        claims.append(SCORES[asked] if asked else "reward")
+        changes = max(changes, int(line["trajectory"]["changes"]))
+    return [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes, claims=claims)]

@@ -28,7 +28,6 @@ def curves(
     """For each action of a setting, the claim over its range with the others as they are set.
 
     Args:
-        model: The fitted method.
         case: The case, with its bounds.
         setting: Values for all variables of a candidate set; of classes their places.
         withheld: Says of a claim whether its number is withheld.
@@ -65,7 +64,6 @@ def densities(
     """The outcomes that the model expects after a setting, and with no action, beside the desired region.
 
     Args:
-        model: The fitted method.
         setting: Values for all variables of a candidate set.
         before: Whether to show those of no action, too.
 

@@ -85,7 +85,7 @@ def _served(session: "Session", listener: "socket.socket", given: Mapping[str, s
     """Serves until Ctrl-C."""
     import uvicorn
 
-    from rehearsal_torch.explorer.serving import configured
+    from rehearsal_torch.explorer.server import configured
 
     port = int(listener.getsockname()[1])
     address = f"http://{'[::1]' if given['host'] == '::1' else given['host']}:{port}/"

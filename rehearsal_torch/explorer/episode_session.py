@@ -7,38 +7,318 @@ is kept.
 
 Steps are places from 0 in what is asked and in lists. What a reader sees calls them as the report does: by
 the times of the table where these are known (`Wording.at`), else from 0; the page adds ``start`` to places.
+
+What the page shows of a sequence of actions is its changes, its return beside the observed one, its proof:
+
+proven       no other sequence with at most k changes has a larger return, by the fitted model
+best found   the search ended before it had a proof; with an upper bound on what is missing where one is
+             known
+outside      the replay leaves the range of the observations: a sentence stands in place of its numbers
+
+The questions:
+
+POST  /api/episode       {episode}: the episode as observed
+POST  /api/look-back     {episode, changes, fixed, seconds}: the best sequence with so many changes
+POST  /api/replay        {episode, actions}: a sequence that was put together by hand
+
+The course of an episode under a sequence of actions holds rewards and states, step by step:
+
+    observed     what was recorded
+    after        what the fitted model replays under the sequence, with the noise that it finds in the episode
+    lower, upper the range over the models of an ensemble
+
+Rewards are in the words of the run: minus a variable is told as that variable. Where the episode, or one
+model's course under the sequence, leaves the range of the observations, the replay is an extrapolation:
+`beyond` says so, and no number of it is given. A predicted state may lie beyond the range by a twentieth of
+it: predictions for a state at its limit scatter around that limit.
 """
 
+import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import torch
+from fastapi import FastAPI
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from torch import Tensor
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.explorer.courses import RANGE, course, signed
-from rehearsal_torch.explorer.episode_answers import sequence_answer
+from rehearsal_torch.data.decision import Decision, EpisodeCase
+from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.explorer.recorded_episodes import OpenedEpisodes
-from rehearsal_torch.explorer.turns import PATIENCE, Turns
+from rehearsal_torch.explorer.replies import PATIENCE, Turns, told
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.sequences.return_record import given_doses
 from rehearsal_torch.reporting.page.assumptions import SEQUENCES
 from rehearsal_torch.reporting.page.cautions import of_the_run
-from rehearsal_torch.reporting.page.material import shown
+from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
 from rehearsal_torch.reporting.page.question import question
+from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode
+from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.verbs.configured import Method, decided, in_words, undisturbed
+from rehearsal_torch.verbs.look_back import OneEpisode
 from rehearsal_torch.verbs.methods import RequestError
-from rehearsal_torch.verbs.one_episode import OneEpisode
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+RANGE = "range: "
+# The share of its range by which a predicted state may leave it.
+SLACK = 0.05
+UNDEFINED = "the model has no finite number under these actions"
+
+
+def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
+    """Where a replay lies outside the data, a sentence each; empty if it does not.
+
+    Args:
+        sequence: The actions, (H,) long.
+    """
+    own = [text.removeprefix(RANGE) for text in objective.warnings() if text.startswith(RANGE)]
+    if not bool((sequence != objective.observed).any()):
+        return own
+    states = _states(objective, sequence)
+    if not bool(states.isfinite().all()):
+        return [*own, UNDEFINED]
+    surrogate, episode = objective.surrogate, objective.case.episode
+    # One row for each step of each model's course.
+    rows = episode.values.unsqueeze(1).repeat(1, states.shape[1], 1)
+    rows[..., [episode.names.index(name) for name in surrogate.names]] = states.to(rows)
+    found = surrogate.outside(Episode(episode.identity, episode.names, rows.flatten(0, 1)), SLACK)
+    said = [text.removeprefix(RANGE) for text in found]
+    return [*own, *(f"under these actions {text}" for text in said if text not in own)]
+
+
+def course(
+    objective: CounterfactualReturn, sequence: Tensor, record: Mapping[str, Any], words: Wording, shown: bool
+) -> dict[str, Any]:
+    """The rewards and the states at each step, as observed and under a sequence.
+
+    Args:
+        sequence: The actions, (H,) long.
+        record: `CounterfactualReturn.trajectory_record` of the sequence.
+        shown: Whether the replay may be shown.
+
+    Returns:
+        ``rewards`` and ``states``, lists of series with ``name``, ``observed``, ``after``, ``lower`` and
+        ``upper`` (T numbers each; the last three None where nothing is shown, or there is one model alone).
+    """
+    changed = bool((sequence != objective.observed).any())
+    replayed = shown and changed
+    ends = [record.get(name) for name in ("rewards_lower", "rewards_upper")] if replayed else [None, None]
+    if words.sign < 0:
+        ends.reverse()
+    names = objective.surrogate.names
+    before = objective.case.episode.columns(names)
+    states = _states(objective, sequence) if replayed else None
+    several = states is not None and states.shape[1] > 1
+    return {
+        "rewards": {
+            "name": words.level,
+            "observed": signed(record["observed_rewards"], words),
+            "after": signed(record["rewards"], words) if replayed else None,
+            "lower": signed(ends[0], words),
+            "upper": signed(ends[1], words),
+        },
+        "states": [
+            {
+                "name": name,
+                "observed": before[:, place].tolist(),
+                "after": None if states is None else states.mean(1)[:, place].tolist(),
+                "lower": states.amin(1)[:, place].tolist() if states is not None and several else None,
+                "upper": states.amax(1)[:, place].tolist() if states is not None and several else None,
+            }
+            for place, name in enumerate(names)
+        ],
+    }
+
+
+def signed(values: Any, words: Wording) -> Any:
+    """Rewards in the words of the run; None stays None."""
+    if values is None:
+        return None
+    return (
+        [words.sign * value + 0.0 for value in values]
+        if isinstance(values, list)
+        else (words.sign * values + 0.0)
+    )
+
+
+@torch.no_grad()
+def _states(objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
+    """Each model's states in the variables' units, (T, M, D)."""
+    return objective.surrogate.member_units(objective.replay(sequence.unsqueeze(0))[0])
+
+
+MOST = 10_000
+Steps = Annotated[list[int], Field(max_length=MOST)]
+
+
+class EpisodeAsked(BaseModel):
+    """A question about an episode.
+
+    Attributes:
+        episode: Its number on the page.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    episode: int
+
+
+class ChangesAsked(EpisodeAsked):
+    """A question for the best sequence.
+
+    Attributes:
+        changes: How many actions may differ.
+        fixed: Steps whose action stays.
+    """
+
+    changes: int
+    fixed: Steps = []
+    seconds: FiniteFloat
+
+
+class SequenceAsked(EpisodeAsked):
+    """A question about a sequence.
+
+    Attributes:
+        actions: One action number for each step.
+    """
+
+    actions: Steps
+
+
+def add_routes(app: FastAPI, session: "EpisodeSession") -> None:
+    """Adds the questions to a server."""
+
+    @app.post("/api/episode")
+    def episode(asked: EpisodeAsked) -> Response:
+        return told(lambda: session.episode(asked.episode))
+
+    @app.post("/api/look-back")
+    def look_back(asked: ChangesAsked) -> Response:
+        return told(lambda: session.look_back(asked.episode, asked.changes, asked.fixed, asked.seconds))
+
+    @app.post("/api/replay")
+    def replay(asked: SequenceAsked) -> Response:
+        return told(lambda: session.replay(asked.episode, asked.actions))
+
+
+_LIMIT = re.compile(r"stopped after budget_s=([0-9.e+-]+)")
+
+
+def sequence_answer(
+    objective: CounterfactualReturn, decision: Decision, words: Wording, *, searched: bool
+) -> dict[str, Any]:
+    """What the page shows of a decision for an episode.
+
+    Args:
+        decision: The decision, of a search or put together by hand.
+        searched: Whether a search found it, so that there is something to say of a proof.
+
+    Returns:
+        Plain data; ``value`` and all else that is replayed is None, with the reason under ``withheld``,
+        where the replay lies outside the data.
+    """
+    sequence = objective.sequence(decision)
+    record = objective.trajectory_record(decision)
+    found = beyond(objective, sequence)
+    withheld = f"outside the data: {'; '.join(found)}" if found else ""
+    changed = (sequence != objective.observed).nonzero()[:, 0].tolist()
+    # Without changes, the return is the observed one, which is no claim of the model.
+    hidden = bool(withheld) and bool(changed)
+    line = _line(objective, decision, record)
+    if hidden:
+        line["trajectory"] = {
+            k: line["trajectory"][k] for k in ("observed_actions", "observed_doses", "level_doses", "doses")
+        }
+    _, headline, said = said_of_episode({**line, "warnings": []}, words)
+    if not searched:
+        headline = _by_hand(len(changed), len(sequence))
+    return {
+        "headline": headline,
+        "said": said,
+        "state": optimality(decision, objective.changes, words, hidden) if searched else "",
+        "proven": bool(decision.trace.get("proven")) if searched else None,
+        "gap": None if hidden or not searched else finite(decision.trace.get("gap")),
+        "withheld": withheld,
+        "warnings": [text for text in decision.warnings if not text.startswith("range: ")],
+        "overturned": _overturned(decision, words) if searched and not hidden else "",
+        "status": decision.status,
+        "actions": sequence.tolist(),
+        "changed": changed,
+        "observed": signed(record["observed"], words),
+        "value": None if hidden else signed(record["value"], words),
+        "range": None if hidden or not changed else _range(objective, sequence, words),
+        "course": course(objective, sequence, record, words, not withheld),
+        "seconds": round(decision.seconds, 3),
+    }
+
+
+def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = False) -> str:
+    """Whether a sequence is proven to be the best, and how far it may be from it; empty for a refusal.
+
+    Args:
+        decision: The decision of a search.
+        changes: k.
+        hidden: Whether the numbers of the replay are withheld.
+    """
+    if decision.status == "refused":
+        return ""
+    trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
+    gap = finite(trace.get("gap"))
+    if trace.get("proven"):
+        return f"Proven: by this model, no other sequence with {most} is better."
+    told = decision.reason if decision.status == "recommended" else ""
+    reason = (told or str(trace.get("stopped") or "")).partition("; no gap is known")[0]
+    why = f" Why: {_LIMIT.sub(_limit, reason)}." if reason else ""
+    if gap is None:
+        return (
+            f"The best found, not proven: how much better another one with {most} may be is not known.{why}"
+        )
+    unit = f" {words.unit}" if words.unit else ""
+    much = "" if hidden else f", by {shown(gap)}{unit} at most"
+    return f"The best found, not proven: another one with {most} may be better{much}.{why}"
+
+
+def _limit(found: re.Match[str]) -> str:
+    return f"the search stopped at its time limit of {found[1]} s"
+
+
+def _line(objective: CounterfactualReturn, decision: Decision, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The decision as a line of decisions.jsonl."""
+    made = Round(0, objective.case, decision, None, {}, trajectory=dict(record), kind="look_back")
+    return mapping(json.loads(made.line()))
+
+
+def _by_hand(changed: int, every: int) -> str:
+    if not changed:
+        return "As observed: nothing is changed."
+    return f"Your own sequence: {changed} of {counted(every, 'action')} changed."
+
+
+def _overturned(decision: Decision, words: Wording) -> str:
+    if decision.hidden_cause is None:
+        return ""
+    said = decision.hidden_cause.sentence(words.actions)
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+@torch.no_grad()
+def _range(objective: CounterfactualReturn, sequence: Any, words: Wording) -> list[float] | None:
+    """The smallest and the largest return of the models of an ensemble; None for a single model."""
+    if objective.surrogate.members == 1:
+        return None
+    every: list[float] = signed(objective.member_returns(sequence).tolist(), words)
+    return [min(every), max(every)]
+
 
 # Seconds that a search may take: those that the page offers, and the most that is accepted.
 SECONDS, LONGEST = (5, 20, 60, 300), 600.0
@@ -77,8 +357,6 @@ class EpisodeSession:
 
     def add_routes(self, app: "FastAPI") -> None:
         """Adds its questions to a server."""
-        from rehearsal_torch.explorer.episode_routes import add_routes
-
         add_routes(app, self)
 
     def describe(self) -> dict[str, Any]:

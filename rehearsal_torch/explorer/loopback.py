@@ -80,7 +80,6 @@ class Guard:
     """Refuses every request that does not come from a page of this server, and limits the others.
 
     Args:
-        app: What answers the others.
         port: The port of this server.
     """
 

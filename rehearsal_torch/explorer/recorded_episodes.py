@@ -28,7 +28,6 @@ class OpenedEpisodes:
     """A fitted model of episodes, and what its folder says.
 
     Attributes:
-        surrogate: The model.
         run: Problem, objective and search, as the run built them.
         cases: The episodes that the run decided for, up to `MOST`; those of its split if it decided for none.
         more: How many further ones there are.
@@ -44,9 +43,6 @@ class OpenedEpisodes:
 
 def opened_episodes(of: Material) -> OpenedEpisodes:
     """Reads the model of a run of episodes, and its episodes.
-
-    Args:
-        of: What its folder records.
 
     Raises:
         UserError: if checkpoint or configuration are missing, the episodes cannot be read, or they are not

@@ -2,31 +2,49 @@
 
 One question is answered at a time, since a method draws from torch's random state. Nothing that is asked is
 kept.
+
+What the page shows of a claim is its numbers and its sentence, or the reason for which there are none:
+
+    outside the data    a context variable or an action lies outside the range of the observations
+                        (``range:``), or few of them are near (``support:``): the number is withheld, and the
+                        warning stands in its place
+    refused             the method cannot answer: the reason stands in its place
+    otherwise           the claim with its interval, beside that of no action, and, where the case states the
+                        present values of what is set, of leaving these
+
+A number that is withheld does not leave the server.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import torch
+from fastapi import FastAPI
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
-from rehearsal_torch.data.codings.texts import in_line
+from rehearsal_torch.data.codings.class_actions import offered as offered_places
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.texts import in_line, said
 from rehearsal_torch.data.codings.wanted import wanted_in
-from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.estimates.outside import OUTSIDE
-from rehearsal_torch.explorer.answers import answer, decision_answer
+from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.estimates.outside import OUTSIDE, outside
+from rehearsal_torch.data.estimates.percent import ends_of, percents
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
-from rehearsal_torch.explorer.controls import asked, offered, usual
-from rehearsal_torch.explorer.recorded_model import Opened
-from rehearsal_torch.explorer.turns import Turns
+from rehearsal_torch.explorer.replies import Turns, told
+from rehearsal_torch.explorer.run_material import Opened
 from rehearsal_torch.files.schema import LARGEST
 from rehearsal_torch.objectives.present_values import kept
 from rehearsal_torch.reporting.page.assumptions import ALTERATIONS
 from rehearsal_torch.reporting.page.cautions import of_the_run
-from rehearsal_torch.reporting.page.grouped import name_of
-from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping
+from rehearsal_torch.reporting.page.markup import name_of
+from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
+from rehearsal_torch.reporting.page.probability_sentences import chances, headline
 from rehearsal_torch.reporting.page.question import of_alterations
 from rehearsal_torch.surrogates.overlap import ROUNDING
 from rehearsal_torch.verbs.configured import decisions, in_words, undisturbed
@@ -35,8 +53,218 @@ from rehearsal_torch.verbs.model_card import LIMITS, intended_use
 from rehearsal_torch.verbs.new_cases import NewCases
 from rehearsal_torch.verbs.what_if import WhatIf, what_if
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI
+MOST = 1000
+Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
+
+
+class CaseAsked(BaseModel):
+    """A question about a case.
+
+    Attributes:
+        case: The number of a recorded case, whose own bounds apply; None for the task's.
+        given: The context, name to number.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    case: int | None = None
+    given: Numbers
+
+
+class SettingAsked(CaseAsked):
+    """A question about a setting in a case.
+
+    Attributes:
+        set: Name to number.
+    """
+
+    set: Numbers
+
+
+def add_routes(app: FastAPI, session: "RehearsalSession") -> None:
+    """Adds the questions to a server."""
+
+    @app.post("/api/what-if")
+    def what_if(asked: SettingAsked) -> Response:
+        return told(lambda: session.what_if(asked.case, asked.given, asked.set))
+
+    @app.post("/api/charts")
+    def charts(asked: SettingAsked) -> Response:
+        return told(lambda: session.charts(asked.case, asked.given, asked.set))
+
+    @app.post("/api/recommend")
+    def recommend(asked: CaseAsked) -> Response:
+        return told(lambda: session.recommend(asked.case, asked.given))
+
+
+def answer(
+    found: WhatIf, unknown: Sequence[str], present: Mapping[str, Any], left: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What the page shows of a claim.
+
+    Args:
+        unknown: Why the context lies outside the data, so that no action has no number either; empty if it
+            does not.
+        present: The present values of actions in the case, in words.
+        left: Why leaving these would lie outside the data, so that it has no number; empty if it would not.
+    """
+    beyond, more = outside(found.warnings)
+    if left and found.unchanged is not None:
+        found = replace(found, unchanged=None, net_gain=None)
+        more = [*more, f"leaving the present values has no number: {outside(left)[0]}"]
+    withheld = f"refused: {found.refused}" if found.refused else beyond
+    baseline = None if unknown else _numbers(found.baseline)
+    others = [text for text in found.warnings if not text.startswith((*OUTSIDE, "predicted no better"))]
+    if withheld:
+        others = [text for text in others if not text.startswith("gain: ")]
+    return {
+        "setting": dict(found.alteration),
+        "withheld": withheld,
+        "also": beyond if found.refused else "",
+        "estimate": None if withheld else _numbers(found.estimate),
+        "baseline": baseline,
+        "unchanged": None if withheld else _numbers(found.unchanged),
+        "cost": found.cost,
+        "net_gain": None if withheld or unknown else _numbers(found.net_gain),
+        "told": None if withheld else _told(replace(found, baseline=None) if unknown else found),
+        "sentence": withheld or _sentence(found, bool(unknown), present),
+        "warnings": list(dict.fromkeys([*more, *others])),
+        "against": "" if withheld or not found.against else f"The method would not set this: {found.against}",
+        "near": None if withheld or found.distance is None else round(found.distance, 2),
+    }
+
+
+def decision_answer(
+    decision: Decision,
+    present: Mapping[str, float],
+    codings: Mapping[str, Coding] | None = None,
+    wanted: str = "",
+    units: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What the page shows of a decision of the method: headline and sentences, in the words of a report.
+
+    Args:
+        present: The present values of actions in the case.
+        codings: What texts are as numbers; None for none.
+        wanted: The desired region in words; empty where these are too long.
+        units: Variable to its unit; None for none.
+    """
+    setting = decision.to_dict()["alteration"]
+    plain = said(decision.to_dict() | {"present": dict(present)}, codings or {})
+    beyond, more = outside(decision.warnings)
+    sentences = chances(plain, wanted)
+    if decision.alteration is None and decision.reason:
+        sentences.append(f"Why: {decision.reason}.")
+    others = [*more, *(text for text in decision.warnings if not text.startswith(OUTSIDE))]
+    overturned = None if beyond or decision.sensitivity is None else decision.sensitivity.sentence()
+    if overturned:
+        sentences.append(f"{overturned[0].upper()}{overturned[1:]}.")
+    return {
+        "status": decision.status,
+        "headline": headline(plain, units),
+        "said": sentences,
+        "warnings": others,
+        "setting": setting,
+        "outside": bool(beyond),
+    }
+
+
+def _numbers(estimate: Estimate | None) -> dict[str, Any] | None:
+    return None if estimate is None else estimate.to_dict()
+
+
+def _told(found: WhatIf) -> dict[str, str]:
+    """The numbers of a claim as they are said; empty texts for what has none."""
+    one = found.estimate
+    point, *ends = percents([one.point, *(ends_of(one) or ())], found.decimals)
+    beside = {"baseline": found.baseline, "unchanged": found.unchanged}
+    # What the claim is compared with has its decimals.
+    compared = "baseline" if found.unchanged is None else "unchanged"
+    return {
+        "point": point,
+        "interval": f"{100 * float(one.level or 0):g}% interval {ends[0]} to {ends[1]}" if ends else "",
+        **{
+            name: "" if each is None else percents([each.point], found.decimals if name == compared else 0)[0]
+            for name, each in beside.items()
+        },
+    }
+
+
+def _sentence(found: WhatIf, unknown: bool, present: Mapping[str, Any]) -> str:
+    """The claim in a sentence, with that of the present values and of no action if there is one."""
+    left = " and ".join(f"{name} left at {shown(present[name])}" for name in found.setting if name in present)
+    return replace(found, baseline=None if unknown else found.baseline).claim(left or "the present values")
+
+
+def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[str, Any]]:
+    """What the page asks for: each variable of the context with its ``range``, or with its ``levels``, each a
+    ``text`` and the ``values`` of its coded columns.
+
+    Args:
+        ranges: Column to the ends of the observations, where they are known.
+    """
+    found: list[dict[str, Any]] = []
+    for name in task.variables(task.context):
+        coding = task.coded.get(name)
+        if coding is None:
+            found.append({"name": name, "range": ranges.get(name)})
+            continue
+        rows = zip(coding.levels, coding.rows.tolist(), strict=True)
+        levels = [{"text": text, "values": dict(zip(coding.columns, row, strict=True))} for text, row in rows]
+        found.append({"name": name, "range": None, "levels": levels})
+    return found
+
+
+def offered(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> dict[str, dict[str, Any]]:
+    """What the page offers for each action: its ``bounds``, or its ``levels``, with their ``texts`` if it has
+    some, and the ``range`` of the observations. The levels of classes are their places.
+
+    Args:
+        ranges: Column to the ends of the observations, where they are known.
+    """
+    bounds, found = task.box.bounds(), dict[str, dict[str, Any]]()
+    for name in task.variables(task.box.names):
+        coding = task.coded.get(name)
+        texts = None if coding is None else list(coding.levels)
+        if coding is not None and coding.reference is not None:
+            places = [float(place) for place in offered_places(coding, task.box.levels)]
+            ends = [places[0], places[-1]]
+            found[name] = {"bounds": ends, "levels": places, "texts": texts, "range": ends}
+            continue
+        levels = list(task.box.levels[name]) if name in task.box.levels else None
+        found[name] = {
+            "bounds": list(bounds[name]),
+            "levels": levels,
+            "texts": texts,
+            "range": ranges.get(name),
+        }
+    return found
+
+
+def usual(task: RehearsalTask, means: Mapping[str, float]) -> dict[str, float]:
+    """A first value for each coded column of the context: the mean in three digits, the level that is next to
+    it, or the most frequent class.
+
+    Args:
+        means: Column to its mean, where it is known.
+    """
+    found = {name: _short(means[name]) for name in task.context if name in means}
+    for coding in task.codings:
+        if not set(coding.columns) <= set(found):
+            continue
+        known = [means[name] for name in coding.columns]
+        if coding.reference is None:
+            rest = min(range(len(coding.levels)), key=lambda place: abs(place - known[0]))
+        else:
+            shares = {each: means.get(f"{coding.name}={each}", 1 - sum(known)) for each in coding.levels}
+            rest = max(range(len(coding.levels)), key=lambda place: shares[coding.levels[place]])
+        found |= dict(zip(coding.columns, coding.rows[rest].tolist(), strict=True))
+    return found
+
+
+def _short(value: float) -> float:
+    """A number with three significant digits, as a first value to change."""
+    return float(f"{value:.3g}") if math.isfinite(value) else 0.0
+
 
 # The cases of a run that the page offers.
 CASES = 200
@@ -61,8 +289,6 @@ class RehearsalSession:
 
     def add_routes(self, app: "FastAPI") -> None:
         """Adds its questions to a server."""
-        from rehearsal_torch.explorer.rehearsal_routes import add_routes
-
         add_routes(app, self)
 
     def describe(self) -> dict[str, Any]:

@@ -2,16 +2,51 @@
 
 What cannot be answered comes back as {message}, with a status of 400 or more: 422 where the question is at
 fault, 409 where another one is still being answered.
+
+One answer at a time: a method draws from torch's random state, and searches want the whole processor.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from fastapi.responses import JSONResponse, Response
 
 from rehearsal_torch.cli.errors import user_error_from
-from rehearsal_torch.explorer.turns import BusyError
 from rehearsal_torch.round_line import nulls_for_nan
+
+# Seconds for which a question waits for its turn, where answers may take minutes.
+PATIENCE = 1.0
+
+
+class BusyError(Exception):
+    """Another question is still being answered."""
+
+
+class Turns:
+    """Lets one question be answered at a time.
+
+    Args:
+        patience: Seconds after which a question that waits is turned away; None waits until it is its turn.
+    """
+
+    def __init__(self, patience: float | None = None) -> None:
+        self._lock, self._patience = Lock(), -1.0 if patience is None else patience
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """The time in which one question is answered.
+
+        Raises:
+            BusyError: if the question before is not answered in time.
+        """
+        if not self._lock.acquire(timeout=self._patience):
+            raise BusyError("another question is still being answered: ask again when it is")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 def told(answer: Callable[[], Any]) -> Response:

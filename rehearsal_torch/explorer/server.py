@@ -3,26 +3,37 @@
     GET   /                  the page of the session: its sections in the frame that all pages share
     GET   /page/NAME         scripts and style sheets
     GET   /api/run           what the session describes
-    POST  /api/...           the questions of the session (`rehearsal_routes`, `episode_routes`,
-                             `trial_routes`)
+    POST  /api/...           the questions of the session (`rehearsal_session`, `episode_session`,
+                             `trials.trial_routes`)
 
 What cannot be answered comes back as {message}, with a status of 400 or more. FastAPI is used without its
 pages of documentation, which load scripts from elsewhere.
+
+uvicorn ends an idle connection after a response, but waits without end for the rest of a request. As many
+connections as are answered at once (`MOST`), each with half a request, would keep everybody else out. A
+request, headers and body, therefore has `ARRIVAL` seconds from the opening of its connection, or from its
+first byte on one that is reused; then the connection is closed.
+
+Source: CWE-400, uncontrolled resource consumption ("slowloris").
 """
 
 import sys
 import traceback
+from asyncio import TimerHandle, Transport
 from importlib.resources import files
 from typing import Any, Protocol
 
+import h11
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rehearsal_torch.explorer.loopback import App, Guard
 from rehearsal_torch.explorer.replies import message, told
-from rehearsal_torch.reporting.page.stylesheet import CSS
+from rehearsal_torch.reporting.page.document import CSS
 
 # What all pages share, and what stands in it for what is a page's own.
 FRAME, SCRIPT, SECTIONS = "frame.html", "{{script}}", "{{sections}}"
@@ -49,7 +60,6 @@ def server(session: Session, port: int) -> App:
     """The application, behind its guard.
 
     Args:
-        session: What answers.
         port: The port on which it will be served.
     """
     app = FastAPI(title="rehearsal explore", docs_url=None, redoc_url=None, openapi_url=None)
@@ -116,4 +126,59 @@ async def _fault(request: Request, error: Exception) -> Response:  # noqa: ARG00
     traceback.print_exception(error, file=sys.stderr)
     return message(
         500, f"a fault of this program ({type(error).__name__}); the window of the command says more"
+    )
+
+
+# Seconds for a whole request, at most 64 KiB from this machine; and connections that are answered at once.
+ARRIVAL, MOST = 5.0, 64
+
+
+class TimedProtocol(H11Protocol):
+    """A connection whose requests arrive within `ARRIVAL` seconds, or that is closed."""
+
+    _limit: TimerHandle | None = None
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Starts the time of the first request."""
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Ends the time of a request that is complete, and starts that of the next one."""
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forgets the time."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._forget()
+        elif self._limit is None:
+            self._limit = self.loop.call_later(ARRIVAL, self.transport.close)
+
+    def _forget(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = None
+
+
+def configured(session: Session, port: int) -> Config:
+    """uvicorn's settings for the server of a session.
+
+    Args:
+        port: The port on which it will be served.
+    """
+    return Config(
+        server(session, port),
+        http=TimedProtocol,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=2,
+        limit_concurrency=MOST,
+        server_header=False,
     )

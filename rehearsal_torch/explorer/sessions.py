@@ -9,15 +9,13 @@ from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.data.trials.file import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
-from rehearsal_torch.explorer.recorded_model import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.run_material import existing, recorded
+from rehearsal_torch.explorer.run_material import existing, opened, recorded
 from rehearsal_torch.explorer.server import Session
 from rehearsal_torch.explorer.trials.recorded_trials import RecordedTrials
 from rehearsal_torch.explorer.trials.trial_session import TrialSession
-from rehearsal_torch.optimiser import CausalOptimiser
+from rehearsal_torch.optimiser import METHOD, CausalOptimiser
 from rehearsal_torch.verbs.saving.saved_folder import METHOD as SAVED
-from rehearsal_torch.verbs.trial_method import METHOD
 
 
 def session_for(folder: Path, method: str = METHOD) -> Session:
@@ -25,7 +23,6 @@ def session_for(folder: Path, method: str = METHOD) -> Session:
 
     Args:
         folder: The folder of a run, or of a saved model; or a file of trials, or a folder that holds one.
-        method: The method that proposes trials.
 
     Raises:
         UserError: if the folder cannot be explored, or the method is one for trials and there are none.
@@ -86,9 +83,6 @@ def file_of(place: Path) -> Path | None:
 
 def opened_trials(file: Path, method: str) -> TrialSession:
     """The session of a file of trials.
-
-    Args:
-        method: The name of the method that proposes.
 
     Raises:
         ValueError: if it cannot be read, holds something else, or there is no such method for trials.

@@ -33,7 +33,6 @@ def beginning(value: str, most: int) -> str:
     """The first signs of a value, without passwords; an address at its beginning may have blanks in it.
 
     Args:
-        value: The value as a text.
         most: How many signs there are at most.
     """
     told = value if len(value) <= most else "\n".join(_line(line, whole=True) for line in value.split("\n"))

@@ -30,9 +30,6 @@ def checkpoint_in(folder: str | Path) -> Path | None:
 def suggestion(given: str | Path) -> str:
     """Which folders with a checkpoint may be meant by one that holds none, the nearest names first; empty if
     none is near.
-
-    Args:
-        given: The folder as typed.
     """
     typed = Path(given)
     if checkpoint_in(typed.parent) == typed.parent:

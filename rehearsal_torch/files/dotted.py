@@ -31,7 +31,6 @@ def defined_in(target: Any, rooms: Iterable[str]) -> Any:
     rooms; else None.
 
     Args:
-        target: The dotted path.
         rooms: Packages or modules; nothing outside them is imported.
     """
     home = target.rpartition(".")[0] if isinstance(target, str) else ""

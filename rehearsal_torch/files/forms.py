@@ -24,7 +24,6 @@ def checked(
         content: The data that was read.
         where: Its name in messages.
         forms: Key to kind; the value of a key is checked if the key is present.
-        needed: The required keys.
         remedy: What to do if the content has another format.
 
     Raises:
@@ -48,7 +47,6 @@ def is_a(value: Any, form: str) -> bool:
     """Whether a value is of one of the given kinds.
 
     Args:
-        value: Plain data.
         form: One or several of: a string, a list of strings, a number, a whole number, true, false, null, a
             mapping, a mapping of numbers. Numbers are finite, whole numbers fit into 64 bits.
 

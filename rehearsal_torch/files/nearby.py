@@ -21,11 +21,7 @@ def beside(file: Path) -> list[str]:
 
 
 def near_files(file: Path) -> list[str]:
-    """The names that may be meant, the nearest first.
-
-    Args:
-        file: The file that is not there.
-    """
+    """The names that may be meant, the nearest first."""
     ranked = sorted((-_alike(file.name, name), name) for name in beside(file))
     return [name for unlike, name in ranked if -unlike >= ALIKE]
 

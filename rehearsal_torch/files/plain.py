@@ -44,7 +44,6 @@ def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
     """The content of a YAML file; None if it is empty.
 
     Args:
-        path: The file.
         largest: The maximum size, in bytes.
 
     Raises:
@@ -57,7 +56,6 @@ def read_json(path: str | Path, largest: int = BYTES) -> Any:
     """The content of a JSON file.
 
     Args:
-        path: The file.
         largest: The maximum size, in bytes.
 
     Raises:

@@ -30,15 +30,12 @@ def read_rows(
     path: str | Path,
     columns: Collection[str] = (),
     numbers: Collection[str] = (),
-    whole: Collection[str] = (),
 ) -> list[dict[str, str]]:
     """The complete rows of a file, column to text; empty if there is no such file.
 
     Args:
         path: A CSV with a header row.
-        columns: The required columns.
         numbers: Columns of numbers, if present; a cell may be empty for a missing value.
-        whole: Columns of whole numbers, if present.
 
     Raises:
         PlainFileError: if it cannot be read, lacks a column, or a row has another format.
@@ -74,10 +71,9 @@ def read_rows(
                 )
             row = dict(zip(header, map(as_written, cells), strict=True))
             for name, cell in row.items():
-                kind = "a whole number" if name in whole else "a number" if name in numbers else ""
-                if kind and not _is(cell, name in whole):
+                if name in numbers and not _is_number(cell):
                     raise PlainFileError(
-                        f"{file}, line {reader.line_num}, {name}: expected {kind}; got {shown(cell)}: "
+                        f"{file}, line {reader.line_num}, {name}: expected a number; got {shown(cell)}: "
                         f"{_REMEDY}"
                     )
             found.append(row)
@@ -88,16 +84,8 @@ def read_rows(
     return found
 
 
-def ends_incomplete(path: str | Path) -> bool:
-    """Whether a file ends in an incomplete line, as a killed writer leaves it."""
-    file = Path(path)
-    return file.is_file() and file.read_bytes()[-1:] not in (b"", b"\n")
-
-
-def _is(cell: str, whole: bool) -> bool:
+def _is_number(cell: str) -> bool:
     """Whether a cell holds a number, or is validly empty."""
-    if whole:
-        return len(cell) < 20 and cell.removeprefix("-").isascii() and cell.removeprefix("-").isdigit()
     try:
         float(cell or 0)
     except ValueError:
@@ -124,7 +112,6 @@ def as_csv(rows: Sequence[Mapping[str, Any]], nan: str = "") -> str:
 
     Args:
         rows: Column to value.
-        nan: How NaN is written.
     """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()

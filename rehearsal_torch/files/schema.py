@@ -47,11 +47,7 @@ _WORD = re.compile(r"[^\W\d][\w -]*\Z")
 
 
 class FaultsError(InputError):
-    """Input with faults; the message joins them.
-
-    Attributes:
-        faults: One message per fault.
-    """
+    """Input with faults; the message joins them."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
@@ -65,13 +61,7 @@ class Schema(BaseModel):
 
 
 def fault(expected: str, got: Any, remedy: str = "") -> PydanticCustomError:
-    """The error that a validator raises; `read` adds the path.
-
-    Args:
-        expected: What was expected.
-        got: What was found instead.
-        remedy: What to do.
-    """
+    """The error that a validator raises; `read` adds the path."""
     words = f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}"
     return PydanticCustomError("fault", "{words}", {"words": words})
 
@@ -93,8 +83,6 @@ def suggested(word: str, choices: Iterable[str], similar: float = 0.6) -> str | 
     """The choice that was probably meant; None if none is similar.
 
     Args:
-        word: What was written.
-        choices: What is known.
         similar: The least similarity, in [0, 1].
     """
     known = list(choices)
@@ -151,10 +139,6 @@ def plain_of(value: Any) -> Any:
 
 def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[str]]:
     """The fields of a mapping that conform to the schema, and the faults of all others.
-
-    Args:
-        model: The schema.
-        plain: The mapping.
 
     Returns:
         Field to value, for the fields without a fault, defaults included; and the faults, empty if the whole
@@ -351,7 +335,6 @@ def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
     """A validator of [lower, upper], applied before its numbers are read.
 
     Args:
-        expected: What is expected, for messages.
         closed: Whether both sides are required; otherwise null (or an infinity) leaves a side open.
     """
 

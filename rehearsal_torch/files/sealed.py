@@ -31,7 +31,6 @@ def opened(plain: object, where: str) -> dict[str, Any]:
 
     Args:
         plain: What `sealed` has made, and a file has kept.
-        where: The place, for messages.
 
     Raises:
         PlainFileError: if they are none, or have changed since.

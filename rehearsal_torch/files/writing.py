@@ -28,9 +28,6 @@ def write_text(path: str | Path, text: str) -> Path:
 def make_folder(folder: str | Path) -> Path:
     """Creates a folder and its parents, if missing.
 
-    Returns:
-        The folder.
-
     Raises:
         OSError: if it cannot be created; for a place that holds no folders, such as /proc, a PermissionError.
     """
@@ -44,13 +41,6 @@ def make_folder(folder: str | Path) -> Path:
 
 def write_bytes(path: str | Path, content: bytes) -> Path:
     """Replaces a file atomically; missing folders are created.
-
-    Args:
-        path: The file.
-        content: The new content.
-
-    Returns:
-        The file.
 
     Raises:
         OSError: if it cannot be written; the old file stays unchanged, and no temporary file is left.

@@ -62,8 +62,7 @@ from torch import Tensor
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.method_choice.candidate import Candidate, Limits
-from rehearsal_torch.method_choice.one_split import Comparison, Split, split
+from rehearsal_torch.method_choice.one_split import Candidate, Comparison, Limits, Split, split
 from rehearsal_torch.row_cases import part_of, weighed
 from rehearsal_torch.seeding import generator, round_seed
 from rehearsal_torch.shared_tasks import results, worth
@@ -122,10 +121,7 @@ def compared(
     The work is bounded: 2 R fits, and 2 R times the cases to decide for and to judge, for each method.
 
     Args:
-        table: The observations.
         units: The unit of each row; None if every row is a unit of its own.
-        task: The roles of the variables.
-        candidates: The methods.
         limits: How much is compared.
         seed: Determines rows, halves, cases and the draws of the searches.
         told: Is told of the progress, one line per half with the time that is left; None for silence.
@@ -294,8 +290,6 @@ def row_weights(table: Table, task: RehearsalTask, names: tuple[str, ...]) -> Te
 
     Args:
         table: n observed rows.
-        task: The roles of the variables.
-        names: The altered variables.
     """
     found = adjustment(task.graph, task.context, names, task.outcomes)
     later = tuple(name for name in names if name not in found.first)

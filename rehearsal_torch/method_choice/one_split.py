@@ -4,31 +4,75 @@ What is found depends on the rows, the methods, the seed and the number of the s
 processes may share the splits (`shared_tasks`). A method that cannot be fitted to a half, or has no estimate
 for some action, is refused, and the others go on.
 
-Source: ours; see `method_choice.comparison`.
+See `method_choice.comparison`.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.method_choice.candidate import Candidate, Limits
 from rehearsal_torch.objectives.candidates import Candidates, appraisals
 from rehearsal_torch.objectives.net_value import paid
 from rehearsal_torch.objectives.objective import AlterationObjective
 from rehearsal_torch.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
 from rehearsal_torch.search.alterations.net_value import decided
-from rehearsal_torch.search.search import BatchSearch
+from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, round_seed, seeded
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method that takes part.
+
+    Attributes:
+        fitted: Returns a new model, fitted to some rows.
+        objective: Builds the objective of its decisions.
+        search: Finds the actions.
+        within: The method whose models contain its own, and the name of the attribute that holds it, so that
+            nothing is fitted twice; None if there is none.
+    """
+
+    name: str
+    fitted: Callable[[Table], Surrogate]
+    objective: Callable[..., Any]
+    search: Search[Any]
+    within: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is compared, so that the time is bounded.
+
+    Attributes:
+        rows: The largest number of rows; of more, some are drawn, whole units together.
+        cases: The largest number of cases in each half.
+        repeats: R, how often the rows are split in two.
+
+    Raises:
+        ValueError: if a number is too small.
+    """
+
+    rows: int = 1000
+    cases: int = 40
+    repeats: int = 3
+
+    def __post_init__(self) -> None:
+        for name, least in (("rows", 2 * MIN_ROWS), ("cases", 1), ("repeats", 2)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"choose.{name}: expected a whole number of at least {least}; got {value}")
+
 
 AT_ONCE = 256
 
@@ -39,9 +83,7 @@ class Comparison:
 
     Attributes:
         table: The n rows.
-        task: The roles of the variables.
         places: The candidate set for which each row is predicted.
-        candidates: The methods.
         limits: How much is compared.
         seed: Determines cases and the draws of fits and searches.
     """

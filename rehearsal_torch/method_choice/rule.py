@@ -3,7 +3,7 @@
 1.  A method whose held-out predictions are worse than a constant, by more than one standard error of the
     paired difference of Brier scores, is not taken.
 2.  Of the others, the best has the largest mean value of its decisions (`method_choice.comparison`).
-3.  Taken is the simplest (`method_choice.simplicity`) whose value lies at most one standard error below it.
+3.  Taken is the simplest (`SIMPLEST_FIRST`) whose value lies at most one standard error below it.
     Doing nothing takes part: where no method is better than it by more than one standard error, nothing is
     done, and the sentence says so.
 
@@ -29,18 +29,66 @@ an upper estimate: the one-standard-error rule exploits less than taking the bes
 
 Source: Breiman et al. (1984), Sec. 3.4.3 (the rule); Nadeau and Bengio (2003) (overlapping
 splits); Tibshirani and Tibshirani (2009) (the bias); the disagreement of judges is ours.
+
+Simpler is what has less to be estimated from the rows, and whose answer is easier to check: no action before
+an action, linear Gaussian equations before kernels, one estimator before a stack of two. The order is ours.
+
+Methods that are not compared can be chosen by name. They answer another question than which action makes a
+desired outcome most probable, repeat a publication, or take too long to be fitted several times.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from scipy.stats import t as student
 from torch import Tensor
 
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.method_choice.comparison import Compared
-from rehearsal_torch.method_choice.simplicity import place
+
+# The methods that are compared, simplest first, each with what makes it less simple than those before it.
+SIMPLEST_FIRST = {
+    "none": "nothing is set, and nothing is estimated",
+    "care": "linear equations with Gaussian noise: one number for each arrow, in closed form",
+    "qwz23_offline": "the same equations, with parameters drawn from their posterior",
+    "outcome_regression": "smooth regressions of the outcomes, whose kernels are fitted",
+    "cme": "kernel regressions of success and of the covariates, with metrics that are fitted",
+    "cme_stack": "the two before it, with a weight that is fitted as well",
+}
+# The methods that are not compared, and why.
+NOT_COMPARED = {
+    "cme_published": "it repeats a publication; cme is the same estimator with settings from the rows",
+    "cme_nystrom": "it repeats a publication; cme is the same estimator with settings from the rows",
+    "cme_fourier": "it repeats a publication; cme is the same estimator with settings from the rows",
+    "grad_rh": "it trains networks, which takes minutes for each fit",
+    "micns": "it looks for the cheapest alteration, and has costs to be weighed (+objective.weights)",
+    "micns_online": "it is for online runs, whose world drifts",
+    "qwz23": "it looks for the most informative alteration, for runs that learn from each answer",
+    "qwz23_online": "it is for online runs, which learn from each answer",
+    "qwz23_published": "it repeats a publication",
+    "qwz23_success": "it is for several graphs that may be true; with one, it is qwz23_offline",
+}
+# Methods whose models are parts of another's, fitted to the same rows with the same seed: (method, part).
+PARTS = {"cme": ("cme_stack", "indicator"), "outcome_regression": ("cme_stack", "outcome")}
+
+
+def place(method: str) -> int:
+    """The place of a method in the order of simplicity, from 0.
+
+    Args:
+        method: A method that is compared.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    order = list(SIMPLEST_FIRST)
+    if method not in order:
+        raise ValueError(f"expected a method that is compared: {', '.join(order)}; got {method!r}")
+    return order.index(method)
+
 
 NOTHING = "none"
 LEVEL = 0.95
@@ -51,9 +99,7 @@ class Standing:
     """Where a method stands: a row of the table of a choice. Numbers are NaN for methods not compared.
 
     Attributes:
-        method: Its name.
         applies: Whether it can answer the task with these rows.
-        compared: Whether it was compared.
         reason: Why it does not apply, or was not compared; else what its place in the order rests on.
         value: Mean value of its decisions.
         gain: Its value minus that of doing nothing.
@@ -69,7 +115,6 @@ class Standing:
         worse_error: Standard error of that difference.
         judges: Its weight in the panel that judges decisions.
         seconds: Duration of its fits, predictions, decisions and judgements.
-        chosen: Whether it was taken.
     """
 
     method: str
@@ -103,7 +148,6 @@ class Choice:
     """Which method was taken, and why.
 
     Attributes:
-        chosen: The method that was taken.
         best: The method with the largest value among those that predict.
         standings: All methods: those compared, simplest first, then the others.
         bias: By how much choosing makes the value of the chosen method too large, about.
@@ -139,10 +183,8 @@ def chosen(
     """The choice by the rule of this module.
 
     Args:
-        found: The comparison.
         of: The number of rows that there are.
         reasons: Method to what its place in the order rests on.
-        others: The methods that were not compared.
         idle: Whether doing nothing may be taken.
 
     Raises:
@@ -253,3 +295,32 @@ def _scores(found: Compared) -> list[tuple[float, float, float, float, float]]:
         )
         rows.append((each, alone, same, worse, unit_error(apart, weights, found.units)))
     return rows
+
+
+# Why nothing is done in a case where no method was taken.
+UNTAKEN = "no method was taken, as none is told apart from doing nothing"
+Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Adds the choice to the trace of decisions, after other claims were made.
+
+    Trace: ``method``, the name of the method that decided, and ``method_choice``, why.
+
+    Attributes:
+        why: The sentence that says why.
+        claims: Replaces the claims of the decisions first; None keeps them.
+    """
+
+    method: str
+    why: str
+    claims: Claims | None = None
+
+    def __call__(self, cases: Sequence[Any], decisions: Sequence[Decision]) -> list[Decision]:
+        """The decisions, with the choice in their traces."""
+        made = list(decisions) if self.claims is None else self.claims(cases, decisions)
+        said = {"method": self.method, "method_choice": self.why}
+        if self.method == NOTHING:
+            made = [replace(each, reason=UNTAKEN) for each in made]
+        return [replace(each, trace=each.trace | said) for each in made]

@@ -24,7 +24,7 @@ from rehearsal_torch.reporting.decision_table import method_rows
 from rehearsal_torch.reporting.figures import recovery_panels
 from rehearsal_torch.reporting.page import cautions, probability_sentences
 from rehearsal_torch.reporting.page.comparison import online_sentences
-from rehearsal_torch.reporting.page.grouped import name_of, whom
+from rehearsal_torch.reporting.page.markup import name_of, whom
 from rehearsal_torch.reporting.page.material import Material, finite
 from rehearsal_torch.reporting.page.sequence_sentences import answer_of, said_of_episode
 from rehearsal_torch.reporting.page.trial_sentences import said_of_trials
@@ -53,7 +53,6 @@ def warnings(of: Material, told: Sequence[str] = ()) -> list[str]:
     """Each warning once, with the cases that it is of.
 
     Args:
-        of: The run.
         told: Sentences that were told before, without their full stops.
     """
     general = [text for text in cautions.of_the_run(of) if not any(each in text for each in told)]

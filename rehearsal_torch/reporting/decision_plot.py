@@ -64,7 +64,6 @@ def draw(axes: Axes, frame: pd.DataFrame, of: str) -> None:
     """Draws into given axes, with a legend above them; to be called within `drawing`.
 
     Args:
-        axes: Where to draw.
         frame: One row per case (`reporting.decision_frame`).
         of: What the estimates are of.
     """

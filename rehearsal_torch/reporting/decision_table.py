@@ -35,13 +35,7 @@ MAX_NAMES, MAX_SETTINGS = 4, 5
 
 
 def cases(decisions: Sequence[Decided], title: str, shown: int = SHOWN) -> str:
-    """The first decisions, one row per case.
-
-    Args:
-        decisions: Rehearsal decisions.
-        title: Title of the table.
-        shown: Maximum number of rows.
-    """
+    """The first decisions, one row per case."""
     some, every = decisions[:shown], [_sentences(one) for one in decisions]
     shared = [text for text in every[0] if all(text in each for each in every)] if len(every) > 1 else []
     weighed = any(sensitivity_of(one) for one in some)
@@ -236,12 +230,8 @@ def truth_interval(one: Decided) -> str:
     return f"{figure(found['truth_lower'])} to {figure(found['truth_upper'])}"
 
 
-def note(one: Decided) -> str:
-    """The reason for no action with the alteration it replaces, or the warnings."""
-    return "; ".join(_sentences(one))
-
-
 def _sentences(one: Decided) -> list[str]:
+    """The reason for no action with the alteration it replaces, or the warnings."""
     would = _pairs(effort(one, "would_set") or {}, MAX_SETTINGS)
     parts = (
         str(one.get("reason") or ""),

@@ -29,9 +29,6 @@ Figures = dict[str, dict[str, float | int]]
 def held_out(folder: str | Path) -> Figures:
     """The figures of a run.
 
-    Args:
-        folder: A run folder.
-
     Returns:
         What they are of (a decision, a node, a search) to name and number; empty where nothing was held out,
         or rounds learnt from each other. Numbers are finite; what is none is left out.

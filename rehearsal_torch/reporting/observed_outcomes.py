@@ -35,8 +35,6 @@ class Group:
     Attributes:
         search: The search, as in a run's groups.
         changes: k.
-        outcome: The name of the outcome.
-        group: The group, in words.
         episodes: Its number of episodes with a known outcome.
         observed: How many of them had it.
     """

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.evaluation.claimed_truth import counterpart
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
+from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, counterpart, read
 from rehearsal_torch.evaluation.recorded_run import effort as effort_of
 from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.files.writing import write_text
@@ -40,7 +39,6 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     """Writes ``table.csv``, ``figures/`` and ``report.html`` into a run folder.
 
     Args:
-        folder: A run folder.
         tables: Whether the tables are part of the answer.
         told: Warnings that were told before, and are not repeated.
 
@@ -85,9 +83,6 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
 
 def draw(run: Recorded) -> list[Path]:
     """Draws the figures of a run folder from its records, anew if they are there already.
-
-    Args:
-        run: What the folder holds.
 
     Returns:
         The files, two for each figure.

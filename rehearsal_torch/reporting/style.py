@@ -115,9 +115,6 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     Args:
         folder: Folder to write to; created if missing.
         name: File name without its extension.
-
-    Returns:
-        The two files.
     """
     files = []
     for kind, metadata in METADATA.items():
@@ -254,7 +251,6 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
     """The names and units for a resolved configuration; generic ones where it does not determine them.
 
     Args:
-        config: The configuration.
         words: What the data set says of its units and columns (`Recorded.words`); None or empty if nothing.
     """
     said = dict(words or {})

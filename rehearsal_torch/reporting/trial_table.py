@@ -73,7 +73,6 @@ def regret(found: Cells, method: str) -> Interval:
 
     Args:
         found: Summaries of `shared` rows, for an interval.
-        method: Name of the method.
     """
     known = [
         (line[method], line[method].optimum - line[method].start)

@@ -17,7 +17,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.recommended import Recommended
 from rehearsal_torch.data.trials.trial import STATES, Trial
-from rehearsal_torch.reporting.decision_html import table_html
+from rehearsal_torch.reporting.decision_frame import table_html
 from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, drawing
 
 if TYPE_CHECKING:
@@ -58,9 +58,6 @@ class TrialView(ABC):
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
             recommended: Whether to fit a model for the recommendation; where none can be fitted, the legend
                 says so.
-
-        Returns:
-            The axes.
         """
         found = None
         if recommended:

@@ -44,7 +44,6 @@ class UntouchedScore:
     """Brier scores of the untouched rows.
 
     Attributes:
-        rows: The number of rows.
         own: The method's score.
         constant: The constant's score.
         gain: The constant's score minus the method's, paired.

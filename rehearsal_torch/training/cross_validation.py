@@ -45,9 +45,6 @@ class FoldScore:
     """The log-likelihood of one fold's model on its held-out rows.
 
     Attributes:
-        fold: The fold's number.
-        train: The number of training transitions.
-        held_out: The number of held-out transitions.
         clinical: Mean log-likelihood of a held-out transition, density in the variables' units.
         scaled: The same with the density under one fixed scaling: the varying variables scaled by the ranges
             of the whole table.
@@ -68,7 +65,6 @@ class CrossValidation:
 
     Attributes:
         by: "patient" or "transition".
-        folds: One score per fold.
     """
 
     by: str
@@ -99,35 +95,15 @@ def cross_validate(
     by: str = "patient",
     workers: int = 1,
 ) -> CrossValidation:
-    """Held-out log-likelihood per transition of episodes, fold by fold; see `cross_validate_rows`."""
-    identities = [episode.identity for episode in episodes for _ in range(episode.horizon - 1)]
-    return cross_validate_rows(
-        transitions(episodes), identities, surrogate, trainer, count, seed, by, workers
-    )
-
-
-def cross_validate_rows(
-    table: Table,
-    identities: Sequence[str],
-    surrogate: Callable[[], Surrogate],
-    trainer: Callable[[], Descent],
-    count: int = 5,
-    seed: int = 0,
-    by: str = "patient",
-    workers: int = 1,
-) -> CrossValidation:
     """Held-out log-likelihood per transition, fold by fold.
 
     Every fold trains for all of the trainer's epochs: the held-out rows are for evaluation, and so must not
     be used for early stopping.
 
     Args:
-        table: Transitions, in the variables' units.
-        identities: The patient of each transition; folds by patient keep the rows of one identity together.
         surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone, so that equal
             calls give equal results.
         trainer: Returns a trainer, once per fold; without a folder, or with a different one for each fold.
-        count: The number of folds.
         seed: Determines the folds and, with the fold's number, the initial weights.
         by: "patient", or "transition" for folds that split patients, as the paper's authors drew them.
         workers: The number of processes that share the folds, each with one thread, where their trainings are
@@ -137,12 +113,11 @@ def cross_validate_rows(
         One score per fold.
 
     Raises:
-        ValueError: if `by` is neither, there are too few patients, or the numbers of identities and rows
-            differ.
+        ValueError: if `by` is neither, or there are too few patients.
         TypeError: if the surrogate is not a transition model.
     """
-    if len(identities) != len(table):
-        raise ValueError(f"expected one identity for each of the {len(table)} rows; got {len(identities)}")
+    table = transitions(episodes)
+    identities = [episode.identity for episode in episodes for _ in range(episode.horizon - 1)]
     if by == "patient":
         folds = unit_folds(identities, count, seed)
     elif by == "transition":
@@ -211,7 +186,7 @@ def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tenso
 
 @dataclass(frozen=True)
 class _Work:
-    """What the work of all folds has in common; see `cross_validate_rows`."""
+    """What the work of all folds has in common; see `cross_validate`."""
 
     table: Table
     surrogate: Callable[[], Surrogate]

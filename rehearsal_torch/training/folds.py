@@ -40,8 +40,6 @@ def unit_folds(units: Sequence[str], count: int = 5, seed: int = 0) -> list[Fold
     on the order of the rows.
 
     Args:
-        units: The unit of each row.
-        count: The number of folds.
         seed: Determines the assignment.
 
     Raises:
@@ -57,7 +55,6 @@ def row_folds(rows: int, count: int = 5, seed: int = 0) -> list[Fold]:
 
     Args:
         rows: n, the number of rows.
-        count: The number of folds.
         seed: Determines the assignment.
 
     Raises:
@@ -72,7 +69,6 @@ def folds_of(rows: int, units: Sequence[str] | None, count: int = 5, seed: int =
     Args:
         rows: n, the number of rows.
         units: The unit of each row; None if every row is a unit of its own.
-        count: The number of folds.
         seed: Determines the assignment.
 
     Raises:

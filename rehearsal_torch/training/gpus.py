@@ -61,7 +61,6 @@ def gpus(devices: int | Sequence[int], accelerator: str) -> list[int]:
     """The numbers of the GPUs that a training uses; empty for one on the CPU.
 
     Args:
-        devices: How many, or which.
         accelerator: "cpu", "gpu" or "auto".
 
     Raises:

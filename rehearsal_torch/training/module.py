@@ -29,7 +29,6 @@ class ExampleModule(LightningDataModule):
     Args:
         examples: Tensors (n, ...).
         held_out: Tensors (m, ...), or None.
-        size: Rows per training batch.
         seed: Decides the orders.
     """
 

@@ -181,8 +181,6 @@ def judged(config: DictConfig, problem: "Problem", method: Method, workers: int 
 
     Args:
         config: The configuration, as `learnt` left it.
-        problem: The problem with the observations.
-        method: The method that decides.
         workers: The number of processes that share the folds.
 
     Raises:
@@ -206,9 +204,6 @@ def over_graphs(
 
     Args:
         config: The configuration, as `learnt` left it.
-        problem: The problem with the observations.
-        method: The method that decides.
-        surrogate: The fitted surrogate.
         graphs: The graphs that may be true (`graphs.graph_class`); None for none.
         claims: Replaces the claims of the decisions; None keeps the method's own.
 
@@ -229,8 +224,6 @@ def under_graph(
 
     Args:
         config: The configuration, as `learnt` left it.
-        problem: The problem with the observations.
-        method: The method that decides.
     """
     run = build(config, problem)
     return fitted_under(replace(run, objective=method.objective, search=method.search), graph)
@@ -248,10 +241,6 @@ def decisions(
     """A decision for each case of a problem, in order.
 
     Args:
-        problem: Where the cases come from.
-        surrogate: The fitted surrogate.
-        method: The objective and search to use.
-        seed: Determines all random draws.
         workers: The number of processes that share the cases.
         claims: Replaces the claims of the decisions; None keeps the method's own.
 

@@ -13,6 +13,9 @@ Amounts become the levels that were fitted. Values outside the data of the fit m
 that how strong a hidden common cause would have to be is known only with ``records=``, as for `rt.look_back`.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 3 (the model) and Eq. 7-9 (the question).
+
+Learning fits what ``rehearsal train +experiment=own_episodes path=table.csv dataset.task=task.yaml`` fits, to
+the last bit: the same configuration, the same split of the units and the same seeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +26,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from rehearsal_torch.verbs.methods import RequestError
+from rehearsal_torch.verbs.configured import configuration, in_words, learnt, plain, undisturbed
+from rehearsal_torch.verbs.methods import RequestError, check_method
+from rehearsal_torch.verbs.request import check_request_seed, problem_file
 
 if TYPE_CHECKING:
     import torch
@@ -78,12 +83,9 @@ class EpisodeModel:
     """A model of episodes, with the task that they came with.
 
     Attributes:
-        surrogate: The fitted model.
         reading: How tables of episodes are read.
         method: The name of the method that looks back.
-        seed: The seed.
         settings: Settings of the search and the objective.
-        node: The configuration of the surrogate.
         changes: The maximum number of changed actions, where none is asked for.
         problem: The table of the fit: its units and their split; None for a loaded model.
         card: The model card of a loaded model; empty for one that was fitted here.
@@ -105,9 +107,6 @@ class EpisodeModel:
 
         Args:
             device: As torch names it.
-
-        Returns:
-            This model.
 
         Raises:
             RuntimeError: if there is no such device.
@@ -223,9 +222,6 @@ class EpisodeModel:
 
         Args:
             folder: The folder; files of a checkpoint in it are replaced.
-
-        Returns:
-            The folder.
         """
         from rehearsal_torch.verbs.saving.saved_episodes import save
 
@@ -275,3 +271,69 @@ def rows_of(table: "IntoDataFrame | str | Path") -> Any:
     if row_count(table) is None:
         raise RequestError(f"table: expected a data frame or a .csv file; got a {type(table).__name__}")
     return data_frame(table, "the table")
+
+
+# The configuration groups in which settings are allowed.
+GROUPS = ("dataset", "surrogate", "trainer", *LOOKING)
+_TAKEN = {"dataset.path": "table", "dataset.task": "task", "dataset.seed": "seed"}
+
+
+def learn_episodes(
+    table: "IntoDataFrame | str | Path",
+    task: Mapping[str, Any] | str | Path | None = None,
+    method: str | None = None,
+    seed: int = 0,
+    **settings: object,
+) -> EpisodeModel:
+    """Fits a model of transitions to a table of episodes.
+
+    Args:
+        table: One row for each unit and time: a data frame (of pandas, polars or pyarrow), or a file. Or,
+            without a task, a problem file with ``question: sequence``.
+        task: What its columns mean, with actions and the reward of a step: a dictionary, or a YAML file
+            (docs/episodes.md).
+        method: The name of a file in ``conf/decision`` that looks back; None for that of the problem file,
+            else "branch_and_bound".
+        seed: Determines the split of the units and all random draws.
+        settings: Overrides of the configuration of ``+experiment=own_episodes``, dotted key to plain value,
+            such as ``**{"trainer.max_epochs": 10, "dataset.horizon": 12}``.
+
+    Raises:
+        TableError: if the table has faults; all are listed.
+        TaskError: if the task has faults; all are listed.
+        RequestError: if there is no such method or setting, or the method is for another kind of problem.
+        ValueError: base class of all of the above.
+    """
+    seed = check_request_seed(seed)
+    for key, argument in _TAKEN.items():
+        if key in settings:
+            raise RequestError(f"{key!r} is the argument `{argument}`: give it there")
+    if built := [key for key in settings if key.rpartition(".")[2].startswith("_")]:
+        raise RequestError(f"{built[0]!r} says what is built, and cannot be set here")
+    with in_words(), undisturbed():
+        from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+        from rehearsal_torch.problems.written.own_sequence import OwnSequence
+        from rehearsal_torch.problems.written.sequence_file import sequence_problem
+        from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
+
+        written = None if task is not None else sequence_problem(problem_file(table, "learn_episodes"))
+        method = method or (written.method if written is not None else None) or METHOD
+        check_method(method, "look_back")
+        typed = ["+experiment=own_episodes", f"decision={method}", f"seed={seed}"]
+        config = configuration(typed, settings, GROUPS)
+        given = {
+            str(key): value
+            for key, value in plain(config)["dataset"].items()
+            if not str(key).startswith("_") and key not in ("path", "task", "seed")
+        }
+        problem = (
+            EpisodeTable(rows_of(table), task, seed, **given)
+            if written is None
+            else OwnSequence(written, seed, **given)
+        )
+        surrogate = learnt(config, problem)
+        assert isinstance(surrogate, EpisodeSurrogate)
+        kept = {key: value for key, value in settings.items() if key.partition(".")[0] in LOOKING}
+        changes = (written.changes if written is not None else None) or CHANGES
+        node, reading = plain(config)["surrogate"], EpisodeReading.of(problem)
+        return EpisodeModel(surrogate, reading, method, seed, kept, node, changes, problem)

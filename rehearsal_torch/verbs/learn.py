@@ -47,7 +47,6 @@ def learn(
         task: Graph, context, box and region, as for `rehearse`.
         method: The name of a file in ``conf/decision``, as for `rehearse`; "auto" takes one by the rows, and
             the model's `choice` says why.
-        seed: Determines all random draws.
         settings: Overrides of the method's configuration, as for `rehearse`;
             ``**{"dataset.validation": 0.2}`` holds a fifth of the rows out, and the model's card says how
             well it predicts them.
@@ -118,11 +117,7 @@ def model_of(
     """The model of a fit.
 
     Args:
-        request: What was asked for.
         config: The configuration, as the fit left it.
-        method: Objective and search.
-        problem: The rows and the task.
-        surrogate: The fitted surrogate.
         score: The held-out score of untouched rows; None if it was not measured.
         choice: The choice of the method from the rows; None if it was asked for by name.
     """

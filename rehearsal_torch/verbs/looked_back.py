@@ -40,12 +40,7 @@ class LookedBack(Decision):
 
     @classmethod
     def of(cls, made: "Round", words: Wording) -> Self:
-        """The decision of a round with one episode.
-
-        Args:
-            made: The round.
-            words: What the numbers are called.
-        """
+        """The decision of a round with one episode."""
         assert isinstance(made.case, EpisodeCase)
         plain = {each.name: getattr(made.decision, each.name) for each in fields(Decision)}
         return cls(**plain, case=made.case, trajectory=made.trajectory, words=words)
@@ -78,9 +73,6 @@ class LookedBack(Decision):
 
         Args:
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
-
-        Returns:
-            The axes.
         """
         from rehearsal_torch.reporting.figures.courses import draw_into
 
@@ -114,7 +106,7 @@ class LookedBack(Decision):
     def _repr_html_(self) -> str:
         from html import escape
 
-        from rehearsal_torch.reporting.decision_html import table_html
+        from rehearsal_torch.reporting.decision_frame import table_html
 
         heads = [self.words.one_step.lower(), *self._doses()]
         rows = [

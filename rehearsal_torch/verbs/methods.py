@@ -46,7 +46,6 @@ def check_method(method: str, job: Kind) -> None:
 
     Args:
         method: The name of a file in ``conf/decision``.
-        job: The required kind.
 
     Raises:
         RequestError: with the list of suitable methods.

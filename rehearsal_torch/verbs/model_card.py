@@ -62,7 +62,6 @@ def model_card(
 
     Args:
         problem: The rows and the task of the fit.
-        method: The name of the method.
         seed: The seed of the fit and of decisions.
         settings: Overrides of the method's configuration.
         score: The held-out score of untouched rows; None if it was not measured.

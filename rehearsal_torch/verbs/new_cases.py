@@ -17,7 +17,6 @@ class NewCases(RehearsalProblem):
     """Cases of a rehearsal task.
 
     Args:
-        task: The task.
         given: The contexts, (B, |X|), in the task's order.
         identities: The names of the B cases.
         present: The present values of actions in each case; empty if none are known.

@@ -46,10 +46,8 @@ class RehearsalModel:
     """A rehearsal method, fitted to a table.
 
     Attributes:
-        surrogate: The fitted model.
         method: The objective and search by which it decides.
         nodes: The configuration of surrogate, objective and search, as plain data.
-        name: The name of the method.
         seed: Determines all random draws of decisions.
         overturning: What would overturn a recommendation.
         described: Returns the card.
@@ -83,9 +81,6 @@ class RehearsalModel:
 
         Args:
             device: As torch names it.
-
-        Returns:
-            This model.
 
         Raises:
             RuntimeError: if there is no such device.
@@ -259,9 +254,6 @@ class RehearsalModel:
         Args:
             folder: A new folder, or that of a saved model, which is replaced.
 
-        Returns:
-            The folder.
-
         Raises:
             CheckpointError: if the folder holds anything but a saved model, or the model cannot be saved;
                 nothing is written then.
@@ -271,7 +263,7 @@ class RehearsalModel:
         return save(self, folder)
 
     def _repr_html_(self) -> str:
-        from rehearsal_torch.reporting.decision_html import table_html
+        from rehearsal_torch.reporting.decision_frame import table_html
 
         held_out = self.card.get("held_out")
         score = held_out.get("in words", "") if isinstance(held_out, Mapping) else held_out

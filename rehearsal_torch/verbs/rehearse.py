@@ -62,7 +62,6 @@ def rehearse(
             for that of the problem file, else "cme_stack"; "auto" compares those that apply on the rows, and
             takes the simplest within one standard error of the best: `model.choice` of what is returned, and
             each trace, say why.
-        seed: Determines all random draws.
         workers: Processes that share cases and long fits, each with one thread; the decisions do not depend
             on it.
         claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
@@ -100,7 +99,7 @@ def rehearse(
     with in_words(), undisturbed():
         from rehearsal_torch.data.tables.in_memory import library_of
         from rehearsal_torch.graphs.graph_class import graph_class
-        from rehearsal_torch.method_choice.noted import Noted
+        from rehearsal_torch.method_choice.rule import Noted
         from rehearsal_torch.method_choice.words import sentences
         from rehearsal_torch.verbs.rehearsed import Rehearsed, untouched_score
 

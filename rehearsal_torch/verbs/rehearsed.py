@@ -39,12 +39,7 @@ class Rehearsed(Decisions):
     """The decisions, in the order of the cases.
 
     Args:
-        decisions: The decisions.
         untouched: The score of the rows that nobody altered; None if no row was held out.
-        cases: See `Decisions`.
-        labels: See `Decisions`.
-        model: The fitted method.
-        library: See `Decisions`.
 
     Attributes:
         untouched: The same.
@@ -91,7 +86,6 @@ def untouched_score(
     them.
 
     Args:
-        problem: The table.
         surrogate: The model fitted to the rows that were not held out.
         objective: The objective of its decisions.
         claims: Cross-fitted claims, whose folds have predicted every row; None uses the held-out rows.

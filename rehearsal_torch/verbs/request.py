@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from rehearsal_torch.cli.build import tasked
+from rehearsal_torch.cli.choice.applicable import AUTO, CHOOSE, choose
 from rehearsal_torch.cli.choice.asked import YAML
-from rehearsal_torch.cli.choice.choosing import choose
-from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE
 from rehearsal_torch.data.sizes import check_seed
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.verbs.configured import configuration, method_of
@@ -43,11 +42,7 @@ class Request:
     """What is asked for, in one form.
 
     Attributes:
-        rows: The table.
         task: The task: a file, or its content.
-        method: The name of the method.
-        seed: The seed.
-        settings: Overrides of the method's configuration.
         written: The problem file that rows and task are from; None if they were given.
     """
 
@@ -116,8 +111,6 @@ class Request:
 
         Args:
             config: As `configured` returned it.
-            method: The same.
-            problem: The rows and the task.
             workers: The number of processes that share the comparison of methods.
 
         Raises:
@@ -188,10 +181,6 @@ def check_request_seed(seed: object) -> int:
 def problem_file(table: Any, verb: str) -> str | Path:
     """The name of a problem file, which is given in place of a table and a task.
 
-    Args:
-        table: What was given.
-        verb: The function, for messages.
-
     Raises:
         RequestError: if it is no YAML file, or there is no such file.
     """
@@ -221,10 +210,6 @@ def labels_of(given: object) -> pd.Index | None:
 def names_of(given: object, count: int) -> list[str] | None:
     """The names of cases that are in memory: the index of a data frame of pandas, else 1, 2, 3 ...
 
-    Args:
-        given: The cases.
-        count: Their number.
-
     Returns:
         A name for each case; None for a file, whose cases are named by it.
     """
@@ -243,7 +228,6 @@ def rows_of(given: Any, role: str) -> "IntoDataFrame | Table | str | Path":
 
     Args:
         given: A data frame, a file, a table, a dictionary or a list of these.
-        role: The name of the argument.
 
     Raises:
         RequestError: if it is of another type, there is no such file, or there is no row.

@@ -232,7 +232,6 @@ def what_ifs(
     """What `what_if` claims of each of several alterations in the same case, in one batch.
 
     Args:
-        model: The fitted method.
         alterations: Values for all variables of a candidate set each; the sets may differ.
 
     Raises:

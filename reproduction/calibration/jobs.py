@@ -16,7 +16,7 @@ from typing import Any
 
 from rehearsal_torch.cli.build import problem_of
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.evaluation.claimed_truth import counterpart
+from rehearsal_torch.evaluation.recorded_run import counterpart
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, Row, number, row, typed
 from rehearsal_torch.evaluation.sepsis_truth import true_return
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated

@@ -10,12 +10,13 @@ Source: Ren et al. (2025), Fig. 4-7, 10, 12-14 and Tab. 2-3 (layout); the differ
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median, stdev
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
+from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.evaluation.summaries import trial_summary
-from rehearsal_torch.evaluation.trial_rows import Row, by_seed, trial_typed
+from rehearsal_torch.evaluation.trial_rows import NUMBERS, Row, by_seed
 from rehearsal_torch.reporting import trial_table
 from rehearsal_torch.reporting.figures import trial_panels
 from rehearsal_torch.reporting.trial_table import grouped_rows, problem_of
@@ -30,6 +31,19 @@ STUDY, TEXTS = study("cbo"), texts("cbo")
 DEFAULT, EARLIER = str(STUDY["facts"]["default"]), str(STUDY["facts"]["earlier"])
 # The compared methods, without the variants of the ablation.
 METHODS = [name for name in STUDY["methods"] if ", " not in name]
+
+
+def trial_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
+    """Rows read from CSV, with texts converted to numbers."""
+    return [
+        {
+            **line,
+            "seed": int(line["seed"]),
+            "round": int(line["round"]),
+            **{key: number(line[key]) for key in NUMBERS},
+        }
+        for line in rows
+    ]
 
 
 def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:

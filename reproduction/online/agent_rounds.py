@@ -56,7 +56,8 @@ def rl_rows(world: str, agent: str, rounds: int, repeat: int) -> Iterator[Row]:
             "",
             'Type pip install "rehearsal-torch[rl]"',
         )
-    from rehearsal_torch.adapters.gymnasium import RecordedEnvironment, RehearsalEnvironment, truths
+    from rehearsal_torch.adapters.gymnasium import RehearsalEnvironment
+    from reproduction.online.played_rounds import RecordedEnvironment, truths
 
     made = world_of(world, rounds, repeat, joint=agent.endswith("_joint"))
     environment = RecordedEnvironment(RehearsalEnvironment(made, scored=False), rounds)

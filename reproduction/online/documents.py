@@ -6,12 +6,13 @@ Source: Qin et al. (2023), Fig. 2 and 4 and Tab. 1 (layout).
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.online_rows import Row, by_repeat, online_typed
+from rehearsal_torch.evaluation.online_rows import NUMBERS, Row, by_repeat
+from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, number
 from rehearsal_torch.evaluation.summaries import LAST, OnlineSummary, grouped, mean, online_summary
 from rehearsal_torch.reporting.decision_table import figure, percent
 from rehearsal_torch.reporting.figures import online_panels
@@ -31,6 +32,19 @@ COUNTERPARTS = [name for name in STUDY["methods"] if "counterpart" in entry(STUD
 CHANGING = "two_stores"
 # The paper's tau, and one that no alteration reaches.
 TAU, HIGH_TAU = str(published_value("online", "tau")), "0.9"
+
+
+def online_typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
+    """Rows read from CSV, with texts converted to numbers."""
+    return [
+        {
+            **line,
+            "repeat": int(line["repeat"]),
+            "round": int(line["round"]),
+            **{key: number(line[key]) for key in (*NUMBERS, *TRUTH) if key in line or key in NUMBERS},
+        }
+        for line in rows
+    ]
 
 
 def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:

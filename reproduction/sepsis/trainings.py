@@ -37,7 +37,7 @@ KEY = ("training",)
 COLUMNS = (*KEY, "episode", "sequence", "quantity", "feature", "estimator", "value")
 LAYOUT = Layout(study("sepsis")["stages"][STAGE]["file"], KEY, COLUMNS, exact=True)
 _FACTS = study("sepsis")["facts"][STAGE]
-# What the decisions claim (`evaluation.claimed_truth`).
+# What the decisions claim (`evaluation.recorded_run`).
 CLAIM = str(_FACTS["claim"])
 # The quantities of the table, errors of SOFA alone; those of the other features are in the rows.
 SHOWN = ("improvement", "gain", "rmse", "rmse of all steps")

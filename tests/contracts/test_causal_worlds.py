@@ -11,7 +11,6 @@ import yaml
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from rehearsal_torch.adapters.botorch import WorldFunction
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.causal.world import CausalWorld
@@ -282,19 +281,3 @@ def test_the_card_and_the_task_are_plain(worlds, name):
     assert {node: again.inputs(node) for node in again.nodes} == {
         node: world.task.inputs(node) for node in world.task.nodes
     }
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_a_world_is_a_test_function(worlds, name):
-    world = worlds(name)
-    function = WorldFunction(world)
-    actions = tried(world)
-    assert function.dim == len(world.task.actions)
-    torch.testing.assert_close(function.bounds, world.bounds)
-    torch.testing.assert_close(function.evaluate_true(actions), world.evaluate_true(actions))
-    torch.testing.assert_close(function(actions, noise=False), world.expected(actions))
-    assert float(function.evaluate_true(function.optimizers)[0]) == pytest.approx(
-        function.optimal_value, abs=1e-9 * max(1, abs(world.optimal_value))
-    )
-    assert function(actions.reshape(7, 1, -1)).shape == (7, 1)
-    assert not function.is_minimization_problem

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.evaluation.known_truth import truth_table
+from rehearsal_torch.evaluation.truth_panel import truth_table
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import Rounds, SampleSize

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
-from rehearsal_torch.evaluation.online_rows import COLUMNS, online, online_row, online_typed
+from rehearsal_torch.evaluation.online_rows import COLUMNS, online, online_row
 from rehearsal_torch.evaluation.rehearsal_rows import TRUTH, with_truth, written
 from rehearsal_torch.files.rows import read_rows
+from reproduction.online.documents import online_typed
 from tests.toys.online_rows import bounded, rows
 
 DECIDED = {

@@ -4,7 +4,8 @@ import csv
 import io
 
 from rehearsal_torch.evaluation.rehearsal_rows import written
-from rehearsal_torch.evaluation.trial_rows import COLUMNS, by_seed, trial_typed
+from rehearsal_torch.evaluation.trial_rows import COLUMNS, by_seed
+from reproduction.cbo.documents import trial_typed
 from tests.toys.trial_lines import rows
 
 

@@ -1,7 +1,7 @@
 """What the page asks for of a case: numbers, levels and classes."""
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.explorer.controls import asked, offered, usual
+from rehearsal_torch.explorer.rehearsal_session import asked, offered, usual
 from tests.data.codings.test_written import TASK
 
 

@@ -7,15 +7,33 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
+import rehearsal_torch.explorer.episode_session as courses
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.explorer import courses
-from rehearsal_torch.explorer.episode_session import EpisodeSession
+from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.explorer.episode_session import (
+    EpisodeSession,
+    beyond,
+    course,
+    optimality,
+    sequence_answer,
+    signed,
+)
 from rehearsal_torch.explorer.recorded_episodes import opened_episodes
+from rehearsal_torch.explorer.replies import Turns
 from rehearsal_torch.explorer.run_material import recorded
+from rehearsal_torch.explorer.sessions import session_for
+from rehearsal_torch.reporting.page.material import shown
+from rehearsal_torch.reporting.style import Wording
+from rehearsal_torch.search.budget import Budget
+from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.verbs.methods import RequestError
 from tests.scripts.typing_in import lines
+from tests.toys.episodes import transition_episode
 from tests.toys.explored_episodes import DECIDED, FREE, episodes_run, without_times
+from tests.toys.scored_episodes import weighed_episode
+from tests.toys.served import Served
 
 
 @pytest.fixture(scope="module")
@@ -225,3 +243,257 @@ def test_a_method_of_another_kind_is_refused(session):
     other = partial(lambda surrogate, case, changes: object(), changes=1)
     with pytest.raises(UserError, match="expected the return of an episode; got a object"):
         EpisodeSession(replace(found, run=replace(found.run, objective=other)))
+
+
+UNKNOWN = (
+    "The best found, not proven: how much better another one with at most 2 changed actions may be is not "
+    "known."
+)
+POINTS = Wording("SOFA", -1.0, "points")
+
+
+@pytest.mark.parametrize(
+    ("trace", "said"),
+    [
+        (
+            {"gap": 0.0, "proven": True},
+            "Proven: by this model, no other sequence with at most 2 changed actions is better.",
+        ),
+        (
+            {"gap": 1.25, "proven": False, "stopped": "stopped after budget_s=5"},
+            "The best found, not proven: another one with at most 2 changed actions may be better, by 1.25 "
+            "points at most. Why: the search stopped at its time limit of 5 s.",
+        ),
+        (
+            {"gap": None, "proven": False, "stopped": "stopped after budget_s=1e-05; no gap is known"},
+            f"{UNKNOWN} Why: the search stopped at its time limit of 1e-05 s.",
+        ),
+        (
+            {"gap": float("inf"), "stopped": "stopped after node_limit=3 expanded nodes"},
+            f"{UNKNOWN} Why: stopped after node_limit=3 expanded nodes.",
+        ),
+        (
+            {},
+            UNKNOWN,
+        ),
+    ],
+)
+def test_the_state_of_the_proof_is_a_sentence(trace, said):
+    found = Decision(None, 0.0, status="no_action", reason="no change is better", trace=trace)
+    assert optimality(found, 2, POINTS) == said
+    assert optimality(replace(found, status="refused"), 2, POINTS) == "", "what was withdrawn is not proven"
+
+
+def test_a_search_that_gave_up_says_why():
+    made = Alteration(("action[0]",), torch.tensor([1]))
+    reason = "its 354,521 sets of time steps are more than sets=200,000"
+    found = Decision(made, 0.0, reason=reason, trace={"gap": 2.5, "proven": False})
+    assert optimality(found, 2, Wording()) == (
+        "The best found, not proven: another one with at most 2 changed actions may be better, by 2.5 at "
+        f"most. Why: {reason}."
+    )
+
+
+def test_a_withheld_gap_has_no_number():
+    said = optimality(Decision(None, 0.0, status="no_action", trace={"gap": 1.25}), 1, POINTS, hidden=True)
+    assert said == "The best found, not proven: another one with at most 1 changed action may be better."
+
+
+def test_a_sequence_by_hand_has_its_own_headline_and_no_proof():
+    one = transition_episode(3, horizon=5, changes=1)
+    sequence = one.observed.clone()
+    sequence[2] = one.candidate_actions(2)[0]
+    made = sequence_decision(one, sequence, Effort(), Budget(), search="by hand", gap=None, declines=False)
+    one.surrogate.rescale.lower.fill_(-1e6)
+    one.surrogate.rescale.upper.fill_(1e6)
+    found = sequence_answer(one, made, POINTS, searched=False)
+    assert found["headline"] == "Your own sequence: 1 of 4 actions changed."
+    assert (found["changed"], found["state"], found["gap"], found["range"]) == ([2], "", None, None)
+    with torch.no_grad():
+        assert found["value"] == -float(one(sequence))
+    assert found["observed"] == -one.outcome()
+    given = one.case.episode.columns(["drug0"])[2]
+    set_to = one.surrogate.doses(sequence[2])
+    assert f" from {shown(float(given))} to {shown(float(set_to))}." in found["said"][0], (
+        "not that of a level"
+    )
+
+
+@pytest.fixture(scope="module")
+def session_episode_routes(tmp_path_factory):
+    return session_for(episodes_run(tmp_path_factory.mktemp("episodes") / "run"))
+
+
+@pytest.fixture(scope="module")
+def served(session_episode_routes):
+    found = Served(session_episode_routes)
+    yield found
+    found.end()
+
+
+def test_the_page_is_that_of_episodes(served):
+    status, form, content = served.ask("/")
+    assert (status, form) == (200, "text/html; charset=utf-8")
+    assert 'src="/page/episodes.js"' in content
+    assert served.ask("/api/run")[2]["subject"] == "machine"
+
+
+def test_answers_are_those_of_the_session(served, session_episode_routes):
+    episode = served.ask("/api/episode", {"episode": 1})[2]
+    assert episode == session_episode_routes.episode(1)
+    asked = {"episode": 1, "changes": 2, "fixed": [0], "seconds": 30}
+    found = served.ask("/api/look-back", asked)[2]
+    assert {**found, "seconds": 0} == {**session_episode_routes.look_back(1, 2, [0], 30.0), "seconds": 0}
+    replayed = served.ask("/api/replay", {"episode": 1, "actions": found["actions"]})[2]
+    assert replayed["value"] == found["value"]
+
+
+def test_questions_about_cases_are_not_answered_here(served):
+    assert served.ask("/api/what-if", {"given": {}, "set": {}})[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/api/episode", {}, "episode: Field required"),
+        ("/api/episode", {"episode": "0"}, "episode: Input should be a valid integer"),
+        ("/api/episode", {"episode": 7}, "episode: expected one of the 3 episodes; got 7"),
+        ("/api/look-back", {"episode": 0, "changes": 1.5, "seconds": 5}, "changes"),
+        ("/api/look-back", {"episode": 0, "changes": 1, "seconds": -5}, "seconds: expected more than 0"),
+        ("/api/look-back", '{"episode": 0, "changes": 1, "seconds": 1e999}', "seconds"),
+        ("/api/look-back", {"episode": 0, "changes": 1, "seconds": 5, "budget": 1}, "Extra inputs"),
+        (
+            "/api/look-back",
+            {"episode": 0, "changes": 1, "seconds": 5, "fixed": [99]},
+            "fixed: expected steps",
+        ),
+        ("/api/replay", {"episode": 0, "actions": [0] * 10_001}, "actions"),
+        ("/api/replay", {"episode": 0, "actions": [0]}, "actions: expected one for each of 10 steps; got 1"),
+    ],
+)
+def test_bad_questions_come_back_with_a_message(served, path, body, words):
+    status, _, content = served.ask(path, body)
+    assert 400 <= status < 500
+    assert words in content["message"]
+
+
+def test_other_sites_get_nothing(served):
+    asked = {"episode": 0, "changes": 1, "seconds": 5}
+    assert served.ask("/api/look-back", asked, host="evil.example")[0] == 403
+    assert served.ask("/api/look-back", asked, origin="http://evil.example")[0] == 403
+    assert served.ask("/api/look-back", asked, **{"content-type": "text/plain"})[0] == 415
+    assert served.ask("/api/replay", {"episode": 0, "actions": [0] * 40_000})[0] == 413
+
+
+def test_a_question_that_comes_meanwhile_is_turned_away(served, session_episode_routes):
+    begun, ended = threading.Event(), threading.Event()
+    session_episode_routes._turns = Turns(0.01)
+
+    def holding():
+        with session_episode_routes._turns.turn():
+            begun.set()
+            ended.wait(20)
+
+    other = threading.Thread(target=holding)
+    other.start()
+    begun.wait(10)
+    status, _, content = served.ask("/api/episode", {"episode": 0})
+    ended.set()
+    other.join()
+    assert (status, content["message"]) == (
+        409,
+        "another question is still being answered: ask again when it is",
+    )
+    assert served.ask("/api/episode", {"episode": 0})[0] == 200
+
+
+COST = Wording("cost", -1.0)
+
+
+@pytest.fixture
+def one():
+    """An episode with a single model."""
+    return transition_episode(3, horizon=5, changes=2)
+
+
+def test_rewards_are_told_as_the_variable_that_they_are_minus():
+    assert signed([1.0, -2.0, 0.0], COST) == [-1.0, 2.0, 0.0]
+    assert str(signed(0.0, COST)) == "0.0", "not minus zero"
+    assert signed(3.0, Wording()) == 3.0
+    assert signed(None, COST) is None
+
+
+def test_a_single_model_has_no_band(one):
+    sequence = one.observed.clone()
+    sequence[1] = one.candidate_actions(1)[0]
+    record = {"rewards": [1.0] * 5, "observed_rewards": [2.0] * 5}
+    found = course(one, sequence, record, COST, True)
+    assert found["rewards"]["after"] == [-1.0] * 5
+    assert found["rewards"]["lower"] is found["states"][0]["lower"] is None
+    states = one.surrogate.units(one.replay(sequence.unsqueeze(0))[0])
+    assert found["states"][1]["after"] == states[:, 1].tolist()
+    assert found["states"][1]["observed"] == one.case.episode.columns(["x1"])[:, 0].tolist()
+
+
+def test_without_changes_or_leave_nothing_is_replayed(one):
+    record = {"rewards": [1.0] * 5, "observed_rewards": [1.0] * 5}
+    assert course(one, one.observed, record, COST, True)["rewards"]["after"] is None
+    sequence = one.observed.clone()
+    sequence[1] = one.candidate_actions(1)[0]
+    assert course(one, sequence, record, COST, False)["states"][0]["after"] is None
+
+
+def test_the_band_is_that_of_the_models():
+    several = weighed_episode(2, members=3, use="mean")
+    sequence = several.observed.clone()
+    sequence[0] = several.candidate_actions(0)[0]
+    bounds = {"rewards_lower": [0.0] * 5, "rewards_upper": [3.0] * 5}
+    record = {"rewards": [1.0] * 5, "observed_rewards": [2.0] * 5, **bounds}
+    found = course(several, sequence, record, COST, True)
+    assert (found["rewards"]["lower"], found["rewards"]["upper"]) == ([-3.0] * 5, [0.0] * 5)
+    states = several.surrogate.member_units(several.replay(sequence.unsqueeze(0))[0])
+    assert found["states"][0]["upper"] == states[..., 0].amax(1).tolist()
+
+
+def test_a_replay_beyond_the_observations_is_named(one):
+    sequence = one.observed.clone()
+    sequence[1] = one.candidate_actions(1)[0]
+    states = one.surrogate.units(one.replay(sequence.unsqueeze(0))[0])
+    rescale = one.surrogate.rescale
+    observed = one.case.episode.columns(["x0"])
+    rescale.lower[0] = min(float(observed.min()), float(states[:, 0].min())) - 1.0
+    rescale.upper[0] = max(float(observed.max()), float(states[:, 0].max())) + 1.0
+    said = [text for text in beyond(one, sequence) if "x0" in text]
+    assert said == []
+    rescale.upper[0] = float(observed.max()) - 0.1
+    said = [text for text in beyond(one, one.observed) if "x0" in text]
+    assert said[0].startswith("x0 lies between")
+
+
+def rising(one):
+    """A sequence under which x0 rises above what was observed, and its states."""
+    observed = one.case.episode.columns(["x0"])
+    for step in one.open.tolist():
+        for action in one.candidate_actions(step):
+            sequence = one.observed.clone()
+            sequence[step] = action
+            states = one.surrogate.units(one.replay(sequence.unsqueeze(0))[0])[:, 0]
+            if float(states.max()) > float(observed.max()):
+                return sequence, states
+    raise AssertionError("x0 rises under no single change")
+
+
+@pytest.mark.parametrize(("beside", "said"), [(0.04, False), (0.06, True)])
+def test_a_predicted_state_may_lie_a_twentieth_of_the_range_beyond(one, beside, said):
+    sequence, states = rising(one)
+    rescale = one.surrogate.rescale
+    low = min(float(states.min()), float(one.case.episode.columns(["x0"]).min())) - 1.0
+    # The trajectory was computed in the coordinates of the range before.
+    replayed = one.replay(sequence.unsqueeze(0))
+    one.replay = lambda sequences: replayed
+    width = (float(states.max()) - low) / (1 + beside)
+    units = one.surrogate.units(replayed[0])
+    rescale.lower[0], rescale.upper[0] = low, low + width
+    one.surrogate.units = lambda _: units
+    found = [text for text in beyond(one, sequence) if text.startswith("under these actions x0")]
+    assert bool(found) is said

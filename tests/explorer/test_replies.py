@@ -2,12 +2,13 @@
 
 import json
 import math
+import threading
+import time
 
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.explorer.replies import message, told
-from rehearsal_torch.explorer.turns import BusyError
+from rehearsal_torch.explorer.replies import BusyError, Turns, message, told
 
 
 def failing(error):
@@ -39,3 +40,42 @@ def test_a_fault_of_the_program_is_none_of_the_question():
     with pytest.raises(KeyError):
         told(failing(KeyError("gone")))
     assert message(404, "nothing").status_code == 404
+
+
+def test_questions_wait_for_their_turn():
+    turns, order = Turns(), []
+
+    def answered(name):
+        with turns.turn():
+            order.append(f"{name} begins")
+            time.sleep(0.01)
+            order.append(f"{name} ends")
+
+    threads = [threading.Thread(target=answered, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(order) == 6
+    for begin, end in zip(order[::2], order[1::2], strict=True):
+        assert begin.split()[0] == end.split()[0]
+
+
+def test_a_question_that_waits_too_long_is_turned_away():
+    turns = Turns(0.01)
+    with (
+        turns.turn(),
+        pytest.raises(BusyError, match="another question is still being answered"),
+        turns.turn(),
+    ):
+        pass
+    with turns.turn():
+        pass
+
+
+def test_an_error_ends_the_turn():
+    turns = Turns(0.01)
+    with pytest.raises(KeyError), turns.turn():
+        raise KeyError
+    with turns.turn():
+        pass

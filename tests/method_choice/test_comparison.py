@@ -13,8 +13,8 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.method_choice import comparison
-from rehearsal_torch.method_choice.candidate import Candidate, Limits
 from rehearsal_torch.method_choice.comparison import LARGEST, compared, panel_weights, row_weights
+from rehearsal_torch.method_choice.one_split import Candidate, Limits
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope

@@ -6,9 +6,23 @@ from dataclasses import replace
 import pytest
 import torch
 
+from rehearsal_torch.cli.choice.applicable import rehearsing, with_method
+from rehearsal_torch.cli.run import build
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.method_choice.comparison import Compared
-from rehearsal_torch.method_choice.rule import Standing, chosen, unit_error, value_error
-from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import (
+    NOT_COMPARED,
+    PARTS,
+    SIMPLEST_FIRST,
+    Noted,
+    Standing,
+    chosen,
+    place,
+    unit_error,
+    value_error,
+)
+from rehearsal_torch.training.fit import fit
+from tests.cli.test_run import configured
 
 HALVES, ROWS = 4, 200
 
@@ -156,3 +170,42 @@ def test_errors_have_their_closed_forms():
     assert alone == pytest.approx(float(values.std()) / 2)
     # Two units of sums -3 and 3 around the mean of 3.
     assert unit_error(values, ones, torch.tensor([0, 0, 1, 1])) == pytest.approx(math.sqrt(2 * 18) / 4)
+
+
+def test_every_method_for_cases_of_a_table_is_compared_or_has_a_reason_why_not():
+    assert sorted([*SIMPLEST_FIRST, *NOT_COMPARED]) == sorted(rehearsing())
+    assert all((SIMPLEST_FIRST | NOT_COMPARED).values())
+
+
+def test_linear_equations_stand_before_kernels_and_kernels_before_stacks():
+    order = ["none", "care", "outcome_regression", "cme", "cme_stack"]
+    assert sorted(order, key=place) == order
+    with pytest.raises(ValueError, match=r"expected a method that is compared: none, care, .* got 'micns'"):
+        place("micns")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_of_a_method_is_the_method_fitted_by_itself(name):
+    config = configured("dataset=bank", "dataset.size.rows=60", "decision=care", "seed=4")
+    alone = build(with_method(config, name))
+    table = alone.problem.observations()
+    whole, part = PARTS[name]
+    within = fit(build(with_method(config, whole), alone.problem).surrogate(), table).get_submodule(part)
+    own = fit(alone.surrogate(), table).state_dict()
+    for key, value in within.state_dict().items():
+        assert torch.equal(value, own[key]), key
+
+
+def test_the_trace_has_the_method_and_why_after_other_claims():
+    made = [Decision(None, 0.0, status="no_action", reason="none helps", trace={"nodes": 3})]
+    (alone,) = Noted("care", "it is simple")([], made)
+    assert alone.trace == {"nodes": 3, "method": "care", "method_choice": "it is simple"}
+    (both,) = Noted("care", "", lambda cases, given: [replace(each, value=1.0) for each in given])([], made)
+    assert (both.value, both.trace["method"], made[0].trace) == (1.0, "care", {"nodes": 3})
+
+
+def test_where_no_method_was_taken_that_is_the_reason():
+    made = [Decision(None, 0.0, status="no_action", reason="this method never acts", trace={})]
+    (one,) = Noted("none", "auto took none: ...")([], made)
+    assert one.reason == "no method was taken, as none is told apart from doing nothing"

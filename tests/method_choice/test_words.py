@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from rehearsal_torch.method_choice.rule import Standing, chosen
-from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, Standing, chosen
 from rehearsal_torch.method_choice.words import MEANING, NET_MEANING, gained, rows, sentence, sentences
 from tests.method_choice.test_rule import NOTHING, ROWS, found, taken
 

@@ -8,7 +8,7 @@ import pytest
 
 from rehearsal_torch.evaluation.rehearsal_rows import COLUMNS, NUMBERS, row, typed, written
 from rehearsal_torch.evaluation.summaries import summed
-from rehearsal_torch.reporting.decision_table import change, methods, note, percent
+from rehearsal_torch.reporting.decision_table import change, methods, percent
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 
@@ -151,7 +151,6 @@ def test_long_lists_are_cut_and_say_so():
     one = {"alteration": {f"a{place}": 1.0 for place in range(9)}}
     assert change(one) == "a0=1, a1=1, a2=1, a3=1, a4=1, +4 more"
     assert change({"alteration": None}) == "-"
-    assert note({"reason": "few rows", "would_set": None}) == "few rows"
     assert percent(-0.001) == "0%"
 
 

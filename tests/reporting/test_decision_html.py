@@ -1,7 +1,6 @@
 from html.parser import HTMLParser
 
-from rehearsal_torch.reporting.decision_frame import decision_frame
-from rehearsal_torch.reporting.decision_html import MOST_WORDS, decision_html
+from rehearsal_torch.reporting.decision_frame import MOST_WORDS, decision_frame, decision_html
 from tests.reporting.test_decision_frame import ACTED
 
 

@@ -4,12 +4,10 @@ import json
 
 import pytest
 
-from rehearsal_torch.cli.choice.choosing import record
-from rehearsal_torch.cli.choice.preset import with_method
+from rehearsal_torch.cli.choice.applicable import record, with_method
 from rehearsal_torch.evaluation.recorded_run import read
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.method_choice.rule import chosen
-from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.reporting.method_choice import told
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder

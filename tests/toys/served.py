@@ -9,7 +9,7 @@ import time
 import uvicorn
 
 from rehearsal_torch.explorer.loopback import listening
-from rehearsal_torch.explorer.serving import configured
+from rehearsal_torch.explorer.server import configured
 
 
 class Served:

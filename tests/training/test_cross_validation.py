@@ -7,7 +7,6 @@ from rehearsal_torch.training import cross_validation, harness, shared_members
 from rehearsal_torch.training.cross_validation import (
     clinical_log_likelihood,
     cross_validate,
-    cross_validate_rows,
     percentage_decrease,
 )
 from rehearsal_torch.training.descent import Descent
@@ -65,8 +64,6 @@ def test_folds_by_transition_split_patients():
     assert sorted(score.held_out for score in found.folds) == [9, 9, 10]
     with pytest.raises(ValueError, match="by=patient or by=transition"):
         cross_validate(patients(7, 5, 0), model, trainer, by="week")
-    with pytest.raises(ValueError, match="one identity for each of the 12 rows; got 1"):
-        cross_validate_rows(observations(3, 5), ["7"], model, trainer)
 
 
 @pytest.mark.slow

@@ -6,13 +6,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.verbs.decisions import Decisions
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.verbs.decisions import CaseDecision, Decisions
 from tests.verbs.test_rehearse import CASES, TASK, plain
 from tests.verbs.test_rehearsed import frame  # noqa: F401  the fixture
 
@@ -156,3 +158,43 @@ def test_outside_the_data_a_sentence_has_the_reason_in_place_of_the_chances(care
     assert "the observations lie between" in said
     assert "%" not in said
     assert outside.estimate is None or outside.to_frame("pandas")["estimate"].notna().all()
+
+
+NOTHING = Decision(None, 0.0, status="no_action", reason="nothing is better")
+
+
+def test_it_is_the_decision_with_a_name():
+    (one,) = Decisions([NOTHING])
+    assert isinstance(one, CaseDecision)
+    assert one == NOTHING
+    assert one != "nothing"
+    assert one.sentence() == Decisions([NOTHING]).sentences()[0]
+    assert str(one).splitlines()[0] == one.sentence()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
+def test_equal_decisions_may_have_taken_different_times():
+    made = [
+        Decision(Alteration(("a",), torch.tensor([value])), 0.5, seconds=seconds)
+        for value, seconds in ((1.0, 0.1), (1.0, 0.2), (2.0, 0.1))
+    ]
+    one, again, other = Decisions(made)
+    assert one == again == made[0]
+    assert one != other
+    assert made[0] != made[2]
+
+
+def test_its_sentence_has_units():
+    (one,) = Decisions(
+        [Decision(Alteration(("rate",), torch.tensor([5.4])), 0.5)], wanted="", units={"rate": "%"}
+    )
+    assert one.units == {"rate": "%"}
+    assert one.sentence().startswith("Case 1: Set rate to 5.4 %.")
+
+
+def test_its_frame_is_the_row_of_the_list():
+    one, other = Decisions([NOTHING, NOTHING])
+    assert [each.to_frame()["case"].item() for each in (one, other)] == ["1", "2"]
+    assert one.to_frame("polars").shape[0] == 1
+    assert "nothing is better" in one._repr_html_()

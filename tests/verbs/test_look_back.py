@@ -10,13 +10,17 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.cli.main import main
 from rehearsal_torch.cli.verbs.decide import decide
+from rehearsal_torch.data.decision import Decision, EpisodeCase
+from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.objectives.sequences.sequence_overturning import NO_MODEL, NO_RECORDS
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.verbs.look_back import OneEpisode
 from rehearsal_torch.verbs.methods import RequestWarning
 from tests.places import ROOT
 from tests.scripts.typing_in import lines
 from tests.toys.episodes import equation_episode, transition_episode
+from tests.toys.transitions import NAMES, patients
 
 CHECKPOINT = ROOT / "checkpoints" / "sepsis"
 
@@ -181,3 +185,26 @@ def test_errors_are_sentences(toy, changed, words):
     with pytest.raises(ValueError, match=words) as caught:
         rt.look_back(**given)
     assert caught.value.__cause__ is None
+
+
+def test_one_episode_is_one_situation_without_a_score():
+    (episode,) = patients(1, 6, seed=5)
+    problem = OneEpisode(EpisodeCase(episode))
+    assert problem.count() == 1
+    assert problem.kind == "look_back"
+    assert problem.case(0).episode is episode
+    assert len(problem.held_out()) == 5
+    assert problem.question().names == NAMES
+    assert problem.score(problem.case(0), Decision(None, 0.0, status="no_action")) == {}
+    assert problem.card() == {"episode": "0", "columns": list(NAMES), "time_steps": 6}
+    with pytest.raises(IndexError, match="expected index 0, the only episode; got 1"):
+        problem.case(1)
+
+
+def test_its_observations_are_the_records_and_never_the_episode_itself():
+    one, *others = patients(4, 6, seed=5)
+    records = transitions(others)
+    assert OneEpisode(EpisodeCase(one), records).observations() is records
+    alone = OneEpisode(EpisodeCase(one)).observations()
+    assert len(alone) == 0
+    assert alone.names == records.names

@@ -24,11 +24,7 @@ _PARTS = {"question", "data", "variables", "desired"}
 
 
 def with_asked(typed: Sequence[str]) -> list[str]:
-    """The arguments, with the experiment and the method of the problem file among them.
-
-    Args:
-        typed: Overrides, key=value.
-    """
+    """The arguments, with the experiment and the method of the problem file among them."""
     path = next((text.partition("=")[2].strip("'\"") for text in typed if text.startswith("path=")), "")
     if Path(path).suffix.lower() not in YAML:
         return list(typed)
@@ -51,10 +47,6 @@ def with_asked(typed: Sequence[str]) -> list[str]:
 def typed_again(script: str, typed: Sequence[str]) -> str:
     """A command line of the words of a run, as one types it: a problem file first and without what it asks
     for itself, ``rehearsal decide problem.yaml limit=3``.
-
-    Args:
-        script: The command's name.
-        typed: Overrides, key=value.
     """
     path = next((text.partition("=")[2].strip("'\"") for text in typed if text.startswith("path=")), "")
     asked = f"+experiment={EXPERIMENTS[asks_for(path)]}" if Path(path).suffix.lower() in YAML else ""
@@ -67,11 +59,7 @@ def typed_again(script: str, typed: Sequence[str]) -> str:
 
 
 def problem_content(path: str | Path) -> Mapping[str, Any] | None:
-    """The content of a problem file; None if it is something else, or cannot be read.
-
-    Args:
-        path: The file.
-    """
+    """The content of a problem file; None if it is something else, or cannot be read."""
     try:
         content = read_yaml(path)
     except PlainFileError:
@@ -80,11 +68,7 @@ def problem_content(path: str | Path) -> Mapping[str, Any] | None:
 
 
 def is_plain(path: str | Path) -> bool:
-    """Whether a file can be read as YAML, and has something in it.
-
-    Args:
-        path: The file.
-    """
+    """Whether a file can be read as YAML, and has something in it."""
     try:
         return read_yaml(path) is not None
     except PlainFileError:
@@ -92,11 +76,7 @@ def is_plain(path: str | Path) -> bool:
 
 
 def asks_for(path: str | Path) -> str:
-    """The question of a problem file; cases if it names none, or one that there is not.
-
-    Args:
-        path: The file.
-    """
+    """The question of a problem file; cases if it names none, or one that there is not."""
     return _question(problem_content(path) or {})
 
 

@@ -1,8 +1,8 @@
 """The run of a command line whose method is left to the rows, or named by a problem file.
 
 The method is that of ``decision=``. If none is typed and the problem file names one (``method: care``), it
-is that one. If it is ``auto``, the methods that apply are compared first (`cli.choice.choosing`); the run is
-then that of the method taken.
+is that one. If it is ``auto``, the methods that apply are compared first (`cli.choice.applicable`); the run
+is then that of the method taken.
 """
 
 from functools import partial
@@ -11,16 +11,23 @@ from typing import Any
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.build import problem_of, same_kind, seed_and_use_one_thread
-from rehearsal_torch.cli.choice.applicable import methods_of, rehearsing
-from rehearsal_torch.cli.choice.choosing import choose, record, recorded
-from rehearsal_torch.cli.choice.preset import AUTO, CHOOSE, with_method
+from rehearsal_torch.cli.choice.applicable import (
+    AUTO,
+    CHOOSE,
+    choose,
+    methods_of,
+    record,
+    recorded,
+    rehearsing,
+    with_method,
+)
 from rehearsal_torch.cli.errors import UserError, did_you_mean
 from rehearsal_torch.cli.methods import weighs_costs
 from rehearsal_torch.cli.run import Run, build
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.cli.spelling import weighed
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.method_choice.noted import Noted
+from rehearsal_torch.method_choice.rule import Noted
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.run_folder import RunFolder
@@ -34,7 +41,6 @@ def settled(
     """The run whose method is known, after its data were described.
 
     Args:
-        config: The whole configuration.
         folder: The run folder, in which the choice is recorded.
         sweep: Whether the job is part of a sweep.
         workers: The number of processes that share the comparison of methods.

@@ -26,12 +26,6 @@ def refuse_unread(
 ) -> None:
     """Refuses a file that the data set of the run does not read.
 
-    Args:
-        config: The first job's configuration.
-        script: The command.
-        jobs: Each job's overrides.
-        typed: All overrides.
-
     Raises:
         UserError: with what to type in its place.
     """
@@ -63,9 +57,6 @@ def refuse_unread(
 def refuse_table(file: str) -> None:
     """Refuses a table in the place of the problem file that is checked.
 
-    Args:
-        file: The file that was typed.
-
     Raises:
         UserError: with the command that writes the problem file.
     """
@@ -83,12 +74,7 @@ def is_table(file: str) -> bool:
 
 
 def of_table(file: str, then: str) -> str:
-    """What to do with a table: to write a problem file of it.
-
-    Args:
-        file: The table.
-        then: The command that follows.
-    """
+    """What to do with a table: to write a problem file of it."""
     first = on_file("init", file, "data")
     return (
         "Write a problem file of this table, which says what may be set and what is desired: "

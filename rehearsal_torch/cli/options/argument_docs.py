@@ -28,11 +28,7 @@ def named(target: str) -> Any:
 
 @cache
 def argument_docs(target: str) -> dict[str, str]:
-    """Argument to description, of a class and its base classes, or of a function.
-
-    Args:
-        target: Its dotted name.
-    """
+    """Argument to description, of a class and its base classes, or of a function."""
     made = named(target)
     found: dict[str, str] = {}
     for owner in reversed(inspect.getmro(made)) if inspect.isclass(made) else (made,):

@@ -3,23 +3,294 @@
 It prints every key of the composed configuration with value, type and description, group by group.
 
 Exit codes: 0 success; 2 an error in the arguments.
+
+The configuration is composed from its defaults list, and the descriptions are the comments in the YAML files
+of that list, in the order in which they are merged: the last file that sets a key and has a comment on it
+counts. If there is none, the description is that in the docstring of the class that takes the value.
+
+The comment of a key in a YAML file is the one at the end of its line, otherwise the comment lines directly
+above it. The comment at the top of the file, before its first key, describes the file itself.
 """
 
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import yaml
+from hydra import initialize_config_dir
 from hydra._internal.utils import get_args_parser
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 
 from rehearsal_torch.cli.choice.asked import with_asked
 from rehearsal_torch.cli.choice.unread_file import refuse_unread
 from rehearsal_torch.cli.errors import UserError, exit_code
 from rehearsal_torch.cli.installation import conf_folder
-from rehearsal_torch.cli.options.knobs import Knob, Node, nodes, shown
+from rehearsal_torch.cli.options.argument_docs import annotated, argument_docs
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.spelling import PROGRAM
+
+# How a configuration says that a value must be given.
+MISSING = "???"
+# bool before int, as True is an int to Python.
+_KINDS = (
+    (bool, "true or false"),
+    (int, "whole number"),
+    (float, "number"),
+    (str, "text"),
+    (list, "list"),
+    (dict, "mapping"),
+)
+
+
+@dataclass(frozen=True)
+class Comments:
+    """The comments of a YAML file.
+
+    Attributes:
+        header: The description at the top, without ``@package`` lines; empty if there is none.
+        keys: The path of a key, as names from the top, to its comment. Keys inside lists are left out.
+    """
+
+    header: str
+    keys: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One option.
+
+    Attributes:
+        key: Dotted, as it is typed.
+        value: Its value here; where it refers to another key, that key's; "???" where it must be given.
+        reference: The reference as written, such as ``${seed}``; empty where there is none.
+        kind: What it may be, in words.
+        meaning: What it does; empty where nothing says so.
+    """
+
+    key: str
+    value: Any
+    reference: str
+    kind: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node of the configuration, and the class that it builds.
+
+    Attributes:
+        key: Its dotted key; empty for the keys at the top.
+        option: The group's option, such as ``dropwave``; empty if the node is not a group.
+        target: The dotted name of the class; empty if nothing is built.
+        meaning: Its description in the YAML file.
+        knobs: Its options, without those of the nodes below it.
+    """
+
+    key: str
+    option: str
+    target: str
+    meaning: str
+    knobs: tuple[Knob, ...]
+
+
+def nodes(
+    conf: Path, overrides: Sequence[str], multirun: bool = False, extra: str | None = None
+) -> list[Node]:
+    """All nodes of the composed configuration, in its own order, without Hydra's own settings.
+
+    Args:
+        conf: The folder with config.yaml.
+        multirun: Whether values may be swept; the values of the first job are listed then.
+        extra: A further folder of configurations (``--config-dir``).
+
+    Raises:
+        UserError: for an invalid override.
+    """
+    config, _ = composed(conf, overrides, multirun, extra, complete=False)
+    choices = {key: str(value) for key, value in config.hydra.runtime.choices.items() if "/" not in key}
+    chosen = [text for text in overrides if not multirun or text.partition("=")[0].lstrip("+") not in choices]
+    swept = [
+        f"{'+' if key == 'experiment' else ''}{key}={choices[key]}"
+        for key in choices
+        if multirun and choices[key] != "None"
+    ]
+    files = list(_files(conf, [*swept, *chosen] if multirun else overrides, extra))
+    OmegaConf.set_struct(config, False)
+    del config["hydra"]
+    return list(_Reading(config, files, choices).below("", _plain(config), ""))
+
+
+def _files(conf: Path, overrides: Sequence[str], extra: str | None) -> Iterator[tuple[str, str, Comments]]:
+    """Name, package and comments of every YAML file that the configuration is composed of, in the order of
+    merging.
+    """
+    folders = [conf, *([Path(extra)] if extra else [])]
+    more = [f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else []
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(conf.resolve()), version_base="1.3"):
+        listed = (
+            GlobalHydra.instance()
+            .config_loader()
+            .compute_defaults_list("config", [*overrides, *more], RunMode.RUN)
+            .defaults
+        )
+    for each in listed:
+        name = str(each.config_path)
+        path = next(
+            (folder / f"{name}.yaml" for folder in folders if (folder / f"{name}.yaml").is_file()), None
+        )
+        if path is not None and not name.startswith("hydra/"):
+            yield name, each.package or "", comments(path.read_text(encoding="utf-8"))
+
+
+class _Reading:
+    """A composed configuration, with the comments of its files."""
+
+    def __init__(
+        self, config: DictConfig, files: Sequence[tuple[str, str, Comments]], choices: Mapping[str, str]
+    ) -> None:
+        self.config, self.choices = config, choices
+        self.headers = {name: texts.header for name, _, texts in files}
+        self.texts: dict[str, str] = {}
+        for _, package, texts in files:
+            for path, text in texts.keys.items():
+                self.texts[".".join([*([package] if package else []), *path])] = text
+
+    def below(self, key: str, content: Mapping[str, Any], inherited: str) -> Iterator[Node]:
+        """The node at a key, then those inside it."""
+        inner: list[tuple[str, Mapping[str, Any]]] = []
+        target = str(content.get("_target_", ""))
+        knobs = tuple(self._knobs(key, content, target, "", inherited, inner))
+        option = self.choices.get(key, "")
+        header = self.headers.get(f"{key}/{option}", "") if option else ""
+        yield Node(key, option, target, header or self.texts.get(key, inherited), knobs)
+        for name, part in inner:
+            argument = name.removeprefix(f"{key}.").partition(".")[0]
+            yield from self.below(name, part, argument_docs(target).get(argument, "") if target else "")
+
+    def _knobs(
+        self,
+        key: str,
+        content: Mapping[str, Any],
+        target: str,
+        argument: str,
+        inherited: str,
+        inner: list[tuple[str, Mapping[str, Any]]],
+    ) -> Iterator[Knob]:
+        for name, value in content.items():
+            dotted = f"{key}.{name}" if key else str(name)
+            if str(name).startswith("_"):
+                continue
+            if isinstance(value, Mapping) and ("_target_" in value or not key):
+                inner.append((dotted, value))
+            elif isinstance(value, Mapping) and value:
+                yield from self._knobs(
+                    dotted,
+                    value,
+                    target,
+                    argument or str(name),
+                    self.texts.get(dotted, inherited if argument else ""),
+                    inner,
+                )
+            else:
+                yield self._knob(dotted, value, target, argument or str(name), inherited if argument else "")
+
+    def _knob(self, key: str, raw: Any, target: str, argument: str, inherited: str) -> Knob:
+        value, reference = raw, ""
+        if isinstance(raw, str) and "${" in raw:
+            reference = raw
+            try:
+                value = OmegaConf.select(self.config, key)
+            except InterpolationToMissingValueError:
+                value = MISSING
+            except OmegaConfBaseException:
+                value = raw
+            value = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+        meaning = (
+            self.texts.get(key) or inherited or (argument_docs(target).get(argument, "") if target else "")
+        )
+        kind = next((words for type_, words in _KINDS if isinstance(value, type_)), "null")
+        if value in (None, MISSING) and target:
+            kind = annotated(target, argument) or kind
+        return Knob(key, value, reference, kind, meaning)
+
+
+def _plain(config: DictConfig) -> dict[str, Any]:
+    content = OmegaConf.to_container(config, resolve=False)
+    assert isinstance(content, dict)
+    return {str(key): value for key, value in content.items()}
+
+
+def shown(knob: Knob) -> str:
+    """A value as it could be typed, with the reference behind it; ??? where it must be given."""
+    text = (
+        MISSING
+        if knob.value == MISSING
+        else (
+            yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True)
+            .removesuffix("\n")
+            .removesuffix("\n...")
+        )
+    )
+    return f"{text} = {knob.reference}" if knob.reference else text
+
+
+def comments(text: str) -> Comments:
+    """Reads the comments of a YAML file.
+
+    Raises:
+        yaml.YAMLError: if it is not YAML.
+    """
+    lines = text.splitlines()
+    top = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    header = " ".join(line.lstrip("# ") for line in lines[:top] if "@package" not in line)
+    found: dict[tuple[str, ...], str] = {}
+    for path, key, value in _pairs(yaml.compose(text, Loader=yaml.SafeLoader), ()):
+        beside = _beside(lines, key, value)
+        above = _above(lines, key.start_mark.line, top)
+        if beside or above:
+            found[path] = beside or above
+    return Comments(header, found)
+
+
+def _pairs(
+    node: yaml.Node | None, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], yaml.Node, yaml.Node]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            here = (*path, str(key.value))
+            yield here, key, value
+            yield from _pairs(value, here)
+
+
+def _beside(lines: list[str], key: yaml.Node, value: yaml.Node) -> str:
+    """The comment at the end of a key's line: after its value, or after the colon if the value starts on a
+    later line.
+    """
+    same = value.start_mark.line == key.start_mark.line and isinstance(
+        value, yaml.ScalarNode | yaml.CollectionNode
+    )
+    line, column = (
+        (value.end_mark.line, value.end_mark.column) if same else (key.end_mark.line, key.end_mark.column)
+    )
+    rest = lines[line][column:].lstrip(": ") if line < len(lines) else ""
+    return rest.lstrip("# ").strip() if rest.startswith("#") else ""
+
+
+def _above(lines: list[str], line: int, top: int) -> str:
+    """The comment lines directly above a line, down to the end of the file's own description."""
+    first = line
+    while first > top and lines[first - 1].lstrip().startswith("#"):
+        first -= 1
+    return " ".join(text.strip().lstrip("# ") for text in lines[first:line])
+
 
 _WIDEST = 28
 _HELP = f"""Lists every option of a configuration: key, value, type and what it means.
@@ -41,9 +312,6 @@ def main(arguments: Sequence[str] | None = None, conf: Path | None = None) -> in
     Args:
         arguments: The arguments after the verb; None for those of the process.
         conf: The folder with config.yaml; None for the package's.
-
-    Returns:
-        The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
     if any(text in ("-h", "--help", "help") for text in typed):
@@ -72,7 +340,6 @@ def table(found: Sequence[Node], width: int | None = None) -> str:
     """The options as aligned text, with a heading for each node.
 
     Args:
-        found: The nodes of the configuration.
         width: The column at which descriptions are wrapped; None prints one line per option.
     """
     knobs = [knob for node in found for knob in node.knobs]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.cli.choice.asked import YAML, asks_for
 from rehearsal_torch.cli.choice.unread_file import refuse_table
-from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code
+from rehearsal_torch.cli.errors import UserError, as_user_error
 from rehearsal_torch.cli.spelling import on_file, spoken, weighed
 from rehearsal_torch.cli.subcommand import Option, Verb
 
@@ -19,34 +19,20 @@ if TYPE_CHECKING:
     from rehearsal_torch.problems.problem import Problem
     from rehearsal_torch.problems.written.own_problem import OwnProblem
 
-_HELP = ("-h", "--help", "help")
 # Variables whose direct causes are listed; of larger graphs the arrows are counted.
 MOST_EFFECTS = 15
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command.
-
-    Args:
-        arguments: The arguments after the script's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
+    """Runs the command with the arguments after its name, or those of the process; returns the exit code."""
     typed = list(sys.argv[1:] if arguments is None else arguments)
-    if typed and typed[0] in _HELP:
-        print(VERB.help())
-        return 0
     if typed and "=" not in typed[0] and typed[0].lower().endswith(YAML):
         typed[0] = f"problem={typed[0]}"
-    return exit_code(lambda: check(VERB.read(typed)), "Interrupted.")
+    return VERB.main(typed, "Interrupted.")
 
 
 def check(options: Mapping[str, str]) -> int:
     """Checks a problem file, or writes the schema for editors.
-
-    Args:
-        options: The verb's options.
 
     Returns:
         0 without faults, else 2.
@@ -81,8 +67,7 @@ def check(options: Mapping[str, str]) -> int:
 
 def _cases(path: str) -> tuple[list[str], list[str]]:
     """What a file that asks for cases holds, the command that decides last; and the warnings."""
-    from rehearsal_torch.cli.choice.applicable import fits
-    from rehearsal_torch.cli.choice.preset import AUTO
+    from rehearsal_torch.cli.choice.applicable import AUTO, fits
     from rehearsal_torch.cli.choice.settled import wished
     from rehearsal_torch.problems.written.own_problem import OwnProblem
     from rehearsal_torch.problems.written.sample_warnings import warned

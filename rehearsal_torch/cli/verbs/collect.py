@@ -42,11 +42,7 @@ APART = ("shard", "shards", "out", "resume", "workers")
 
 
 def cohorts(sweep: Path) -> list[list[RunFolder]]:
-    """The shards in a folder, grouped by cohort: jobs that differ in nothing but their shard.
-
-    Args:
-        sweep: A sweep's folder.
-    """
+    """The shards in a folder, grouped by cohort: jobs that differ in nothing but their shard."""
     found: dict[str, list[RunFolder]] = defaultdict(list)
     numbered = (path for path in sweep.iterdir() if path.is_dir() and path.name.isdecimal())
     for path in sorted(numbered, key=lambda path: int(path.name)):
@@ -65,9 +61,6 @@ def collect(sweep: Path) -> list[RunFolder]:
     Args:
         sweep: A sweep's folder. A single cohort is merged into the folder itself, several are merged into
             subfolders ``cohort-0``, ``cohort-1``, ...
-
-    Returns:
-        The merged runs.
 
     Raises:
         UserError: if there is no shard, or one is missing or unfinished.
@@ -180,7 +173,6 @@ def conclude(sweep: Path, trusted: Sequence[str] | None = ()) -> list[dict[str, 
     """Merges the shards, makes the curves of each merged run, and prints its report.
 
     Args:
-        sweep: A sweep's folder.
         trusted: Modules and classes outside this package that may be built for the curves; None if the
             sweep's configuration was typed on this command line.
 

@@ -34,7 +34,6 @@ class Fitted:
     """A fitted surrogate, with time and losses of the fit.
 
     Attributes:
-        surrogate: The fitted surrogate.
         seconds: The duration of the fit alone, without sampling the data.
         readings: The losses, as (step, name, value).
         held_out: The held-out rows; None if they were not used.
@@ -137,8 +136,8 @@ def _keep(
 
 
 def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
-    """What is wrong with the trainings of a fit, in sentences (`training.convergence`)."""
-    from rehearsal_torch.training.convergence import faults
+    """What is wrong with the trainings of a fit, in sentences (`training.descent`)."""
+    from rehearsal_torch.training.descent import faults
 
     metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for epoch, name, value in readings:
@@ -157,7 +156,6 @@ def fitted(
     """`fit` for a problem, and optionally a method, that were built before.
 
     Args:
-        config: The whole configuration.
         problem: The problem whose observations it is fitted to.
         method: The method that will decide; None for that of the configuration.
 
@@ -191,14 +189,12 @@ def compared(run: Run, folder: RunFolder, surrogate: "Surrogate") -> int:
     """Compares a run with the ground truth, if the problem knows it, and writes truth.csv.
 
     Args:
-        run: The run with the problem.
         folder: The run folder with the decisions.
-        surrogate: The fitted surrogate.
 
     Returns:
         The number of rows; 0 if the ground truth is unknown.
     """
-    from rehearsal_torch.evaluation.known_truth import truth_table
+    from rehearsal_torch.evaluation.truth_panel import truth_table
 
     rows = truth_table(run.problem, surrogate, folder.decisions())
     if rows:

@@ -4,42 +4,22 @@ Nothing is asked, and no file is overwritten without force=true.
 """
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rehearsal_torch.cli.choice.asked import YAML
-from rehearsal_torch.cli.errors import UserError, as_user_error, exit_code, writing_to
+from rehearsal_torch.cli.errors import UserError, as_user_error, writing_to
 from rehearsal_torch.cli.spelling import on_file
 from rehearsal_torch.cli.subcommand import Option, Verb
 
-_HELP = ("-h", "--help", "help")
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command.
-
-    Args:
-        arguments: The arguments after the script's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
-    typed = list(sys.argv[1:] if arguments is None else arguments)
-    if typed and typed[0] in _HELP:
-        print(VERB.help())
-        return 0
-    return exit_code(lambda: init(VERB.read(typed)), "Interrupted; nothing was written.")
+    """Runs the command with the arguments after its name, or those of the process; returns the exit code."""
+    return VERB.main(arguments, "Interrupted; nothing was written.")
 
 
 def init(options: Mapping[str, str]) -> int:
     """Writes a first problem file.
-
-    Args:
-        options: The verb's options.
-
-    Returns:
-        0.
 
     Raises:
         UserError: if the table cannot be used, or the file exists.

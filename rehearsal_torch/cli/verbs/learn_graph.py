@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.cli.errors import UserError, as_user_error, check_output, exit_code
+from rehearsal_torch.cli.errors import UserError, as_user_error, check_output
 from rehearsal_torch.cli.spelling import spoken
 from rehearsal_torch.cli.subcommand import Option, Verb
 from rehearsal_torch.files.lock import locked
@@ -23,34 +23,16 @@ if TYPE_CHECKING:
     from rehearsal_torch.graphs.bidirection import Background
     from rehearsal_torch.graphs.bootstrap import GraphPosterior
 
-_HELP = ("-h", "--help", "help")
 _LISTED = 5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command.
-
-    Args:
-        arguments: The arguments after the script's name; None for those of the process.
-
-    Returns:
-        The exit code.
-    """
-    typed = list(sys.argv[1:] if arguments is None else arguments)
-    if any(text in _HELP for text in typed):
-        print(VERB.help())
-        return 0
-    return exit_code(lambda: VERB.run(VERB.read(typed)), "Interrupted; nothing was written.")
+    """Runs the command with the arguments after its name, or those of the process; returns the exit code."""
+    return VERB.main(arguments, "Interrupted; nothing was written.")
 
 
 def learn_graph(options: Mapping[str, str]) -> int:
     """Learns graphs from the whole table and from resamples, writes and draws them, and prints a summary.
-
-    Args:
-        options: The options of `VERB` by key.
-
-    Returns:
-        The exit code, 0.
 
     Raises:
         UserError: if the table, the background knowledge or an option cannot be used.

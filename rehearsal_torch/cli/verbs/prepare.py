@@ -17,7 +17,7 @@ from typing import Any
 
 from rehearsal_torch.cli.errors import UserError, as_user_error, begins, check_output, did_you_mean, exit_code
 from rehearsal_torch.cli.spelling import on_file, spoken
-from rehearsal_torch.cli.subcommand import Option, Verb
+from rehearsal_torch.cli.subcommand import HELP, Option, Verb
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.writing import write_text
 
@@ -27,9 +27,6 @@ def prepare_bermuda(options: Mapping[str, str]) -> int:
 
     Args:
         options: `source`, the measurements as CSV; `out`, optionally, the file for the coefficients.
-
-    Returns:
-        The exit code, 0.
 
     Raises:
         UserError: for an unknown option, or a table that is missing or lacks a column.
@@ -90,9 +87,6 @@ def prepare_machines(options: Mapping[str, str]) -> int:
 
     Args:
         options: `out`, a folder; `machines` and `seed`, whole numbers.
-
-    Returns:
-        The exit code, 0.
 
     Raises:
         UserError: if a number is out of range, or the folder holds other files of these names.
@@ -155,7 +149,6 @@ VERBS = (
         prepare_machines,
     ),
 )
-_HELP = ("-h", "--help", "help")
 
 
 def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = VERBS) -> int:
@@ -163,10 +156,6 @@ def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = VERBS) 
 
     Args:
         arguments: The arguments after the script's name; None for those of the process.
-        verbs: The available verbs.
-
-    Returns:
-        The exit code.
     """
     typed = list(sys.argv[1:] if arguments is None else arguments)
     return exit_code(lambda: _run(typed, verbs), "Interrupted; run the same command again.")
@@ -174,7 +163,7 @@ def main(arguments: Sequence[str] | None = None, verbs: Sequence[Verb] = VERBS) 
 
 def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
     known = {verb.name: verb for verb in verbs}
-    if not typed or typed[0] in _HELP:
+    if not typed or typed[0] in HELP:
         print(_overview(verbs))
         return 0 if typed else 2
     if typed[0] not in known:
@@ -184,7 +173,7 @@ def _run(typed: Sequence[str], verbs: Sequence[Verb]) -> int:
             did_you_mean(typed[0], known) or f"The verbs are {', '.join(known)}",
         )
     verb = known[typed[0]]
-    if any(text in _HELP for text in typed[1:]):
+    if any(text in HELP for text in typed[1:]):
         print(verb.help())
         return 0
     return verb.run(verb.read(typed[1:]))

@@ -16,7 +16,6 @@ def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
     """The trials of a task, as plain data.
 
     Args:
-        task: Actions, nodes and the reward.
         trials: All trials by number.
 
     Returns:

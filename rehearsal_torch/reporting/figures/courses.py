@@ -39,7 +39,6 @@ def draw(shown: Sequence[tuple[str, Decided]], count: int, words: Wording) -> Fi
     Args:
         shown: Why a unit is shown (`chosen`), and its sequence decision.
         count: The number of units that these were chosen from.
-        words: Names and units.
     """
     actions = min(max(len(_row(one, "doses")) for _, one in shown), MOST_ACTIONS)
     figure = Figure(figsize=(WIDTH * len(shown), OUTCOME + ACTION * actions + 1.1), layout="constrained")
@@ -71,9 +70,7 @@ def draw_into(axes: Axes, one: Decided, words: Wording) -> None:
     called within `drawing`.
 
     Args:
-        axes: Where to draw.
         one: The ``identity`` of the unit and the ``trajectory`` of its decision.
-        words: Names and units.
     """
     _outcome(axes, one, words)
     _shaded(axes, one, words.start)

@@ -19,7 +19,6 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording | None = None) 
     """Two panels, nodes and seconds; one curve per group.
 
     Args:
-        groups: Label to sequence decisions.
         words: What the units of the episodes are called; None for patients.
     """
     units = (words or Wording()).subjects.capitalize()

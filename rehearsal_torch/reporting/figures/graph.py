@@ -38,18 +38,13 @@ def draw_graph(
     """Writes ``name.png`` and ``name.svg``.
 
     Args:
-        graph: The rehearsal graph.
         folder: Folder to write to; created if missing.
         name: File name without extension.
         context: X.
-        alterable: The variables that may be altered.
         outcomes: Y.
         altered: The altered variables, for which the alteration graph is drawn.
         probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines with
             the same width.
-
-    Returns:
-        The two files.
 
     Raises:
         ValueError: if a role names an unknown variable.

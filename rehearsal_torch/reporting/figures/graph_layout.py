@@ -45,7 +45,6 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
     """Computes the positions of the variables and edges of a graph.
 
     Args:
-        graph: The rehearsal graph.
         context: X, on the left.
         outcomes: Y, on the right; without context and outcomes there is a single tier.
 

@@ -36,7 +36,6 @@ def write_learnt(
 
     Args:
         out: Folder to write to; created if missing.
-        options: Options of the command.
         learnt: Graphs learnt from the whole table.
         posterior: Probabilities of graphs, from resamples of the table.
         parts: "context", "alterable" and "outcomes" to their variables.

@@ -13,7 +13,6 @@ def draw(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
     """One point per unit, and the diagonal of no change.
 
     Args:
-        groups: Label to sequence decisions.
         words: Name and unit of the outcome.
     """
     figure, [[axes]] = panels(width=4.8, height=4.2)

@@ -2,7 +2,7 @@
 
 What is known of a case is said of cases that were given. Rows of the table that were held out and decided for
 instead may be those of persons who asked nothing: their values are left out, also of warnings and reasons,
-unless the reader asks for rows (`evaluation.withheld`).
+unless the reader asks for rows (`reporting.page.material`).
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from rehearsal_torch.data.estimates.outside import further
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting.page import probability_sentences
-from rehearsal_torch.reporting.page.grouped import name_of
-from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs, tag
+from rehearsal_torch.reporting.page.markup import Markup, joined, name_of, paragraphs, tag
 from rehearsal_torch.reporting.page.material import Material, counted, finite
 from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.page.sequence_sentences import said_of_episode

@@ -2,8 +2,7 @@
 
 from rehearsal_torch.evaluation.recorded_run import Decided
 from rehearsal_torch.reporting import untouched_score
-from rehearsal_torch.reporting.page.grouped import grouped, name_of
-from rehearsal_torch.reporting.page.markup import Markup, bullets, joined, tag
+from rehearsal_torch.reporting.page.markup import Markup, bullets, grouped, joined, name_of, tag
 from rehearsal_torch.reporting.page.material import Material, counted, listed
 
 _UNKNOWN = "The run left no status: it was killed, or has not ended yet; the page shows what there was."

@@ -11,8 +11,7 @@ from rehearsal_torch.evaluation.summaries import LAST, online_summary
 from rehearsal_torch.reporting import alteration_report, observed_outcomes, trial_report, untouched_score
 from rehearsal_torch.reporting import summary as sequence_summary
 from rehearsal_torch.reporting.decision_table import figure, method_rows
-from rehearsal_torch.reporting.page.grouped import name_of
-from rehearsal_torch.reporting.page.markup import Child, Markup, joined, paragraphs, table, tag
+from rehearsal_torch.reporting.page.markup import Child, Markup, joined, name_of, paragraphs, table, tag
 from rehearsal_torch.reporting.page.material import Material, mapping
 
 

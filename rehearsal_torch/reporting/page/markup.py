@@ -11,6 +11,8 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
+from rehearsal_torch.evaluation.recorded_run import Decided
+
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 VOID = frozenset({"br", "col", "hr", "img", "meta", "source"})
 
@@ -77,8 +79,6 @@ def table(
     """A table that scrolls in a box of its own where it is wider than the page; empty without rows.
 
     Args:
-        caption: What it shows.
-        heads: The heads of its columns.
         rows: The rows; the first cell of each is its head.
         texts: The columns that hold words, aligned to the left; the others hold numbers.
     """
@@ -107,3 +107,40 @@ def table(
     box = tag("div", whole, class_="scroll", role="region", aria_label=caption, tabindex="0")
     # A caption inside of the table would scroll out of sight with it.
     return tag("div", tag("p", caption, class_="caption"), box, class_="tabled")
+
+
+NAMED = 8
+
+
+def name_of(one: Decided) -> str:
+    """The name of a decision's case: its identity, or its number where it has none."""
+    return str(one.get("identity") or one.get("index", ""))
+
+
+def grouped(said: Iterable[tuple[str, str]], everybody: int, noun: str = "case", nouns: str = "") -> Markup:
+    """Each sentence once, in order of appearance, with the cases that it is said of.
+
+    Args:
+        said: The name of a case, and a sentence.
+        everybody: The number of all cases.
+        noun: What a case is called.
+        nouns: What several are called; empty for the noun with an s.
+    """
+    found: dict[str, list[str]] = {}
+    for name, sentence in said:
+        found.setdefault(sentence, []).append(name)
+    return bullets(
+        joined(
+            [sentence, tag("span", f" ({whom(names, everybody, noun, nouns or f'{noun}s')})", class_="soft")]
+        )
+        for sentence, names in found.items()
+    )
+
+
+def whom(names: Sequence[str], everybody: int, noun: str, nouns: str) -> str:
+    """The cases that something is said of: all of them, or their names, the first ones if there are many."""
+    if len(names) == everybody and everybody > 1:
+        return f"all {everybody} {nouns}"
+    more = len(names) - NAMED
+    some = ", ".join(names[:NAMED] if more > 1 else names)
+    return f"{noun if len(names) == 1 else nouns} {some}" + (f" and {more} more" if more > 1 else "")

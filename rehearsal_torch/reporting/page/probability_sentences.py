@@ -36,7 +36,6 @@ def headline(one: Decided, units: Mapping[str, Any] | None = None) -> str:
     """What is recommended, in one sentence.
 
     Args:
-        one: The decision.
         units: Variable to its unit; None or empty if they are unknown.
     """
     setting = mapping(one.get("alteration"))
@@ -129,7 +128,6 @@ def chances(one: Decided, wanted: str = "") -> list[str]:
     outside the data, that reason in place of all of them (`data.estimates.outside`).
 
     Args:
-        one: The decision.
         wanted: The desired region in words; empty where these are too long.
     """
     beyond = in_place(one.get("warnings") or ())

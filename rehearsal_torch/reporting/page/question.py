@@ -55,7 +55,6 @@ def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
     """The question of a rehearsal task: what may be set, what is wanted, what is known before.
 
     Args:
-        card: The data card.
         present: Whether cases state the present values of what may be set.
     """
     said, faces, may = [], region(card), settable(card, "box")

@@ -21,9 +21,8 @@ from rehearsal_torch.reporting.page.answers import answers, verdicts
 from rehearsal_torch.reporting.page.assumptions import assumptions, limits
 from rehearsal_torch.reporting.page.cautions import cautions, notice
 from rehearsal_torch.reporting.page.comparison import comparison
-from rehearsal_torch.reporting.page.document import Section, document
-from rehearsal_torch.reporting.page.grouped import name_of
-from rehearsal_torch.reporting.page.markup import Child, Markup, facts, joined, table, tag
+from rehearsal_torch.reporting.page.document import Section, document, provenance
+from rehearsal_torch.reporting.page.markup import Child, Markup, facts, joined, name_of, table, tag
 from rehearsal_torch.reporting.page.material import (
     CASES,
     Material,
@@ -35,7 +34,6 @@ from rehearsal_torch.reporting.page.material import (
     shown,
 )
 from rehearsal_torch.reporting.page.pictures import pictures
-from rehearsal_torch.reporting.page.provenance import provenance
 from rehearsal_torch.reporting.page.why import why
 
 FILE = "report.html"
@@ -51,7 +49,6 @@ def write_page(
     """Writes the page of a run folder, in one step.
 
     Args:
-        folder: A run folder.
         cases: The largest number of cases that are shown one by one.
         rows: Whether the recorded rows are shown as well.
         ended: Whether the run has just ended well, and has yet to write its status.

@@ -9,9 +9,8 @@ units begin at the same one; else they are counted from 0, as in ``action[t]``.
 from typing import Any
 
 from rehearsal_torch.data.decision import action_step
-from rehearsal_torch.evaluation.claimed_truth import SCORES, counterpart
-from rehearsal_torch.evaluation.recorded_run import Decided, effort
-from rehearsal_torch.reporting.page.grouped import name_of
+from rehearsal_torch.evaluation.recorded_run import SCORES, Decided, counterpart, effort
+from rehearsal_torch.reporting.page.markup import name_of
 from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
 from rehearsal_torch.reporting.style import Wording
 
@@ -21,7 +20,6 @@ def said_of_episode(one: Decided, words: Wording) -> tuple[str, str, list[str]]:
 
     Args:
         one: A line of ``decisions.jsonl`` with a trajectory.
-        words: Names and units.
     """
     setting, trajectory = mapping(one.get("alteration")), mapping(one.get("trajectory"))
     if setting:

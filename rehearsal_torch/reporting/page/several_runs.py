@@ -13,11 +13,19 @@ from rehearsal_torch.reporting.decision_table import figure, method_rows
 from rehearsal_torch.reporting.page.answers import verdicts
 from rehearsal_torch.reporting.page.cautions import of_decisions, of_the_run
 from rehearsal_torch.reporting.page.comparison import indented
-from rehearsal_torch.reporting.page.document import Section, document
-from rehearsal_torch.reporting.page.grouped import grouped, name_of
-from rehearsal_torch.reporting.page.markup import Markup, bullets, facts, joined, paragraphs, table, tag
+from rehearsal_torch.reporting.page.document import Section, document, origin
+from rehearsal_torch.reporting.page.markup import (
+    Markup,
+    bullets,
+    facts,
+    grouped,
+    joined,
+    name_of,
+    paragraphs,
+    table,
+    tag,
+)
 from rehearsal_torch.reporting.page.material import Material, counted, finite, mapping, named
-from rehearsal_torch.reporting.page.provenance import origin
 from rehearsal_torch.reporting.page.question import question
 from rehearsal_torch.reporting.trial_report import kept
 

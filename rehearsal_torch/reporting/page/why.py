@@ -14,8 +14,7 @@ from rehearsal_torch.evaluation import hidden_causes, overturning
 from rehearsal_torch.evaluation.recorded_run import Decided, effort
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.reporting.page.assumptions import graph_of, roles_in
-from rehearsal_torch.reporting.page.grouped import grouped, name_of
-from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs, table, tag
+from rehearsal_torch.reporting.page.markup import Markup, grouped, joined, name_of, paragraphs, table, tag
 from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, named, shown
 from rehearsal_torch.reporting.style import Wording
 

@@ -62,7 +62,6 @@ def without_edges(
 
     Args:
         model: The fitted method; its surrogate has one graph.
-        decision: What the method decided.
         action: The action that is judged: that of the decision, or the one that was not recommended.
         refitted: Fits the method under another graph; None if its rows are not known.
         refits: The largest number of fits.

@@ -72,9 +72,7 @@ def explain(
     """See `RehearsalModel.explain`.
 
     Args:
-        model: The fitted method.
         past: The rows of the fit; None if they are not known.
-        rows: Whether to show the near rows.
         refits: The largest number of fits under other graphs.
     """
     action = _considered(decision)

@@ -29,7 +29,6 @@ class Adjusted:
     """What is adjusted for where one candidate set is altered (`graphs.separation`).
 
     Attributes:
-        names: The candidate set.
         context: The context, which is always given.
         before: Covariates that the alteration does not influence.
         between: Covariates between two of the alterations.
@@ -71,7 +70,6 @@ class NearRows:
 
     Attributes:
         count: How many rows lie within `radius`.
-        compared: How many rows were compared.
         radius: In standard deviations of context and action: for 97.5 % of the rows, the 5th nearest row is
             within it (`surrogates.overlap`).
         region: Context variables and actions to (smallest, largest) among the near rows; empty if there is
@@ -213,8 +211,6 @@ class Explanation:
     """Why a method decides as it does in one case.
 
     Attributes:
-        case: The case.
-        decision: The decision.
         considered: The action that is explained, name to value: the recommended one, or the one that the
             method found and did not recommend; empty if there is none.
         adjusted: What is adjusted for, one entry per candidate set; that of the considered action first.
@@ -295,7 +291,7 @@ class Explanation:
     def _repr_html_(self) -> str:
         from html import escape
 
-        from rehearsal_torch.reporting.decision_html import table_html
+        from rehearsal_torch.reporting.decision_frame import table_html
 
         first, *others = self.sentences()
         none = self._beyond

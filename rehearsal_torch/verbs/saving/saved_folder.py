@@ -21,11 +21,7 @@ def written(folder: str | Path, write: Callable[[Path], None]) -> Path:
     """Writes a folder beside its place, and moves it there once it is complete.
 
     Args:
-        folder: The place.
         write: Writes all files into the folder that it is given.
-
-    Returns:
-        The place.
 
     Raises:
         CheckpointError: if something else than a saved model would be replaced; nothing is written then.

@@ -60,7 +60,6 @@ def model_of_run(
     """The model of a run.
 
     Args:
-        run: What its folder records.
         surrogate: That of its checkpoint.
         node: The configuration of the checkpoint, of which the surrogate was built.
         card: The card of its checkpoint.
@@ -107,11 +106,7 @@ def model_of_run(
 
 
 def notes(config: Mapping[str, Any]) -> list[str]:
-    """What the decisions of a run rest on besides its model, a sentence each.
-
-    Args:
-        config: The configuration of the run.
-    """
+    """What the decisions of a run rest on besides its model, a sentence each."""
     found = []
     if config.get("claims") == "cross_fitted":
         found.append(

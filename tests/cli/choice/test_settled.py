@@ -8,8 +8,7 @@ import pytest
 from rehearsal_torch.cli.choice import settled as module
 from rehearsal_torch.cli.choice.settled import settled, wished
 from rehearsal_torch.cli.errors import UserError
-from rehearsal_torch.method_choice.rule import chosen
-from rehearsal_torch.method_choice.simplicity import SIMPLEST_FIRST
+from rehearsal_torch.method_choice.rule import SIMPLEST_FIRST, chosen
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.run_folder import RunFolder
 from tests.cli.test_run import configured

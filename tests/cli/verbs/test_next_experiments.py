@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from rehearsal_torch.cli.verbs.next_experiments import write_initial_design, write_proposals
+from rehearsal_torch.cli.verbs.decide import write_initial_design, write_proposals
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.problems.written.own_trials import OwnTrials

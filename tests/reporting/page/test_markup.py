@@ -5,7 +5,17 @@ import html
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.reporting.page.markup import Markup, bullets, facts, joined, paragraphs, table, tag, text
+from rehearsal_torch.reporting.page.markup import (
+    Markup,
+    bullets,
+    facts,
+    joined,
+    name_of,
+    paragraphs,
+    table,
+    tag,
+    text,
+)
 from tests.toys.read_page import Page
 
 EVIL = "<script>alert(1)</script>"
@@ -58,3 +68,9 @@ def test_lists_and_facts_without_content_are_empty():
     assert bullets(["a", None, "<"]) == "<ul><li>a</li><li>&lt;</li></ul>"
     assert facts([("n", "1")]) == "<dl><div><dt>n</dt><dd>1</dd></div></dl>"
     assert paragraphs(["a", "&"]) == "<p>a</p><p>&amp;</p>"
+
+
+def test_a_case_has_its_identity_or_its_number_as_name():
+    assert name_of({"identity": "ann", "index": 3}) == "ann"
+    assert name_of({"index": 3}) == "3"
+    assert name_of({"identity": "", "index": 0}) == "0"

@@ -1,4 +1,4 @@
-"""Causal worlds as BoTorch's test functions, and what BoTorch offers on a network of theirs."""
+"""What BoTorch offers on a network of a causal world."""
 
 import pytest
 import torch
@@ -43,38 +43,11 @@ from botorch.optim import optimize_acqf
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.multi_objective.box_decompositions.non_dominated import FastNondominatedPartitioning
 
-from rehearsal_torch.adapters.botorch import WorldFunction
 from rehearsal_torch.problems.causal.dropwave import Dropwave
-from rehearsal_torch.problems.causal.noise import ModalNoise
-from rehearsal_torch.problems.causal.rosenbrock import Rosenbrock
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.fit import fit
 from tests.toys.fitted_pair import fitted_pair
-
-
-def test_noise_is_that_of_experiments():
-    world = Dropwave()
-    function, again = WorldFunction(world), WorldFunction(world)
-    actions = world.optimal_action.expand(4000, -1)
-    first = function(actions)
-    assert torch.equal(first, again(actions))
-    assert not torch.equal(first, function(actions))
-    assert abs(float(first.mean()) - world.optimal_value) < 5 * float(first.std()) / 4000**0.5
-    # Two modes upstream, bent by the wave: not a normal error of one deviation everywhere.
-    assert (
-        abs(float(first.std()) - float(function(torch.full((4000, 2), 0.9, dtype=torch.float64)).std()))
-        > 0.05
-    )
-
-
-def test_turned_over_it_is_made_small():
-    function = WorldFunction(Rosenbrock(ModalNoise(0.1, means=(-0.2, 0.4))), negate=True)
-    assert function.is_minimization_problem
-    assert abs(function.optimal_value + 0.4) < 1e-12
-    torch.testing.assert_close(
-        function(function.optimizers, noise=False)[0], torch.tensor(-0.4, dtype=torch.float64)
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -210,18 +183,15 @@ def test_optimisers_and_generators_of_botorch_take_a_network():
 
 def test_a_network_model_proposes_on_its_bounds():
     world = Dropwave()
-    function, model = (
-        WorldFunction(world),
-        NetworkModel(fit(ExogenousModel(world.task), world.observations())),
-    )
-    assert torch.equal(function.bounds, model.bounds)
+    model = NetworkModel(fit(ExogenousModel(world.task), world.observations()))
+    assert torch.equal(world.bounds, model.bounds)
     torch.manual_seed(0)
     proposed, _ = optimize_acqf(
         qLogNoisyExpectedImprovement(model, model.train_inputs[0]),
-        function.bounds,
+        world.bounds,
         q=1,
         num_restarts=2,
         raw_samples=16,
         options={"maxiter": 10},
     )
-    assert bool(function(proposed).isfinite().all())
+    assert bool(world.evaluate_true(proposed).isfinite().all())
