@@ -40,7 +40,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.tables.row_places import evenly
+from rehearsal_torch.data.table import evenly
 from rehearsal_torch.estimators.composite_kernel import most_probable, products
 from rehearsal_torch.seeding import generator, sobol
 

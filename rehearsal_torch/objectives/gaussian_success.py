@@ -34,8 +34,12 @@ from rehearsal_torch.objectives.objective import (
     no_improvement,
     normal_quantile,
 )
-from rehearsal_torch.objectives.region_probability.polygon import PolygonProbability, probability, vertices_of
-from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
+from rehearsal_torch.objectives.region_probability.polygon import (
+    PolygonProbability,
+    PolytopeProbability,
+    probability,
+    vertices_of,
+)
 from rehearsal_torch.objectives.region_probability.rectangle import (
     Expansion,
     RegionProbability,

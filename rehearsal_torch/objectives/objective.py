@@ -188,7 +188,7 @@ class AlterationObjective(Objective, ABC):
         lower: Lower bounds of the actions in their units, (B, k), on that device.
         upper: Upper bounds, likewise.
         levels: The levels of those of the variables that have some, the same in all cases.
-        fixed: Values at which variables with levels are held (see `objectives.levels`).
+        fixed: Values at which variables with levels are held (see `objectives.candidates`).
         enumerable: Whether searches look for the largest `level_value`, so that a set whose variables all
             have levels is decided by evaluating every combination.
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that

@@ -10,7 +10,6 @@ import yaml
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.reading import number_columns, read_table
-from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.graphs.bootstrap import bootstrap
 from rehearsal_torch.graphs.formats import ENDINGS, read_graph, write_graph
 from rehearsal_torch.graphs.graph_class import graph_class
@@ -18,7 +17,7 @@ from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.separation import adjustment, c_separated
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable, causal_task
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, written_task
 from rehearsal_torch.problems.written.first_draft import first_draft
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.problems.written.sample_warnings import warned

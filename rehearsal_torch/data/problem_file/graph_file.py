@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.graphs.arrows import has_arrow
+from rehearsal_torch.graphs.edge_list import has_arrow
 from rehearsal_torch.graphs.formats import ENDINGS, read_plain
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of

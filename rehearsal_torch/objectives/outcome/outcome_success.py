@@ -15,8 +15,8 @@ R holds the counting error of n rows, and the variance B between the E fits: of 
 further fit would differ, the draws of E fits hold (1 - 1/E) B. The quantiles also hold the counting error of
 P residuals per draw, which makes the interval wider than it must be.
 
-Where success itself is modelled (`surrogates.outcome.outcome_kind`), the distribution of the noise is not
-estimated, and the first term of R makes the interval wider than it must be.
+Where success itself is modelled (`surrogates.outcome.outcome_regression`), the distribution of the noise is
+not estimated, and the first term of R makes the interval wider than it must be.
 
 The support is the effective number of observations like the decision: the variance of the noise over the
 posterior variance of the function. Below `min_support` a decision is refused; at the default, .01, what is

@@ -13,11 +13,16 @@ from typing import Any
 
 import pandas as pd
 
-from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
+from rehearsal_torch.data.problem_file.findings import (
+    Findings,
+    ProblemError,
+    column_faults,
+    key,
+    role_faults,
+    rows_of,
+)
 from rehearsal_torch.data.problem_file.form import DataForm
-from rehearsal_torch.data.problem_file.names import column_faults, role_faults
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
-from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.reading import ReadTable, number_faults
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles

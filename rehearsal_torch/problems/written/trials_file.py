@@ -15,12 +15,18 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
+from rehearsal_torch.data.problem_file.findings import (
+    Findings,
+    ProblemError,
+    column_faults,
+    graph_faults,
+    key,
+    role_faults,
+    rows_of,
+)
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.problem_file.graph_file import built_graph, graph_part
-from rehearsal_torch.data.problem_file.names import column_faults, graph_faults, role_faults
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
-from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import meant
