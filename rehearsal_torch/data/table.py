@@ -173,7 +173,6 @@ def drawn(count: int, most: int, stream: torch.Generator) -> Tensor:
     """The places of at most `most` rows, in order: all of them, or as many drawn without replacement, (m,).
 
     Args:
-        count: The number of rows.
         most: The largest number of places.
         stream: Random number generator, on the CPU; not used if all rows are taken.
     """

@@ -338,7 +338,6 @@ def task_content(
     """The name of a task in messages, and its content: that of a YAML file, or the given mapping.
 
     Args:
-        task: A YAML file, or its content.
         parts: The parts of a task, for messages.
 
     Raises:
@@ -378,8 +377,6 @@ def rehearsal_parts(
     costs and worth.
 
     Args:
-        plain: The task's content.
-        source: Its name in messages.
         columns: The columns of the table; every variable must be one of them. None skips this check.
 
     Raises:
@@ -486,10 +483,6 @@ _HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", O
 
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:
     """The parts of a task of causal Bayesian optimisation: graph, box, reward and limits, each built.
-
-    Args:
-        plain: The task's content.
-        source: Its name in messages.
 
     Raises:
         TaskError: if a part is missing or wrong; all faults are listed.

@@ -82,7 +82,6 @@ def to_dagitty(
     """The dagitty code of a graph.
 
     Args:
-        graph: The influence graph.
         context: X, marked as adjusted.
         alterable: The actionable variables, marked as exposure.
         outcomes: Y, marked as outcome.
@@ -150,7 +149,6 @@ def edges_of(text: str, apart: bool = True) -> Statements:
     """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``.
 
     Args:
-        text: The statements.
         apart: Whether a new line or a semicolon stands between two statements, so that two variables that
             follow each other in a line lack an arrow; blanks separate those of dagitty and DOT.
 

@@ -166,10 +166,7 @@ def projected(
     """The names, the directed and the bidirected edges of the projection, in the order of the names.
 
     Args:
-        names: All variables.
         directed: Pairs (cause, effect) of an acyclic graph.
-        bidirected: Pairs with a hidden common cause.
-        latent: The unmeasured variables among the names.
     """
     effects: dict[str, list[str]] = defaultdict(list)
     for cause, effect in directed:

@@ -204,7 +204,6 @@ def pattern_from(
 
     Args:
         p_value: The test; columns are indexed in the order of `names`.
-        names: The variables.
         level: Significance level, in (0, 1).
         background: Background knowledge.
 

@@ -136,7 +136,6 @@ class Candidates(Generic[T_co]):
     """One objective for each candidate set of variables, over B cases.
 
     Args:
-        cases: The B cases.
         sets: One objective per candidate set, over the same cases; kept as `whole`.
         surrogate: The surrogate behind them; its graphs and observations determine which answers must be
             refused or need a warning. None skips these checks.
@@ -194,7 +193,6 @@ def appraisals(
 
     Args:
         sets: One objective per candidate set, for the B cases of the decisions.
-        decisions: B decisions.
     """
     found: list[Appraisal | None] = [None] * len(decisions)
     for one in sets:
@@ -225,7 +223,6 @@ def claimed(
     the rule of `objectives.guard` without being withdrawn.
 
     Args:
-        objective: For the B cases.
         alterations: B alterations.
 
     Returns:

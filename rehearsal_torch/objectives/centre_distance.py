@@ -177,8 +177,6 @@ class CentreDistance(AlterationObjective):
     """Minus the expected distance to the centre, for one set of altered variables in B cases.
 
     Args:
-        surrogate: The fitted surrogate.
-        cases: The B cases.
         names: The k altered variables.
         aim: The target from which distances are measured.
         pushforward: Push-forwards of the draws for training (the search), validation and test.

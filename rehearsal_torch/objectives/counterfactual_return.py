@@ -48,7 +48,6 @@ class CounterfactualReturn(Objective):
     """The return of whole action sequences of one episode, and the parts that step-wise searches need.
 
     Args:
-        surrogate: The surrogate that replays the episode.
         case: The episode, and which of its actions are fixed.
         reward: R, in the variables' units.
         changes: k, maximum number of actions that differ from the observed ones.
@@ -238,7 +237,6 @@ class CounterfactualReturn(Objective):
         Args:
             lower: Lower ends in the coordinates of the trajectory, (..., D), or (..., M D) for an ensemble.
             upper: Upper ends.
-            time: The step.
             actions: The actions, (A',) long.
 
         Returns:

@@ -56,7 +56,6 @@ class GaussianSuccess(AlterationObjective):
     """log P(Y in S | x, z) for one set of altered variables in B cases.
 
     Args:
-        cases: The B cases.
         names: The k altered variables.
         contexts: (B, |X|).
         region: S.

@@ -63,9 +63,6 @@ MOST = 0.1
 def model_error(objective: "CounterfactualReturn") -> str:
     """Why the model may not recommend: a sentence that names the states and their R2; empty if it may, or
     nothing is known of its noise.
-
-    Args:
-        objective: The return of an episode.
     """
     known = objective.surrogate.noise_shares()
     found = {name: known[name] for name in _read(objective) if known.get(name, 0.0) > MOST}
@@ -82,11 +79,7 @@ def model_error(objective: "CounterfactualReturn") -> str:
 
 
 def unknown_noise(objective: "CounterfactualReturn") -> str:
-    """That a model of rows was never checked; empty if it was, or the reward reads no state.
-
-    Args:
-        objective: The return of an episode.
-    """
+    """That a model of rows was never checked; empty if it was, or the reward reads no state."""
     shares = objective.surrogate.predictable_noise
     if shares is None or len(shares) or not _read(objective):
         return ""
@@ -119,7 +112,6 @@ def guarded(
     """Applies the rule of this module to decisions; applying it twice changes nothing.
 
     Args:
-        objective: The objective that was searched.
         decisions: One decision for each case of the objective, in order.
         declines: Whether to refuse or to return no action; if False, a warning gives the reason instead.
 
@@ -135,11 +127,7 @@ def guarded(
 
 
 class _Paths:
-    """What the graphs and the observations say of sets of variables, found once for all cases.
-
-    Args:
-        objective: The objective that was searched.
-    """
+    """What the graphs and the observations say of sets of variables, found once for all cases."""
 
     def __init__(self, objective: "Candidates[AlterationObjective]") -> None:
         self.objective = objective
@@ -176,8 +164,6 @@ def guarded_sequence(
     """Applies the same rule to the decision for an episode; the objective replays its sequence.
 
     Args:
-        objective: The objective that was searched.
-        decision: The decision of the search.
         declines: Whether to return no action where the replayed return does not exceed the observed one, and
             to refuse where a member of an ensemble predicts no gain; if False, a warning says so.
 

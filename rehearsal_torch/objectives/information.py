@@ -91,7 +91,6 @@ class PredictiveDensity:
     in z.
 
     Args:
-        model: A fitted posterior.
         altered: The k altered variables.
         rows: (..., d), all variables in the order of the task's graph, for some z.
 
@@ -149,7 +148,6 @@ class Information:
     """I(G, Theta; V | D, x, z) for one set of altered variables in B cases, in nats.
 
     Args:
-        surrogate: A fitted posterior.
         models: N models sampled from it.
         contexts: (B, |X|).
         names: The k altered variables.

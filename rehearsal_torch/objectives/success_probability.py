@@ -34,7 +34,6 @@ class SuccessProbability(CountObjective):
     """The probability of success for one set of altered variables in B cases.
 
     Args:
-        cases: The B cases.
         names: The k altered variables.
         search_scenarios: Scenarios for the search.
         validation_scenarios: Other scenarios, which validate its results.
@@ -162,10 +161,7 @@ def fresh(
     """Fresh scenarios of an alteration, used neither by a search nor for validation, for B cases.
 
     Args:
-        surrogate: A fitted posterior.
-        cases: The B cases.
         names: The altered variables; may be empty.
-        count: Number of scenarios.
         seed: Seed of the scenarios; they differ from those of `SuccessProbability` with any non-negative
             seed.
     """

@@ -53,7 +53,6 @@ def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out:
     """R2 of each state's noise on held-out rows; rows whose noise is not finite are left out.
 
     Args:
-        surrogate: The fitted model.
         rows: Transitions to which it was fitted, (n, ...); None if there are none.
         held_out: Transitions of units that it was not fitted to, (m, ...); None if there are none.
 

@@ -80,7 +80,6 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: i
         response: The response, with the M models in its leading dimension.
         given: The context, (|X|,).
         action: The values that are set, (k,).
-        seed: Seed of the noise.
     """
     home, like = given.device, response.constant
     given, action = given.to(like.device), action.to(like.device)

@@ -159,7 +159,6 @@ class Overlap(Solved):
         1 / n at their mean.
 
         Args:
-            names: The altered variables.
             contexts: (B, |X|), in units.
             actions: (B, k), in units.
         """

@@ -35,7 +35,6 @@ def wanted(
         names: The |Y| outcomes.
         normals: M, a row per face.
         offsets: d.
-        codings: Column to its coding.
     """
     bounds = [
         [(name, weight, offset) for name, weight in zip(names, normal, strict=True) if weight]

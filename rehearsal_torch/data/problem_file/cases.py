@@ -40,10 +40,6 @@ _WORD = re.compile(r"[^\W\d]\w*|`[^`]*`")
 def unused_columns(cases: ReadTable, form: Mapping[str, Any], found: Findings) -> None:
     """Faults of keys of listed cases that are nearly a variable, and warnings of columns that do nothing: of
     a list each, of a file those that are nearly a variable.
-
-    Args:
-        form: The parts of the problem file.
-        found: Collects them.
     """
     variables = list(form.get("variables", {}))
     used = {*variables, str(form.get("identity")), *map(str, (form.get("costs") or {}).values())}
@@ -81,7 +77,6 @@ def impossible_values(
         cases: The cases, with the codes of texts.
         rows: The observations, likewise.
         variables: The binary variables among these are looked at.
-        found: Collects faults.
     """
     for name, about in variables.items():
         if about.kind != "binary" or name not in cases.frame.columns or name not in rows.columns:
@@ -125,9 +120,7 @@ def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:
     """Faults of the column that names the cases.
 
     Args:
-        name: The column.
         rows: The cases, or the rows of which some are held out.
-        found: Collects faults.
     """
     if name not in rows.frame.columns:
         found.fault(
@@ -164,7 +157,6 @@ def ranges_of(
         box: The range that all cases share.
         rows: The cases, with a column for each of these actions if a limit has `current`, and for each other
             name of a limit.
-        found: Collects faults.
         texts: Actions that have texts.
     """
     made = {}

@@ -121,9 +121,6 @@ class WrittenProblem:
 def written_problem(path: str | Path | None) -> WrittenProblem:
     """Reads a problem file.
 
-    Args:
-        path: The file.
-
     Raises:
         ProblemError: with all faults of the file, its tables and its graph.
     """

@@ -73,10 +73,8 @@ def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTab
     """Reads rows; None with a fault.
 
     Args:
-        form: Where they come from.
         folder: The folder that a relative file is in.
         part: The key of the problem file.
-        found: Collects faults.
     """
     faults: list[str] = []
     file = folder / form.file
@@ -118,8 +116,6 @@ def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: 
 
     Args:
         variables: What the file says of each variable; without any, their absence is told by the schema.
-        roles: The roles that are needed.
-        found: Collects faults.
     """
     for role in roles:
         if variables and not any(each.role == role for each in variables.values()):
@@ -132,7 +128,6 @@ def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found
 
     Args:
         variables: What the file says of each variable.
-        found: Collects faults.
     """
     for name in graph.names:
         if name not in variables:
@@ -153,8 +148,6 @@ def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Find
 
     Args:
         names: The key of each name in the problem file, and the name.
-        rows: The table.
-        found: Collects faults.
     """
     columns = [str(name) for name in rows.frame.columns]
     for path, name in names:

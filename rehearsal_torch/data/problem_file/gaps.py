@@ -69,7 +69,6 @@ def missing_cells(frame: pd.DataFrame, names: Sequence[str]) -> MissingCells:
     """The missing cells of some columns; text and infinite numbers are not missing.
 
     Args:
-        frame: The rows.
         names: Columns of it.
     """
     empty = frame[list(names)].isna()
@@ -86,7 +85,6 @@ def dependence(frame: pd.DataFrame, names: Sequence[str], complete: np.ndarray) 
     are not tested.
 
     Args:
-        frame: The rows.
         names: Columns of numbers, some of them missing.
         complete: Which rows are complete, (n,) bool.
     """
@@ -125,13 +123,7 @@ def left_out(found: MissingCells) -> str:
 
 
 def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
-    """Why complete rows may mislead: many are left out, or completeness depends on an observed column.
-
-    Args:
-        found: The missing cells.
-        frame: All rows.
-        names: The used columns.
-    """
+    """Why complete rows may mislead: many are left out, or completeness depends on an observed column."""
     if not found.incomplete:
         return []
     sentences = []
@@ -211,10 +203,7 @@ def without_gaps(
     Args:
         rows: The rows, with the index of the level in place of texts.
         variables: What the file says of each variable.
-        used: The columns that are used.
         rule: complete, refuse, or how missing cells are imputed.
-        found: Collects faults and warnings.
-        codings: What texts are as numbers.
     """
     cells = missing_cells(rows.frame, used)
     there = [name for name in variables if name in rows.frame.columns]
@@ -271,12 +260,7 @@ def without_gaps(
 
 
 def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:
-    """Faults of the context of cases; a missing cell has a remedy of its own.
-
-    Args:
-        context: The variables of the context.
-        found: Collects faults.
-    """
+    """Faults of the context of cases; a missing cell has a remedy of its own."""
     for name in context:
         column = cases.frame[name] if name in cases.frame.columns else pd.Series(dtype=float)
         empty = column.isna().to_numpy(dtype=bool)

@@ -25,7 +25,6 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
     Args:
         written: The part ``graph``.
         folder: The folder that a relative file is in.
-        found: Collects faults.
     """
     name = written.strip() if isinstance(written, str) else ""
     if not name or "\n" in name:

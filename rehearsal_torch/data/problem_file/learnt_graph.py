@@ -90,8 +90,6 @@ def learnt_graph(
         written: The part ``graph``.
         variables: What the file says of each variable.
         rows: The rows, with the places of levels in place of texts; those with a missing cell are left out.
-        codings: Columns of texts.
-        found: Collects faults.
     """
     form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
     for each in faults:
@@ -143,7 +141,6 @@ def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
 
     Args:
         written: The part ``graph``.
-        found: Collects faults.
     """
     if not isinstance(written, Mapping) or "undirected" not in written:
         return None

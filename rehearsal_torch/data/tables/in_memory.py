@@ -55,7 +55,6 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
 
     Args:
         given: The data frame; it is not changed.
-        called: Its name in messages.
         faults: Collects duplicate column names instead of raising for them; the first column of each name
             is kept then.
 
@@ -193,9 +192,7 @@ def cells_of(
     """The numbers of a data frame, and which of them were set.
 
     Args:
-        given: The data frame.
         names: The columns, in order; None for all but those that mark cells.
-        called: Its name in messages.
 
     Returns:
         Names, values (n, d), and marks (n, d).

@@ -57,7 +57,6 @@ def separator_of(file: Path, lines: list[str]) -> str:
     """The separator that the first lines show.
 
     Args:
-        file: The file, whose name counts, too.
         lines: The header and the lines behind it.
     """
     bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
@@ -214,9 +213,6 @@ def read_separated(
 def cells_as_written(table: ReadTable) -> pd.DataFrame | None:
     """The cells of a table as its file writes them, as texts; None if it comes from no file of text, or the
     file has changed since.
-
-    Args:
-        table: The table that was read.
     """
     if table.file is None:
         return None

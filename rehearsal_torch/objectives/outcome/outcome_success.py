@@ -57,9 +57,6 @@ class OutcomeSuccess(AlterationObjective):
     """The posterior mean of success of altering one candidate set.
 
     Args:
-        surrogate: The fitted surrogate.
-        cases: The B cases.
-        which: Index of the candidate set.
         before: p_d(x) without an alteration, (B, D).
         draws: Number of posterior functions for the search.
         points: Number of residuals per function for the search.

@@ -55,7 +55,6 @@ class Ackley(CausalWorld):
         noise: Level and modes of the noise.
         scale: lambda, which multiplies the noise.
         size: Number of rounds and of experiments in the start design; by default 100 and 14.
-        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(

@@ -58,7 +58,6 @@ class BenchmarkFunction(CausalWorld):
         scale: lambda, which multiplies the noise.
         size: Number of rounds and of experiments in the start design; by default 100 and twice the number of
             actions, plus two.
-        seed: Seed of the start design and of the noise in the rounds.
 
     Raises:
         ValueError: for a negative scale.

@@ -101,7 +101,6 @@ def chemostat_pairs(path: str | Path | None, series: Sequence[str]) -> tuple[Ten
     """Pairs of consecutive days, (n, 7) each: columns as in `VARIABLES`.
 
     Args:
-        path: The folder with the files.
         series: Names of the experiments, such as C1; no pair spans two experiments.
 
     Raises:
@@ -317,7 +316,6 @@ class Chemostat(CausalWorld):
         sigma: Multiplies the noise of all nodes but the roots.
         rows: Number of pairs of days that the Gaussian processes are fitted to.
         size: Number of rounds and of experiments in the start design; by default 100 and 8.
-        seed: Seed of the start design and of the noise in the rounds.
 
     Raises:
         ValueError: for another `scm`, a delay outside [0, 1], or a negative `sigma`.

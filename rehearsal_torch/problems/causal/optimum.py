@@ -41,7 +41,6 @@ def best_action(
 
     Args:
         value: (n, k) -> (n,), differentiable.
-        box: The actions.
         starts: (m, k), where a maximum is expected; None for none.
         spread: Number of Sobol points that are evaluated in addition.
         refined: Number of the best of all these from which a local search starts.

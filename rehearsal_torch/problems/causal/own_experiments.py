@@ -89,8 +89,6 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
 
     Args:
         frame: One row per experiment; columns that the task does not name are ignored.
-        task: Names the actions and nodes.
-        source: Name of the table in messages.
 
     Raises:
         TableError: if a column is missing, not numeric, or has missing values, or a ``set:`` column names no
@@ -160,9 +158,6 @@ class ExperimentTable(CausalProblem):
     def to_begin(self, seed: int = 0) -> Table | None:
         """The experiments to run before there is a model: points of the start design that are not in the
         table yet; None once there are enough rows.
-
-        Args:
-            seed: Scrambles the design.
 
         Returns:
             Actions to set, (m, k).

@@ -212,7 +212,6 @@ class PooledTesting(CausalWorld):
         noise_scale: The size of one unit of noise, in percent of the population (and in percent of the loss);
             0 for no noise.
         size: Number of rounds and of experiments in the start design; by default 140 and 8.
-        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(

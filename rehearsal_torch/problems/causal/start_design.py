@@ -20,10 +20,8 @@ def start_point(
     """Point `number` (from 0) of the start design, (k,), in the actions' units.
 
     Args:
-        task: Bounds, levels and constraints.
         number: Index of the point; the sequence continues beyond `initial`.
         initial: Number of planned experiments.
-        seed: Scrambles the sequence.
         held: Actions that are held at one value, see `CausalTask.region`.
     """
     region = task.region(held)
@@ -41,10 +39,8 @@ def open_points(
     """The points of the start design that have not been run, (m, k), in the actions' units.
 
     Args:
-        task: Bounds, levels and constraints.
         done: Settings that were run, (n, k); at most initial - n points are returned.
         initial: Number of experiments required in all.
-        seed: Scrambles the sequence.
         near: A point counts as run if a setting is within this share of each action's range, and at its
             levels.
         held: Actions that are held at one value, see `CausalTask.region`.

@@ -161,7 +161,6 @@ def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
     """Draws a fleet; machine i is the same in a fleet of any size.
 
     Args:
-        seed: Seed of the fleet.
         min_length: Shortest horizon, 2 ... 16; horizons are uniform between it and 16.
 
     Raises:
@@ -201,8 +200,6 @@ def true_trajectory(fleet: Fleet, machine: int, actions: Tensor) -> Tensor:
     """Latent states under other actions, with the machine's own noise.
 
     Args:
-        fleet: The machines.
-        machine: Index of the machine.
         actions: Whole sequences, (n, T, 2) long; the last action affects no state.
 
     Returns:

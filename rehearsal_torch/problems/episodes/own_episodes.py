@@ -42,9 +42,6 @@ from rehearsal_torch.problems.problem import Problem
 def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
     """The content of a task.
 
-    Args:
-        roles: What the columns mean.
-
     Returns:
         Dictionaries, lists, numbers and texts; parts that say nothing are left out.
     """
@@ -364,7 +361,6 @@ def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[s
     are, at their lowest level.
 
     Args:
-        roles: What the columns mean.
         least: The least value of each of `EpisodeRoles.names`, (d,); actions are at least 0.
         largest: The largest values, (d,).
     """

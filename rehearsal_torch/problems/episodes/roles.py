@@ -219,7 +219,6 @@ def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
 
     Args:
         reward: The node of the reward; None without one.
-        columns: The columns of the episodes.
     """
     if reward is None:
         return True

@@ -217,7 +217,6 @@ def simulate(
     """Draws a cohort; patient i is the same in a cohort of any size, but another one for another `longest`.
 
     Args:
-        seed: Seed of the cohort.
         min_length: Shortest horizon, at least 2.
         confounding: Share of the patients' severity that the table does not show, in [0, 1].
         longest: Longest horizon, at least `min_length`; 30 % of the patients stay as long.
@@ -300,8 +299,6 @@ def true_trajectory(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
     """Latent states under other doses, with the patient's own noise.
 
     Args:
-        cohort: The simulated patients.
-        patient: Index of the patient.
         doses: Whole sequences of vasopressor and fluid, (n, T, 2), in their units; the last dose affects no
             state.
 

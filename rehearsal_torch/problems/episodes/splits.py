@@ -18,7 +18,6 @@ def split(
     Args:
         patients: The patient of each episode.
         fractions: Split to its share of the patients; the shares sum to 1.
-        seed: Seed of the assignment.
         called: What a unit is called in messages.
 
     Returns:
@@ -47,7 +46,6 @@ def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
 
     Args:
         fractions: Split to its share; the shares sum to 1.
-        seed: Seed of the assignment.
     """
     draw, total = split_position(seed, patient), 0.0
     for name, share in fractions.items():

@@ -81,7 +81,6 @@ def settled(table: pd.DataFrame, impossible: Impossible) -> tuple[pd.DataFrame, 
     """Applies the policy for impossible cells.
 
     Args:
-        table: A recognised table.
         impossible: The policy.
 
     Returns:

@@ -90,7 +90,6 @@ def read_stays(
         frame: The table; names of other pipelines are recognised (`stay_columns`), and ``subject_id``, if
             present, names the patient. Without it every stay counts as a separate patient, and two stays of
             one person may fall into two splits.
-        source: Name of the table in messages.
         min_length: Shortest episode kept, in steps, at least 2.
         max_length: Longest episode; later steps are dropped. None for no limit.
         action_lag: The dose of `action_lag` steps earlier becomes a step's dose; an episode's first steps are
@@ -307,9 +306,6 @@ def data_card(
     """The data card as plain data.
 
     Args:
-        stays: The episodes.
-        splits: Split to positions of its episodes.
-        source: Where the episodes come from.
         caution: What they must not be used for.
         levels: Learnt dose levels, or None.
         missing: Column to number of values that were imputed upstream; None if the table does not mark them.

@@ -113,7 +113,6 @@ def one_sided(table: Table, region: Polytope) -> str:
     """One sentence if none of the observations, or every one, lies in the region; empty otherwise.
 
     Args:
-        table: The observations, with the outcomes' columns.
         region: The desired region, in the units of the table.
     """
     values = table.columns(region.names).to(torch.float64)
@@ -167,7 +166,6 @@ def written_task(
     """Reads a rehearsal task.
 
     Args:
-        task: A YAML file, or its content.
         columns: The columns of the table; every variable must be one of them. None skips this check.
         rows: The rows, by which codings are completed that name no levels or no reference; None if there are
             none.
@@ -465,7 +463,6 @@ def cases_in(
 
     Args:
         frame: One row per case, numbered from 0.
-        origin: Its name in messages.
         context: The |X| columns.
         identity: A column with the names of the cases; None takes the row's line in the file.
 
@@ -500,7 +497,6 @@ def rows_in(
     Args:
         given: A file, a data frame, a table, or a table that was read.
         role: The argument that names the file.
-        called: Name of rows in memory.
         faults: Collects duplicate column names instead of raising for them.
         needed: Which columns of a Parquet or Feather file to read; None for all.
     """

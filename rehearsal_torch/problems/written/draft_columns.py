@@ -66,12 +66,7 @@ class TextColumn:
 
 
 def text_column(frame: pd.DataFrame, name: str) -> TextColumn | str | None:
-    """A column of texts as a variable; why it is none; None for a column that has numbers.
-
-    Args:
-        frame: The rows.
-        name: The column.
-    """
+    """A column of texts as a variable; why it is none; None for a column that has numbers."""
     if not only_texts(frame, name):
         return None
     texts = texts_in(frame[name])
@@ -128,7 +123,6 @@ def has_word(name: str, words: str) -> bool:
     """Whether a name has one of some words, between signs, blanks or its ends.
 
     Args:
-        name: The name of a column.
         words: Alternatives of a regular expression.
     """
     return re.search(rf"(?:\A|[\W_])(?:{words})(?:\Z|[\W_])", name, re.IGNORECASE) is not None
@@ -156,9 +150,6 @@ _NUMBER = re.compile(r"\s*[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?(?:\.\d+)?\s*")
 def check_names(table: ReadTable) -> None:
     """Refuses a table without names of columns.
 
-    Args:
-        table: The rows.
-
     Raises:
         TableError: if the first row has numbers alone.
     """
@@ -172,11 +163,7 @@ def check_names(table: ReadTable) -> None:
 
 
 def of_dates(column: pd.Series) -> bool:
-    """Whether a column holds dates.
-
-    Args:
-        column: Its cells.
-    """
+    """Whether a column holds dates."""
     if pd.api.types.is_datetime64_any_dtype(column):
         return True
     known = column.dropna().head(ROWS)

@@ -79,7 +79,6 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
     """The text of a problem file.
 
     Args:
-        table: The rows.
         file: The name of the table in the problem file.
         written: The name of the problem file, for the command in its first lines.
 

@@ -51,8 +51,6 @@ def step_lines(
     """The lines of a problem file on steps and missing values; none where nothing has to be said.
 
     Args:
-        frame: The rows.
-        unit: The column of units.
         time: The column of time, without empty cells.
         moving: The columns of states, contexts and actions.
         static: Columns with at most one value in each unit.
@@ -157,9 +155,6 @@ class UnitAndTime:
 def unit_and_time(frame: pd.DataFrame) -> UnitAndTime | None:
     """The columns of units and of time, by the name of the latter; None if the rows do not look like
     episodes.
-
-    Args:
-        frame: The rows.
     """
     named = (name for name in _names(frame) if has_word(name, TIMES) and _in_time(frame[name]))
     return next((found for time in named if (found := _of_time(frame, time, rising=False))), None)
@@ -168,9 +163,6 @@ def unit_and_time(frame: pd.DataFrame) -> UnitAndTime | None:
 def by_values(frame: pd.DataFrame) -> list[UnitAndTime]:
     """The columns that can be time whatever their name, each with that of units: columns of dates, or, if
     there are none, of numbers that rise from row to row of each unit.
-
-    Args:
-        frame: The rows.
     """
     names, found = _names(frame), list[UnitAndTime | None]()
     for numbers in (False, True):
@@ -189,11 +181,7 @@ def by_values(frame: pd.DataFrame) -> list[UnitAndTime]:
 
 
 def dated(frame: pd.DataFrame) -> UnitAndTime | None:
-    """The only column of dates that can be time, and that of units; None if there is none, or several.
-
-    Args:
-        frame: The rows.
-    """
+    """The only column of dates that can be time, and that of units; None if there is none, or several."""
     found = [each for each in by_values(frame) if of_dates(frame[each.time])]
     return found[0] if len(found) == 1 else None
 
@@ -222,7 +210,6 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
     """The text of a problem file that asks for a sequence.
 
     Args:
-        table: The rows.
         file: The name of the table in the problem file.
         written: The name of the problem file, for the command in its first lines.
         found: The columns of units and of time; None looks for them, whatever the name of the latter.

@@ -72,9 +72,6 @@ class SequenceProblem:
 def sequence_problem(path: str | Path | None) -> SequenceProblem:
     """Reads a problem file that asks for a sequence.
 
-    Args:
-        path: The file.
-
     Raises:
         ProblemError: with all faults of the file.
     """

@@ -38,7 +38,6 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
     """The text of a problem file that asks for trials.
 
     Args:
-        table: The experiments so far.
         file: The name of the table in the problem file.
         written: The name of the problem file, for the command in its first lines.
 

@@ -64,9 +64,6 @@ class TrialsProblem:
 def trials_problem(path: str | Path | None) -> TrialsProblem:
     """Reads a problem file that asks for trials.
 
-    Args:
-        path: The file.
-
     Raises:
         ProblemError: with all faults of the file.
     """

@@ -77,7 +77,6 @@ def climb(
         lower: The box, (B, k).
         upper: (B, k).
         origin: o, (B, k); NaN for a coordinate without a kink.
-        budget: Ends the climb after a line.
 
     Returns:
         Points (n, B, k) and their values (n, B), n <= S.
@@ -179,10 +178,6 @@ STARTS, LINE = 24, 17
 def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = "this method") -> None:
     """Refuses methods that cannot weigh costs against the worth of a desired outcome.
 
-    Args:
-        objective: Builds the objective.
-        name: The method's name in messages.
-
     Raises:
         ValueError: if the objective's values are no probabilities of a desired outcome, or the search looks
             for something else.
@@ -204,10 +199,6 @@ def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = 
 
 def decided(search: BatchSearch[Any], objective: Any) -> list[Decision]:
     """The decisions of a search, by net value where costs count.
-
-    Args:
-        search: The method's own search.
-        objective: What it maximises in B cases.
 
     Raises:
         ValueError: if costs count in a case, and the method cannot weigh them.

@@ -300,7 +300,6 @@ class EventTree:
 
     Args:
         objective: The episode; its trajectory must bound its curvature, and its reward must be linear.
-        effort: Counters of the search effort.
         limits: Limits of the search.
     """
 

@@ -84,14 +84,10 @@ def sequence_decision(
     Args:
         objective: The objective that was searched; calling it gives the reported value.
         actions: The best sequence found, (H,) long.
-        effort: Counters of the search effort.
-        budget: The time budget of the call.
-        search: Name of the search.
         gap: Upper bound on how far the optimum lies above the value, in the reward's unit; 0 if proven
             optimal; None if no bound is known.
         equal: The difference up to which the search counts two returns as equal, in the reward's unit:
             changes whose undoing makes no larger one are undone. None keeps the sequence as it is.
-        reason: Explanation for the user.
         declines: Whether to return no action if the sequence is no better than the observed one by the
             model's own estimate; if False, the decision carries a warning instead.
         by_hand: Whether somebody put the sequence together, so that nothing is known of other ones.
@@ -171,7 +167,6 @@ class CounterfactualProcess:
 
     Args:
         objective: The episode, its reward and its limit of changes.
-        effort: Counters of the search effort.
         dtype: Precision of states and rewards; float32 only if the trajectory supports it, otherwise the
             precision of the trajectory.
 
@@ -304,7 +299,6 @@ def nearest(objective: CounterfactualReturn, sequence: Tensor, equal: float) -> 
     """Undoes the changes of a sequence that gain nothing.
 
     Args:
-        objective: The objective that was searched.
         sequence: The sequence found, (H,) long.
         equal: The difference up to which two returns count as equal, in the reward's unit.
 

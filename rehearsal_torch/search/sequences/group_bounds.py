@@ -137,7 +137,6 @@ def expansions(
     all their states around the T observed ones, with n = 1.
 
     Args:
-        trajectory: The counterfactual maps.
         members: M, the number of models whose states are side by side.
         choices: The actions that may be chosen at each step, (>= T - 1, A) bool.
         changes: k.
@@ -249,7 +248,6 @@ class GroupBounds:
 
     Args:
         objective: The episode; its reward must be bounded over boxes.
-        trajectory: Its trajectory.
         process: Its decision process, which counts the evaluations.
         changes: k, the maximum number of changes of any sequence.
     """
@@ -311,7 +309,6 @@ class GroupBounds:
         """Upper bounds on the rewards from the start of the paths on.
 
         Args:
-            paths: Paths under the observed actions.
             rows: The path of each group, (n,) long.
             times: The steps of each group that change, (n, m) long, ascending, none before the start.
 

@@ -57,7 +57,6 @@ class Anchors(ABC):
         """Returns anchor states for each time step.
 
         Args:
-            process: The decision process of the episode.
             lipschitz: L_t, (T,).
 
         Returns:
@@ -238,7 +237,6 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
     """The Lipschitz constants L_t of the value, (T,) float64.
 
     Args:
-        objective: The episode and its reward.
         constants: (T - 1,) constants K_t that hold for all states of the search and its anchors (on a ball,
             for instance); None for the global constants of the trajectory.
 

@@ -113,7 +113,6 @@ def sureness(objective: CausalObjective, found: Recommendation) -> Sureness:
 
     Args:
         objective: The one under which it was found.
-        found: The recommendation.
     """
     actions = torch.cat([found.action.unsqueeze(0), found.visited])
     rewards = objective.plausible(actions)

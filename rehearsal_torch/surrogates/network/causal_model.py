@@ -245,10 +245,8 @@ def sample(
     the order of the network's nodes, where the actions are.
 
     Args:
-        model: A fitted model.
         actions: In their units.
         count: Samples per action; the noise is shared by all actions (common random numbers).
-        seed: Seed of the noise.
         fixed: Nodes that are set directly, name to value.
 
     Raises:
@@ -271,7 +269,6 @@ def counterfactual(
     prediction.
 
     Args:
-        network: The network of a fitted model.
         table: The observation, with every node and action.
         actions: Actions that change, name to value; the others stay as observed.
         fixed: Nodes that are set directly, name to value.

@@ -51,7 +51,6 @@ def plausible_values(
     """The outputs of plausible networks, each averaged over the same noise draws.
 
     Args:
-        network: The fitted network.
         actions: (*b, q, k), in their units.
         noise: (S, N).
         epistemic: (E, N) or (E, *b, N), each dimension of b perhaps 1.
@@ -161,7 +160,6 @@ class NetworkPosterior(Posterior):
         """Samples as a function of base samples; differentiable in the actions.
 
         Args:
-            sample_shape: Shape of the samples.
             base_samples: Normal draws e, (*sample_shape, *b, N); or whole numbers 0 ... n - 1 (sample_shape),
                 for members.
 
@@ -194,7 +192,6 @@ class ExperimentPosterior(NetworkPosterior):
     """The joint posterior of the noisy outcomes of q experiments.
 
     Args:
-        network: The fitted network.
         actions: (*b, q, k), in their units.
         noise: (S, N), for mean and variance.
         members: (E, N), for mean and variance.

@@ -31,9 +31,7 @@ class KeptDraws(Generic[Drawn]):
         """The draws of a question, kept or made.
 
         Args:
-            key: The question.
             source: The tensors that the draws depend on.
-            cells: The size of the draws.
             make: Makes them.
         """
         if torch.is_inference_mode_enabled() or any(each.is_inference() for each in source):

@@ -369,7 +369,6 @@ class OutcomeRegression(RehearsalSurrogate):
         """Posterior draws of the success of a candidate set.
 
         Args:
-            which: Index of the candidate set.
             draws: Number of posterior functions.
             points: Number of residuals per function.
             purpose: Distinguishes independent samples, such as those that choose and those that judge.
@@ -443,8 +442,6 @@ class OutcomeRegression(RehearsalSurrogate):
         Each fold is predicted from the others; the kernels are those of all rows.
 
         Args:
-            table: The rows that were fitted to.
-            which: Index of the candidate set.
             folds: The fold of each row, (n,).
             draws: Number of posterior functions.
             points: Number of residuals per function.

@@ -307,7 +307,6 @@ def held_out(
     predicted from the others, with the kernels of all rows.
 
     Args:
-        members: Fitted models of the coordinates.
         faces: The coordinates and the region in them.
         inputs: (n, p), standardised.
         targets: What was fitted to, (n, q).

@@ -271,7 +271,6 @@ class FlowStructural(RehearsalSurrogate):
             noise: (n, d), in the graph's order; the push-forward has its precision.
             altered: The k altered variables.
             given: Contexts, (B, |X|), in the variables' units.
-            wanted: The requested variables.
         """
         self.require_fitted()
         graph = self.task.graph.altered(altered)

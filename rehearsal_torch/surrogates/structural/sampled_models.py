@@ -68,7 +68,6 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
 
     Args:
         graph: A graph, or plain data as `graph_of` reads them: {cliques, edges} or {parents, bidirected}.
-        task: The roles of the variables.
 
     Raises:
         ValueError: if it is not a rehearsal graph, or its variables are not the task's.
