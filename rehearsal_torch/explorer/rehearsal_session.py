@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
+from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import in_line
-from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.estimates.outside import OUTSIDE
 from rehearsal_torch.explorer.answers import answer, decision_answer

@@ -45,9 +45,9 @@ from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.multi_objective.box_decompositions.non_dominated import FastNondominatedPartitioning
 
 from rehearsal_torch.adapters.botorch import WorldFunction
+from rehearsal_torch.problems.causal.benchmark_functions import Rosenbrock
 from rehearsal_torch.problems.causal.dropwave import Dropwave
 from rehearsal_torch.problems.causal.noise import ModalNoise
-from rehearsal_torch.problems.causal.rosenbrock import Rosenbrock
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.fit import fit

@@ -46,9 +46,14 @@ from rehearsal_torch.data.problem_file.findings import (
 )
 from rehearsal_torch.data.problem_file.form import DataForm, ProblemForm, VariableForm
 from rehearsal_torch.data.problem_file.gaps import Gaps, case_faults, without_gaps
-from rehearsal_torch.data.problem_file.graph_file import built_graph, graph_part
 from rehearsal_torch.data.problem_file.kinds import cases_in_labels, codings_of, only_texts
-from rehearsal_torch.data.problem_file.learnt_graph import is_learnt, learnt_graph, partly_directed
+from rehearsal_torch.data.problem_file.learnt_graph import (
+    built_graph,
+    graph_part,
+    is_learnt,
+    learnt_graph,
+    partly_directed,
+)
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.rehearsal_task import RehearsalTask

@@ -34,8 +34,14 @@ from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.simulator import STATES, sofa
 from rehearsal_torch.problems.episodes.splits import split as split_patients
-from rehearsal_torch.problems.episodes.stay_columns import Impossible, recognised
-from rehearsal_torch.problems.episodes.stays import COLUMNS, DOSES, data_card, read_stays
+from rehearsal_torch.problems.episodes.stays import (
+    COLUMNS,
+    DOSES,
+    Impossible,
+    data_card,
+    read_stays,
+    recognised,
+)
 from rehearsal_torch.problems.problem import Problem
 
 # Name in the table -> what it says.

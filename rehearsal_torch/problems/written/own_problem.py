@@ -1,12 +1,6 @@
-"""A user-supplied problem file: its rows to learn from, its cases, and the bounds of each case.
-
-A problem file that asks for a sequence: its units, split by unit, and what was done in each step.
-
-A problem file that asks for trials: the experiments so far, and which one to run next.
-
-Source: `data.problem_file` (the file); `problems.rehearsal.own_table` (the problem);
-`problems.written.sequence_file` (the file); `problems.episodes.own_episodes` (the problem);
-`problems.written.trials_file` (the file); `problems.causal.own_experiments` (the problem).
+"""A user-supplied problem file as a problem: its rows to learn from, and its cases with their bounds; for a
+sequence its units, split by unit, and what was done in each step; for trials the experiments so far, and
+which one to run next.
 """
 
 from collections.abc import Mapping, Sequence

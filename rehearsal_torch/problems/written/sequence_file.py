@@ -28,7 +28,7 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
 from rehearsal_torch.problems.episodes.unit_rows import unit_rows
-from rehearsal_torch.problems.written.sequence_form import SequenceForm, SequenceVariable
+from rehearsal_torch.problems.written.schema import SequenceForm, SequenceVariable
 
 # The part of a task of episodes that a role belongs to.
 _PART = {"state": "varying", "static": "static", "context": "contextual", "action": "actions"}

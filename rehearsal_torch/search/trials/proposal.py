@@ -17,7 +17,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import State
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
-from rehearsal_torch.problems.causal.start_design import start_point
+from rehearsal_torch.problems.causal.own_experiments import start_point
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.mixed_region import MixedRegion

@@ -25,7 +25,7 @@ from torch import Tensor
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.objectives.trials.expected_reward import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget
-from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.mixed_ascent import ascend
 
 # Actions that are this near in the unit cube are one action.
 SAME = 1e-3

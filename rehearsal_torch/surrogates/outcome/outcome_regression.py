@@ -58,8 +58,6 @@ from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
 from rehearsal_torch.seeding import generator
-from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
-from rehearsal_torch.surrogates.outcome.kept_draws import KeptDraws
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows, near_rows
 from rehearsal_torch.surrogates.outcome.posterior_success import (
     ConditionalModels,
@@ -67,7 +65,7 @@ from rehearsal_torch.surrogates.outcome.posterior_success import (
     held_out,
     resampled,
 )
-from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, OutcomeDraws
+from rehearsal_torch.surrogates.outcome_draws import EACH, MODELS, FaceCoordinates, KeptDraws, OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 
 Values = Literal["binary", "few", "many"]

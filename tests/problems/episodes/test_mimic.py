@@ -11,8 +11,7 @@ from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.problems.episodes.mimic import Mimic, observed_outcomes
 from rehearsal_torch.problems.episodes.simulator import simulate
-from rehearsal_torch.problems.episodes.stay_columns import recognised
-from rehearsal_torch.problems.episodes.stays import DOSES
+from rehearsal_torch.problems.episodes.stays import DOSES, recognised
 from tests.places import DATA
 
 DEMO = DATA / "mimic_demo"

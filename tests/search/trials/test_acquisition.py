@@ -12,7 +12,7 @@ from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.improvement import Improvement
 from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, decided
-from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.mixed_ascent import ascend
 from rehearsal_torch.search.trials.recommendation import Recommendation, recommend, sureness
 from rehearsal_torch.seeding import round_seed
 from tests.defaults import off_defaults

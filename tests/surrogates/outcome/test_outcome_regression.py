@@ -16,13 +16,13 @@ from rehearsal_torch.problems.rehearsal.yes_no import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.sampled_refinement import SampledRefinement
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
 from rehearsal_torch.surrogates.outcome.outcome_regression import (
     OutcomeKind,
     OutcomeRegression,
     latent_face,
     values_of,
 )
+from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
 from rehearsal_torch.training.fit import fit
 from tests.toys.rehearsal_toys import (
     confounded,
