@@ -99,10 +99,7 @@ _TEXTS = (".dagitty", ".txt", ".pdag")
 
 
 def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
-    """Writes a graph to a file; missing folders are created.
-
-    Returns:
-        The file.
+    """Writes a graph to a file; missing folders are created. Returns the file.
 
     Raises:
         ValueError: for an ending that is not in `ENDINGS`.

@@ -190,14 +190,12 @@ class CounterfactualReturn(Objective):
         return Doses(surrogate.dose_names, values)
 
     def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
-        """R of states in the coordinates of the trajectory, the mean over the members.
+        """R of states in the coordinates of the trajectory, the mean over the members. Returns (..., A), or
+        (..., 1) if the reward does not depend on the action.
 
         Args:
             states: At one step, (..., D), or along whole trajectories, (..., T, D).
             time: The step; None for whole trajectories.
-
-        Returns:
-            (..., A), or (..., 1) if the reward does not depend on the action.
         """
         if self.surrogate.members > 1:
             return self.member_rewards(states, time).mean(-2)

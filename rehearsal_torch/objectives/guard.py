@@ -109,14 +109,12 @@ beside the reward that falls."""
 def guarded(
     objective: "Candidates[AlterationObjective]", decisions: list[Decision], declines: bool = True
 ) -> list[Decision]:
-    """Applies the rule of this module to decisions; applying it twice changes nothing.
+    """Applies the rule of this module to decisions; applying it twice changes nothing. Returns the decisions,
+    in order.
 
     Args:
         decisions: One decision for each case of the objective, in order.
         declines: Whether to refuse or to return no action; if False, a warning gives the reason instead.
-
-    Returns:
-        The decisions, in order.
     """
     compared, known = with_costs(objective.cases, with_unchanged(objective, decisions)), _Paths(objective)
     judged = [

@@ -54,14 +54,12 @@ from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, 
 
 
 def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
-    """The nearest-neighbour estimate of the entropy, in nats.
+    """The nearest-neighbour estimate of the entropy, in nats. Returns (...); minus infinity if a dimension
+    does not vary.
 
     Args:
         draws: (..., N, d).
         neighbours: k.
-
-    Returns:
-        (...); minus infinity if a dimension does not vary.
 
     Raises:
         ValueError: if there are not more draws than neighbours, or k < 1.

@@ -189,13 +189,11 @@ def _column(column: nw.Series) -> pd.Series:
 def cells_of(
     given: Any, names: tuple[str, ...] | None, called: str
 ) -> tuple[tuple[str, ...], Tensor, Tensor]:
-    """The numbers of a data frame, and which of them were set.
+    """The numbers of a data frame, and which of them were set. Returns names, values (n, d), and marks (n,
+    d).
 
     Args:
         names: The columns, in order; None for all but those that mark cells.
-
-    Returns:
-        Names, values (n, d), and marks (n, d).
 
     Raises:
         TableError: if a column is missing, occurs twice, or is not numeric and complete, or a column of marks

@@ -277,16 +277,13 @@ class OutcomeSuccess(AlterationObjective):
 
 
 def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean of the shares of draws and its interval.
+    """The mean of the shares of draws and its interval. Returns means, lower and upper ends, (B,) each.
 
     Args:
         shares: p_d, (B, D), those of one fit side by side.
         members: E.
         rows: n, the number of residuals that they were drawn from.
         level: Coverage probability.
-
-    Returns:
-        Means, lower and upper ends, (B,) each.
     """
     mean = shares.mean(-1)
     ends = shares.new_tensor([(1 - level) / 2, (1 + level) / 2])
@@ -305,7 +302,8 @@ def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Ten
 def paired_interval(
     one: Tensor, other: Tensor, members: int, rows: int, level: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean difference of two shares that were counted with the same draws, and its interval.
+    """The mean difference of two shares that were counted with the same draws, and its interval. Returns
+    means, lower and upper ends, (B,) each.
 
     Like `interval`, with p (1 - p) replaced by the variance of the paired difference of two indicators, in
     {-1, 0, 1}: residuals that both actions bring into the region, or neither, tell nothing apart.
@@ -316,9 +314,6 @@ def paired_interval(
         members: E.
         rows: n, the number of residuals that they were drawn from.
         level: Coverage probability.
-
-    Returns:
-        Means, lower and upper ends, (B,) each.
     """
     apart = one.to(torch.float64) - other.to(torch.float64)
     draws = apart.mean(-1)

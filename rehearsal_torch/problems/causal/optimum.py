@@ -103,7 +103,7 @@ def highest(
     rounds: int = 8,
     shrink: float = 0.5,
 ) -> tuple[Tensor, Tensor]:
-    """The best point of a box for each of B functions.
+    """The best point of a box for each of B functions. Returns points (B, k) and values (B,).
 
     Args:
         value: (n, B, k) -> (n, B).
@@ -112,9 +112,6 @@ def highest(
         hills: Number of local maxima of the first grid that are refined.
         rounds: Number of finer grids.
         shrink: Width of each grid relative to the one before.
-
-    Returns:
-        Points (B, k) and values (B,).
 
     Raises:
         ValueError: if there are more than three variables.

@@ -204,10 +204,7 @@ class ExperimentTable(CausalProblem):
 
     def to_begin(self, seed: int = 0) -> Table | None:
         """The experiments to run before there is a model: points of the start design that are not in the
-        table yet; None once there are enough rows.
-
-        Returns:
-            Actions to set, (m, k).
+        table yet; None once there are enough rows. Returns actions to set, (m, k).
         """
         if len(self.past) >= MIN_ROWS:
             return None

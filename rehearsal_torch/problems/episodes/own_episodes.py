@@ -40,10 +40,8 @@ from rehearsal_torch.problems.problem import Problem
 
 
 def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
-    """The content of a task.
-
-    Returns:
-        Dictionaries, lists, numbers and texts; parts that say nothing are left out.
+    """The content of a task. Returns dictionaries, lists, numbers and texts; parts that say nothing are left
+    out.
     """
     found: dict[str, Any] = {"unit": roles.unit, "time": roles.time}
     if roles.step is not None:

@@ -69,7 +69,7 @@ def climb(
     origin: Tensor,
     budget: Budget = UNLIMITED,
 ) -> tuple[Tensor, Tensor]:
-    """The end points from some starts.
+    """The end points from some starts. Returns points (n, B, k) and their values (n, B), n <= S.
 
     Args:
         value: What is to be largest, (n, B, k) -> (n, B).
@@ -77,9 +77,6 @@ def climb(
         lower: The box, (B, k).
         upper: (B, k).
         origin: o, (B, k); NaN for a coordinate without a kink.
-
-    Returns:
-        Points (n, B, k) and their values (n, B), n <= S.
     """
     box = _Box(lower, upper, origin)
     points, values = starts, evaluated(value, starts)

@@ -132,15 +132,13 @@ def change_events(
 def roll_out(
     trajectory: Trajectory, gradient: Tensor, events: ChangeEvents, sets: Tensor, effort: Effort
 ) -> tuple[Tensor, Tensor]:
-    """Exact gains of sets of events at different times.
+    """Exact gains of sets of events at different times. Returns gains (N,) and action sequences (N, T - 1)
+    long.
 
     Args:
         gradient: r, (D,).
         sets: Indices of the events of each set in the order of time, -1 after the last, (N, m) long; N and m
             at least 1.
-
-    Returns:
-        Gains (N,) and action sequences (N, T - 1) long.
     """
     horizon, kept = len(events.path), events.kept
     sequences = kept.repeat(len(sets), 1)

@@ -306,14 +306,12 @@ class GroupBounds:
         return kept, (lower, upper)
 
     def of(self, paths: Paths, rows: Tensor, times: Tensor) -> Tensor:
-        """Upper bounds on the rewards from the start of the paths on.
+        """Upper bounds on the rewards from the start of the paths on. Returns (n, *lanes), one bound for each
+        member if the worst one counts.
 
         Args:
             rows: The path of each group, (n,) long.
             times: The steps of each group that change, (n, m) long, ascending, none before the start.
-
-        Returns:
-            (n, *lanes), one bound for each member if the worst one counts.
         """
         order = times[:, 0].argsort(stable=True)
         found = [self._sorted(paths, rows[part], times[part]) for part in order.split(BOXES)]

@@ -104,15 +104,12 @@ class CausalNetwork:
 
     def experiments(self, actions: Tensor, epistemic: Tensor, noise: Tensor) -> Tensor:
         """The outcomes of m experiments on one plausible network: each node's function is drawn jointly at
-        the inputs that the experiments reach.
+        the inputs that the experiments reach. Returns node values, (..., m, N).
 
         Args:
             actions: (..., m, k), in their units.
             epistemic: Normal draws, (..., m, N).
             noise: The noise of each experiment, (..., m, N).
-
-        Returns:
-            Node values, (..., m, N).
         """
         known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
         shape = torch.broadcast_shapes(actions.shape[:-1], noise.shape[:-1])

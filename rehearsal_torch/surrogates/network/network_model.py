@@ -62,15 +62,12 @@ PointValues = Callable[[Tensor], Tensor]
 
 
 def at_distinct(function: PointValues, points: Tensor, size: int) -> Tensor:
-    """The values of a function at points.
+    """The values of a function at points. Returns (E, ..., m), once differentiable in the points.
 
     Args:
         function: (P, k) -> (E, P, m), each point by itself; without parameters that need a gradient.
         points: (..., k).
         size: Number of points that are evaluated together, at least 1.
-
-    Returns:
-        (E, ..., m), once differentiable in the points.
     """
     flat = points.reshape(-1, points.shape[-1])
     few = torch.is_grad_enabled() and points.requires_grad and len(flat) <= KEPT * size
@@ -284,15 +281,13 @@ class NetworkModel(Model):
         return new
 
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
-        """The model after further experiments, with all parameters as fitted.
+        """The model after further experiments, with all parameters as fitted. Returns a model of batch shape
+        b' (broadcast against b and the batch shape).
 
         Args:
             X: (*b, n', k); b broadcasts against the batch shape.
             Y: (*b', n', N), the value of every node, in the order of `nodes`; or of `outputs`, if these are
                 all nodes. b' broadcasts against b.
-
-        Returns:
-            A model of batch shape b' (broadcast against b and the batch shape).
 
         Raises:
             ValueError: if Y does not hold the values of all nodes: the reward alone does not say what its
@@ -314,7 +309,8 @@ class NetworkModel(Model):
         propagate_grads: bool = True,  # noqa: ARG002
     ) -> "NetworkModel":
         """Models after experiments whose outcomes are drawn: every node's value, through the graph, noise
-        included, and then every node's process conditioned on it.
+        included, and then every node's process conditioned on it. Returns a model of batch shape
+        (*sample_shape, *b), with `fantasy_members`.
 
         Args:
             X: (*b, n', k).
@@ -322,9 +318,6 @@ class NetworkModel(Model):
             observation_noise: None: the noise is that of the nodes.
             propagate_grads: For BoTorch, which passes it; gradients flow to X in any case, as one-shot
                 optimisation needs.
-
-        Returns:
-            A model of batch shape (*sample_shape, *b), with `fantasy_members`.
 
         Raises:
             ValueError: if a noise is given.
