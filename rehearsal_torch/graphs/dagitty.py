@@ -60,19 +60,6 @@ PARTIAL = "pdag"
 Token = tuple[str, str, int]
 
 
-@dataclass(frozen=True)
-class Written:
-    """A graph read from dagitty, with the roles of its variables.
-
-    Attributes:
-        graph: The influence graph.
-        parts: Role ("exposure", "outcome", "adjusted") to the variables that have it.
-    """
-
-    graph: RehearsalGraph
-    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
 def to_dagitty(
     graph: RehearsalGraph,
     context: Iterable[str] = (),
@@ -100,17 +87,6 @@ def to_dagitty(
     lines += [f"{_quoted(one)} -> {_quoted(other)}" for one, other in graph.edges]
     lines += [f"{_quoted(one)} <-> {_quoted(other)}" for one, other in graph.bidirected]
     return "\n".join(["dag {", *(f"  {line}" for line in lines), "}", ""])
-
-
-def from_dagitty(text: str) -> Written:
-    """Reads dagitty code.
-
-    Raises:
-        ValueError: if the text is not dagitty code, has edges or variables of kinds that a rehearsal graph
-            cannot have, or is not a rehearsal graph; the message says where.
-    """
-    found = model_of(text)
-    return Written(found.graph(), {mark: tuple(dict.fromkeys(each)) for mark, each in found.parts.items()})
 
 
 def model_of(text: str) -> "Statements":
@@ -153,7 +129,7 @@ def edges_of(text: str, apart: bool = True) -> Statements:
             follow each other in a line lack an arrow; blanks separate those of dagitty and DOT.
 
     Raises:
-        ValueError: as `from_dagitty`, and if an arrow is missing.
+        ValueError: as `model_of`, and if an arrow is missing.
     """
     tokens = _tokens(text)
     if apart:

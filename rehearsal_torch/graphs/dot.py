@@ -52,15 +52,6 @@ _ENDS_OF = {"forward": (False, True), "back": (True, False), "both": (True, True
 _CIRCLES = ("dot", "odot")
 
 
-def from_dot(text: str) -> RehearsalGraph:
-    """Reads DOT.
-
-    Raises:
-        ValueError: if it is not a directed graph in DOT, or not a rehearsal graph; the message says where.
-    """
-    return edges_in_dot(text).graph()
-
-
 def edges_in_dot(text: str) -> EdgeList:
     """The edges of DOT, some of which may have no direction.
 

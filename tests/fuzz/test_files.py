@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.reading import number_columns, read_table
 from rehearsal_torch.graphs.bootstrap import bootstrap
-from rehearsal_torch.graphs.formats import ENDINGS, read_graph, write_graph
+from rehearsal_torch.graphs.formats import ENDINGS, write_graph
 from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.separation import adjustment, c_separated
@@ -25,6 +25,7 @@ from tests.data.problem_file.conftest import RIGHT, table
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.strategies import NAMES, changed, copied, damaged, renamed, rows_changed, text_of
 from tests.fuzz.verdicts import FaultError, desk, fuzzed, judged
+from tests.toys.graph_files import read_graph
 
 CASES = [["who", "x", "note"], ["ann", "0.5", "a"], ["bob", "-1.5", ""], ["cid", "2", "c"]]
 GRAPHS = [

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.dagitty import edges_of, from_dagitty, model_of, to_dagitty
+from rehearsal_torch.graphs.dagitty import edges_of, model_of, to_dagitty
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -19,8 +19,8 @@ def test_dagitty_text_is_as_dagitty_writes_it():
         'dag {\n  x [adjusted]\n  "two words"\n  z [exposure]\n  y [outcome]\n  x -> z\n  x -> "two words"\n '
         ' z -> y\n  "two words" <-> z\n}\n'
     )
-    read = from_dagitty(to_dagitty(graph, ["x"], ["z"], ["y"]))
-    assert read.parts == {"adjusted": ("x",), "exposure": ("z",), "outcome": ("y",)}
+    read = model_of(to_dagitty(graph, ["x"], ["z"], ["y"]))
+    assert read.parts == {"adjusted": ["x"], "exposure": ["z"], "outcome": ["y"]}
     with pytest.raises(ValueError, match="unknown variables"):
         to_dagitty(graph, ["w"])
     with pytest.raises(ValueError, match="quotation mark"):
@@ -33,11 +33,11 @@ def test_names_of_any_kind_are_read_back(names):
     """A name `;` was a separator."""
     first, second, third = names
     graph = RehearsalGraph.of({second: (first,), third: (first,)}, [(second, third)])
-    assert signature(from_dagitty(to_dagitty(graph, [first])).graph) == signature(graph)
+    assert signature(model_of(to_dagitty(graph, [first])).graph()) == signature(graph)
 
 
 def test_dagitty_text_by_hand_is_read():
-    read = from_dagitty("""
+    read = model_of("""
         dag "model code" {
         bb="0,0,1,1"
         "a b" [adjusted,pos="-1.2,0.300"]   // seen
@@ -47,13 +47,13 @@ def test_dagitty_text_by_hand_is_read():
         "a b" -> {x z} -> y <- lonely /* more
         than one line */
         }""")
-    assert signature(read.graph) == signature(
+    assert signature(read.graph()) == signature(
         RehearsalGraph.mixed(
             [], [("a b", "x"), ("a b", "z"), ("x", "y"), ("z", "y"), ("lonely", "y")], [("x", "z")]
         )
     )
-    assert read.parts == {"adjusted": ("a b",), "exposure": ("x",), "outcome": ("y",)}
-    assert from_dagitty('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
+    assert read.parts == {"adjusted": ["a b"], "exposure": ["x"], "outcome": ["y"]}
+    assert model_of('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,10 @@ def test_dagitty_text_by_hand_is_read():
     [
         ("a -> b", "expected `dag"),
         ("", "expected `dag"),
-        ("pdag { a -- b }", "a -- b: the direction is unknown, .*choose one, .*a problem file .graph: FILE."),
+        (
+            "pdag { a -- b }",
+            "a -- b: the direction is unknown, .*choose one, .*a problem file .graph: FILE.",
+        ),
         (
             "pdag { a -- b; b -- c; u [latent] u -> {a c} }",
             "u is latent beside edges without .* .a -- b.: choose",
@@ -91,7 +94,7 @@ def test_dagitty_text_by_hand_is_read():
 )
 def test_other_texts_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
-        from_dagitty(text)
+        model_of(text).graph()
 
 
 def test_a_partially_directed_model_has_its_edges_apart():
@@ -102,7 +105,7 @@ def test_a_partially_directed_model_has_its_edges_apart():
         (("a", "z"),),
     )
     assert found.undirected == (("x", "a"),)
-    assert from_dagitty("pdag { a -> b }").graph.edges == (("a", "b"),)
+    assert model_of("pdag { a -> b }").graph().edges == (("a", "b"),)
 
 
 def test_statements_alone_give_edges_in_their_order():
@@ -115,9 +118,9 @@ def test_statements_alone_give_edges_in_their_order():
 
 
 def test_latent_variables_are_projected_out():
-    found = from_dagitty("dag { U [latent] U -> a U -> y a [exposure] y [outcome] x -> a -> y }")
-    assert found.graph == RehearsalGraph.mixed(("a", "y", "x"), [("a", "y"), ("x", "a")], [("a", "y")])
-    assert found.parts == {"exposure": ("a",), "outcome": ("y",)}
+    found = model_of("dag { U [latent] U -> a U -> y a [exposure] y [outcome] x -> a -> y }")
+    assert found.graph() == RehearsalGraph.mixed(("a", "y", "x"), [("a", "y"), ("x", "a")], [("a", "y")])
+    assert found.parts == {"exposure": ["a"], "outcome": ["y"]}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_statements_are_apart_by_lines_semicolons_roles_and_in_other_programs_by
     text = "a -> b\nb -> c; c\nd [outcome] e -> d\n{f,\n g} -> e ->\na"
     assert edges_of(text).directed == tuple(zip("abefge", "bcdeea", strict=True))
     assert edges_of("a b a -> b", apart=False).directed == (("a", "b"),)
-    assert from_dagitty("dag { a b a -> b b -> c }").graph.edges == (("a", "b"), ("b", "c"))
+    assert model_of("dag { a b a -> b b -> c }").graph().edges == (("a", "b"), ("b", "c"))
     assert edges_of('"a, b" -> {"c d", e}').directed == (("a, b", "c d"), ("a, b", "e"))
 
 

@@ -5,10 +5,10 @@ import torch
 import yaml
 
 from rehearsal_torch.graphs.bootstrap import GraphPosterior
-from rehearsal_torch.graphs.formats import read_graph
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
+from tests.toys.graph_files import read_graph
 
 
 @pytest.fixture
