@@ -3,8 +3,8 @@ import torch
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
-from rehearsal_torch.search.sequences.lipschitz_bound import FacilityLocation
 from reproduction.sepsis.episode_rows import STAGES, Case
+from reproduction.sepsis.facility_location import FacilityLocation
 from reproduction.sepsis.searches import (
     ASTAR,
     BOUND,
