@@ -46,7 +46,6 @@ METHODS = (
     "eicf",
     "eifn",
     "mcbo",
-    "mcbo_released",
     "excbo",
     "excbo_paper",
     "qlognei",

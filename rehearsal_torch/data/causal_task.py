@@ -322,7 +322,6 @@ class CausalTask:
         Args:
             plain: graph ({parents: {node: [causes]}} or {cliques, edges}), actions (name to bounds), reward,
                 and optionally limits.
-            source: Its name in messages.
 
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.

@@ -66,13 +66,10 @@ class Episode:
 
 def transitions(episodes: Sequence[Episode]) -> Table:
     """All transitions from one time step to the next, as rows; the columns of the next step have a prime
-    ("SOFA'").
+    ("SOFA'"). Returns a table of sum(T - 1) rows over 2 d columns.
 
     Args:
         episodes: At least one episode; all with the same columns.
-
-    Returns:
-        Table of sum(T - 1) rows over 2 d columns.
 
     Raises:
         ValueError: if there is no episode, or the columns differ.

@@ -38,7 +38,6 @@ def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[s
     depend; for that of the indicators of its classes on which they depend most.
 
     Args:
-        task: The roles of the variables.
         p_values: Action to its p-value, for all that cannot change an outcome.
     """
     found: dict[str, float] = {}

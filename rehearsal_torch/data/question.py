@@ -107,7 +107,6 @@ def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[
     """The fields that the fit used and in which the questions differ, each as a message.
 
     Args:
-        fitted: The question of the fit.
         asked: The new question.
         used: Names of the fields that the fit used.
     """
@@ -129,7 +128,6 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
     of the new question.
 
     Args:
-        fitted: The question of the fit.
         asked: The new question; equal in the fields that were used.
         used: Names of the fields that the fit used.
     """

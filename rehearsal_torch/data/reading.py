@@ -134,10 +134,6 @@ def number_columns(
     """The named columns as float64, (n, len(names)).
 
     Args:
-        frame: The table.
-        names: The columns.
-        source: The table's name in messages.
-        min_rows: The minimum number of rows.
         varying: Refuses constant columns as well.
         keep: Positions of the rows to use; None for all.
 
@@ -162,9 +158,6 @@ def number_faults(
     """The faults of the named columns.
 
     Args:
-        rows: The table.
-        names: The columns.
-        min_rows: The minimum number of rows.
         varying: Whether a constant column is a fault.
         at: Says in words where the row of an index stands.
     """
@@ -241,11 +234,7 @@ def as_number(cell: object) -> str:
 
 
 def misspelt_number(text: str) -> bool:
-    """Whether a text is a date, or a number with a percent sign or a decimal comma.
-
-    Args:
-        text: A cell.
-    """
+    """Whether a text is a date, or a number with a percent sign or a decimal comma."""
     return any(each.match(text) is not None for each in (DATE, PERCENT, COMMA))
 
 

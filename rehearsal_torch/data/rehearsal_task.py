@@ -289,7 +289,6 @@ class RehearsalTask:
         Args:
             plain: graph ({parents, bidirected} or {cliques, edges}), context, box, region (bounds or faces),
                 and optionally candidates, unit, codings, costs and worth.
-            source: Its name in messages.
             columns: The columns of the table; every variable must be one of them. None skips this check.
 
         Raises:

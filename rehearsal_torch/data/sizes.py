@@ -30,11 +30,6 @@ class SizeError(InputError):
 def bounded(key: str, value: object, largest: int = WIDEST, smallest: int = 1) -> None:
     """Refuses a size that is not a whole number from `smallest` to `largest`.
 
-    Args:
-        key: The setting's name.
-        largest: The maximum.
-        smallest: The minimum.
-
     Raises:
         SizeError: if it is.
     """

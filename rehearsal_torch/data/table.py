@@ -4,6 +4,8 @@ Observational and interventional data share one form: rows over the same variabl
 set by a decision instead of by their mechanism. A mechanism is fitted to the rows in which its variables were
 not altered.
 
+Places of some of many rows: spread evenly, or drawn.
+
 Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 """
 
@@ -159,3 +161,21 @@ def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     if missing:
         raise KeyError(f"no column {missing}; the columns are {list(names)}")
     return [place[name] for name in wanted]
+
+
+def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:
+    """The places of at most `most` evenly spaced rows, the first and the last among them, (m,)."""
+    every = torch.linspace(0, count - 1, min(most, count), dtype=torch.float64, device=device)
+    return every.round().long()
+
+
+def drawn(count: int, most: int, stream: torch.Generator) -> Tensor:
+    """The places of at most `most` rows, in order: all of them, or as many drawn without replacement, (m,).
+
+    Args:
+        most: The largest number of places.
+        stream: Random number generator, on the CPU; not used if all rows are taken.
+    """
+    if count <= most:
+        return torch.arange(count)
+    return torch.randperm(count, generator=stream)[:most].sort().values

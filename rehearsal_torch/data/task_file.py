@@ -11,7 +11,23 @@ a single name is accepted, in all tasks and graphs; lists of lists (edges, bidir
 outer brackets. Sizes are limited before anything is built. The output of a task's `to_plain` can be read
 back.
 
-Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2, for what a task consists of.
+The desired region of a rehearsal task as written: inequalities, bounds, or faces.
+
+    sales - 2*cost >= 10 and cost <= 4              text, or a list of texts that must all hold
+    {repaid: [0.6, null]}                           bounds; null leaves a side open
+    {names: [...], normals: [[...]], offsets: [...]}    faces, M y <= d
+
+The box of a rehearsal task as written: for each variable that may be set, its bounds or its levels.
+
+    dose: [0, 10]               any value from 0 to 10
+    drug: {values: [0, 1]}      no or yes
+    ward: {values: [1, 2, 4]}   one of these numbers
+
+Levels are numbers. Strings, such as low and high, are coded as numbers in the table and in the task; a
+rehearsal task may name them under `codings` (`data.codings`).
+
+Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2, for what a task consists
+of; Du et al. (2026), Sec. 2.1, for the region M y <= d.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,37 +35,34 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import torch
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.outcomes import with_desired
 from rehearsal_torch.data.codings.written import CODINGS, coded_names, codings_in, expanded, in_codes
 from rehearsal_torch.data.costs.written import COSTS, WORTH, Worth, WrittenCosts, costs_of
 from rehearsal_torch.data.known_reward import KnownReward, known_reward
-from rehearsal_torch.data.settable import SETTABLE, Settable, box_of
-from rehearsal_torch.data.written_region import (
-    REGION,
-    SETS,
-    Faces,
-    WrittenRegion,
-    outcomes_of,
-    region_of,
-)
 from rehearsal_torch.files.plain import PlainFileError, read_yaml, repeated
 from rehearsal_torch.files.schema import (
+    Bounds,
     FaultsError,
     Name,
     Names,
     Number,
     Schema,
+    Sides,
     fault,
     form,
+    is_number,
     list_of,
     listed,
     mapping,
     meant,
     plain_of,
     read,
+    shown,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import (
@@ -59,6 +72,169 @@ from rehearsal_torch.graphs.written_graph import (
     ParentsForm,
     WrittenGraph,
 )
+from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.inequalities import FACES, InequalityError, inequalities
+from rehearsal_torch.spaces.polytope import Polytope
+
+MOST = 1000
+# The strings of which a message says how they may be coded.
+SHOWN = 4
+SETTABLE = "{variable: [lower, upper]}, or {variable: {values: [...]}} for one of some values"
+INTERVAL, VALUES = form("<interval>"), form("values")
+
+
+def _levels(values: Any) -> Any:
+    if not isinstance(values, list) or not values:
+        raise fault("a list of the values that it may be set to", values)
+    if len(values) > MOST:
+        raise fault(f"at most {MOST} values", f"{len(values)} values")
+    if all(isinstance(each, bool) or (isinstance(each, str) and not is_number(each)) for each in values):
+        raise fault("numbers", values, _coded(values))
+    return values
+
+
+def _coded(values: Sequence[str | bool]) -> str:
+    """What to do about levels that are strings, or what YAML reads as Booleans (yes, no, on, off)."""
+    # False before true, strings as they are given.
+    order = sorted(values) if all(isinstance(each, bool) for each in values) else values
+    numbers = dict(enumerate(dict.fromkeys(order)))
+    several = [f"{shown(name)} as {number}" for number, name in numbers.items()]
+    pairs = several[:SHOWN] + (["..."] if len(several) > SHOWN else [])
+    ordered = ", in an order that means something to the outcome" if len(several) > 2 else ""
+    return (
+        "levels are numbers: code them in the table and in the task, for instance "
+        f"{', '.join(pairs)}{ordered}"
+    )
+
+
+def _distinct(values: list[float]) -> list[float]:
+    if twice := repeated(values):
+        raise fault("each value once", values, f"{twice[0]:g} occurs twice, keep one")
+    return values
+
+
+class Levels(Schema):
+    """The values that a variable may be set to."""
+
+    values: Annotated[list[Number], BeforeValidator(_levels), AfterValidator(_distinct)]
+
+
+def _form(plain: Any) -> str:
+    return VALUES if isinstance(plain, dict | Levels) else INTERVAL
+
+
+Range = Annotated[Annotated[Bounds, Tag(INTERVAL)] | Annotated[Levels, Tag(VALUES)], Discriminator(_form)]
+Settable = Annotated[dict[Name, Range], mapping(SETTABLE)]
+
+
+def box_of(box: Mapping[str, list[float] | Levels]) -> Box:
+    """The box of a validated one."""
+    return Box.of(
+        {name: {"values": each.values} if isinstance(each, Levels) else each for name, each in box.items()}
+    )
+
+
+SETS = 20_000
+OPEN, FLAT = form("<outcome>"), form("names", "normals", "offsets")
+REGION = (
+    "inequalities such as 0.6 <= repaid, {outcome: [lower, upper]}, null for an open side, or {names: [...], "
+    "normals: [[...]], offsets: [...]}"
+)
+
+
+def _rectangle(rows: Any) -> Any:
+    if (
+        not isinstance(rows, list)
+        or not rows
+        or not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
+    ):
+        raise fault("rows of equal length, [[...], ...]", rows)
+    if len(rows) * len(rows[0]) > SETS or len(rows) > FACES:
+        raise fault(f"at most {FACES} faces with {SETS} numbers", rows)
+    return rows
+
+
+def _column(numbers: Any) -> Any:
+    if not isinstance(numbers, list):
+        raise fault("a list of numbers", numbers)
+    return numbers
+
+
+Normals = Annotated[list[list[Number]], BeforeValidator(_rectangle)]
+Offsets = Annotated[list[Number], BeforeValidator(_column)]
+
+
+class Faces(Schema):
+    """Faces M a <= d: normals M and offsets d."""
+
+    normals: Normals
+    offsets: Offsets
+
+    def polytope(self, names: Sequence[str]) -> Polytope:
+        """The polytope in these variables.
+
+        Raises:
+            ValueError: if the shapes disagree, or no point satisfies all faces.
+        """
+        return Polytope(
+            tuple(names),
+            torch.tensor(self.normals, dtype=torch.float64),
+            torch.tensor(self.offsets, dtype=torch.float64),
+        )
+
+
+class NamedFaces(Faces):
+    """Faces, with the names of the outcomes."""
+
+    names: Names
+
+
+def _region(plain: Any) -> str:
+    return FLAT if isinstance(plain, NamedFaces) or (isinstance(plain, dict) and "normals" in plain) else OPEN
+
+
+def _faces_of_text(plain: Any) -> Any:
+    """Text, or a list of texts, as faces."""
+    if not isinstance(plain, str | list) or not plain:
+        return plain
+    lines = [plain] if isinstance(plain, str) else plain
+    for place, line in enumerate(lines):
+        where = f"inequality {place + 1}, " if isinstance(plain, list) else ""
+        if not isinstance(line, str):
+            raise fault(f"{where}a text such as 0.6 <= repaid", line)
+        try:
+            inequalities(line)
+        except InequalityError as error:
+            raise PydanticCustomError("fault", "{words}", {"words": f"{where}{error}"}) from error
+    found = inequalities(lines)
+    return {
+        "names": list(found.names),
+        "normals": [list(normal) for normal in found.normals],
+        "offsets": list(found.offsets),
+    }
+
+
+WrittenRegion = Annotated[
+    Annotated[dict[Name, Sides], Tag(OPEN)] | Annotated[NamedFaces, Tag(FLAT)],
+    Discriminator(_region),
+    mapping(REGION),
+    BeforeValidator(_faces_of_text),
+]
+
+
+def region_of(region: dict[str, list[float | None]] | NamedFaces) -> Polytope:
+    """The polytope of a validated region.
+
+    Raises:
+        ValueError: if the shapes disagree, or no point lies in it.
+    """
+    return region.polytope(region.names) if isinstance(region, NamedFaces) else Polytope.of(region)
+
+
+def outcomes_of(region: dict[str, list[float | None]] | NamedFaces) -> list[str]:
+    """The outcomes of a validated region."""
+    return region.names if isinstance(region, NamedFaces) else list(region)
+
 
 Made = TypeVar("Made")
 WEIGHTS, TARGETS = form("weights"), form("targets", "mean")
@@ -162,7 +338,6 @@ def task_content(
     """The name of a task in messages, and its content: that of a YAML file, or the given mapping.
 
     Args:
-        task: A YAML file, or its content.
         parts: The parts of a task, for messages.
 
     Raises:
@@ -202,8 +377,6 @@ def rehearsal_parts(
     costs and worth.
 
     Args:
-        plain: The task's content.
-        source: Its name in messages.
         columns: The columns of the table; every variable must be one of them. None skips this check.
 
     Raises:
@@ -310,10 +483,6 @@ _HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", O
 
 def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:
     """The parts of a task of causal Bayesian optimisation: graph, box, reward and limits, each built.
-
-    Args:
-        plain: The task's content.
-        source: Its name in messages.
 
     Raises:
         TaskError: if a part is missing or wrong; all faults are listed.

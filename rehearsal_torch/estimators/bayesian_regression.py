@@ -83,7 +83,6 @@ class BayesianRegression(Solved, ABC):
         (count, c, c).
 
         Args:
-            count: Number of samples.
             stream: Random number generator, on the CPU.
         """
 

@@ -71,13 +71,11 @@ class Assignment:
 
 
 def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
-    """The strength of each covariate, strongest first.
+    """The strength of each covariate, strongest first. Returns covariate to strength, at least 1; empty
+    without covariates.
 
     Args:
         blocks: The actions, in the order in which they are set, over the same n rows.
-
-    Returns:
-        Covariate to strength, at least 1; empty without covariates.
 
     Raises:
         ValueError: if there are too few rows for the regression.

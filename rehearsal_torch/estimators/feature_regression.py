@@ -40,7 +40,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.tables.row_places import evenly
+from rehearsal_torch.data.table import evenly
 from rehearsal_torch.estimators.composite_kernel import most_probable, products
 from rehearsal_torch.seeding import generator, sobol
 
@@ -260,15 +260,13 @@ class FeatureRegression(Solved):
         return self.location + self.scale * torch.stack(values, -1)
 
     def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:
-        """G of drawn functions around a base: their values at inputs that move by a are G'psi(a).
+        """G of drawn functions around a base: their values at inputs that move by a are G'psi(a). Returns
+        (..., q, D, m, C) with C coefficients for `moved_features`.
 
         Args:
             functions: (q, D, F).
             base: The inputs of each at a = 0, (..., D, m, p).
             moving: The places of the k inputs that move.
-
-        Returns:
-            (..., q, D, m, C) with C coefficients for `moved_features`.
         """
         width, places, found = self.inputs, list(moving), []
         for output, own in enumerate(functions):

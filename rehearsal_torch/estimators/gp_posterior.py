@@ -145,7 +145,6 @@ def maximise(
 
     Args:
         rows: N regressions.
-        begin: Starting points.
         free_noise: Whether v is optimised; otherwise it keeps the value of each start.
         penalty: Subtracted from the log posterior.
         iterations: Maximum number of L-BFGS-B iterations, for each.
@@ -257,8 +256,6 @@ class Posterior:
         """The posterior of one of N regressions.
 
         Args:
-            rows: Rows of all.
-            found: Factors of all.
             hyper: Hyper-parameters of all.
             place: Index of the regression.
             width: Its number of inputs.

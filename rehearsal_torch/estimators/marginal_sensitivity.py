@@ -62,14 +62,12 @@ from torch import Tensor
 
 
 def bounds(probability: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of some strength allows.
+    """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of some strength allows. Returns
+    lower and upper bound, (...) each.
 
     Args:
         probability: p, (...).
         strength: Gamma, broadcast against p.
-
-    Returns:
-        Lower and upper bound, (...) each.
 
     Raises:
         ValueError: if a probability is outside [0, 1], or a strength is below 1.
@@ -79,14 +77,12 @@ def bounds(probability: Tensor, strength: Tensor | float) -> tuple[Tensor, Tenso
 
 def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
     """The same for an interval of p: its lower end gives the lower bound, its upper end the upper one.
+    Returns lower and upper bound, (...) each.
 
     Args:
         lower: Lower end of the interval of p, (...).
         upper: Upper end, (...).
         strength: Gamma, broadcast against both.
-
-    Returns:
-        Lower and upper bound, (...) each.
 
     Raises:
         ValueError: if a probability is outside [0, 1], an interval is empty, or a strength is below 1.
@@ -107,7 +103,8 @@ def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> t
 
 def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
     """The smallest strength at which an action may be no better than another action, both of which a hidden
-    cause biases: where the lower bound of p meets the upper bound of q.
+    cause biases: where the lower bound of p meets the upper bound of q. Returns the strength, (...), at least
+    1; infinite if none suffices.
 
     Each of the two lines of the one meets each of the two of the other at
 
@@ -123,9 +120,6 @@ def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
         lower: Lower end of the interval of p, or p itself, (...).
         other: q, (...).
         less: s, at least 0.
-
-    Returns:
-        The strength, (...), at least 1; infinite if none suffices.
 
     Raises:
         ValueError: if a probability is outside [0, 1].
@@ -147,14 +141,12 @@ def tipping_between(lower: Tensor, other: Tensor, less: float = 0.0) -> Tensor:
 
 
 def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:
-    """The smallest strength at which the action may be no better than no action.
+    """The smallest strength at which the action may be no better than no action. Returns Gamma*, (...), at
+    least 1; infinite if no strength suffices.
 
     Args:
         lower: Lower end of the interval of p, or p itself, (...).
         baseline: P(w = 1 | x) with nothing altered, (...).
-
-    Returns:
-        Gamma*, (...), at least 1; infinite if no strength suffices.
 
     Raises:
         ValueError: if a probability is outside [0, 1].

@@ -64,14 +64,12 @@ class Strength:
 
 
 def precision(doses: Tensor, controls: Tensor) -> Tensor:
-    """S^-1, the inverse covariance of the doses given a quadratic of the controls.
+    """S^-1, the inverse covariance of the doses given a quadratic of the controls. Returns (p, p); zero for
+    directions in which the controls leave the doses no variance.
 
     Args:
         doses: (n, p).
         controls: (n, f).
-
-    Returns:
-        (p, p); zero for directions in which the controls leave the doses no variance.
     """
     known = quadratic(controls)
     left = _left(torch.cat([doses, known], -1), doses.shape[1]) / len(doses)
@@ -81,7 +79,8 @@ def precision(doses: Tensor, controls: Tensor) -> Tensor:
 def strongest(
     doses: Tensor, covariates: Tensor, outcomes: Tensor, names: Sequence[str], states: Sequence[str]
 ) -> Strength | None:
-    """The covariate that could bias effects most if it were hidden, in linear regressions.
+    """The covariate that could bias effects most if it were hidden, in linear regressions. Returns None if no
+    covariate varies given the others.
 
     Args:
         doses: (n, p).
@@ -89,9 +88,6 @@ def strongest(
         outcomes: (n, D).
         names: The f covariates.
         states: The D outcomes.
-
-    Returns:
-        None if no covariate varies given the others.
     """
     ones = torch.ones_like(doses[:, :1])
     count, width = doses.shape[1], outcomes.shape[1]

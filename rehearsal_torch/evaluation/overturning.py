@@ -9,8 +9,8 @@ and the median tipping strength is where it falls to one half. The strongest cov
 strongest of its decisions, which may alter different variables.
 
 Methods that weigh several candidate graphs record under what share of the posterior a recommendation is
-better than no action, and its gain under the worst graph (`surrogates.structural.graph_belief`). Over a run,
-the mean and the smallest share are stated, and the smallest gain.
+better than no action, and its gain under the worst graph (`surrogates.structural.graph_posterior`). Over a
+run, the mean and the smallest share are stated, and the smallest gain.
 """
 
 import math

@@ -55,14 +55,10 @@ class GainParts:
     Attributes:
         states: Part through the states, scored with the observed doses.
         scoring: Part through the doses that the score counts, at the changed states.
-        states_last: Part through the states, scored with the changed doses (scoring first).
-        scoring_first: Part through the doses that the score counts, at the observed states.
     """
 
     states: float
     scoring: float
-    states_last: float
-    scoring_first: float
 
     @property
     def total(self) -> float:
@@ -81,13 +77,11 @@ def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -
     observed, altered = emit(
         true_trajectory(problem.cohort, int(episode.identity), torch.stack((given, changed)))
     )
-    scored = [
+    before, moved, both = (
         float(sofa(states, doses[:, 0])[problem.action_lag :].sum())
-        for states in (observed, altered)
-        for doses in (given, changed)
-    ]
-    before, rescored, moved, both = scored
-    return GainParts(before - moved, moved - both, rescored - both, before - rescored)
+        for states, doses in ((observed, given), (altered, given), (altered, changed))
+    )
+    return GainParts(before - moved, moved - both)
 
 
 LATENT = (*(f"latent_{index}" for index in range(8)), "step")

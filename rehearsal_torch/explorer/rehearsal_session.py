@@ -29,8 +29,8 @@ from torch import Tensor
 from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
 from rehearsal_torch.data.codings.class_actions import offered as offered_places
 from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import in_line, said
-from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimates.outside import OUTSIDE, outside
 from rehearsal_torch.data.estimates.percent import ends_of, percents

@@ -76,11 +76,8 @@ class Background:
         """Tiers X before Z before Y, where Z is every variable that is neither context nor outcome.
 
         Args:
-            names: Every variable.
             context: X.
             outcomes: Y.
-            forbidden: Forbidden edges.
-            required: Required edges.
         """
         first, last = tuple(context), tuple(outcomes)
         tiers = (first, tuple(name for name in names if name not in (*first, *last)), last)
@@ -165,7 +162,6 @@ def represented_graphs(
     """Every rehearsal graph with which a directed graph is compatible, the directed graph first.
 
     Args:
-        dag: Directed and acyclic.
         background: Bi-directional edges join only pairs of which it permits both directions; None permits
             all.
         max_graphs: Largest number of graphs.

@@ -79,7 +79,6 @@ def bootstrap(
         values: (n, d), observations in which nothing was altered.
         names: The d variables.
         resamples: B.
-        seed: Seed of the resampling.
         test: The test of conditional independence, see `independence`.
         level: Its significance level, in (0, 1).
         background: Background knowledge; None for none.

@@ -25,18 +25,30 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rehearsal_torch.graphs import arrows
-from rehearsal_torch.graphs.edge_list import EdgeList, projected
+from rehearsal_torch.graphs.edge_list import (
+    BIDIRECTED,
+    DIRECTED,
+    PATTERN,
+    REVERSED,
+    SIGNS,
+    UNDIRECTED,
+    EdgeList,
+    arrow,
+    is_mark,
+    no_arrow,
+    projected,
+    unjoined,
+)
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 
 _TOKEN = re.compile(
     rf"""\s*(?:(?P<comment>(?:\#|//)[^\n]*|/\*.*?(?:\*/|\Z))
     |(?P<setting>\w+\s*=\s*"[^"]*")
-    |(?P<edge>{arrows.PATTERN}|@-@|@->|<-@|@--|--@)
+    |(?P<edge>{PATTERN}|@-@|@->|<-@|@--|--@)
     |(?P<mark>[{{}};,])
     |(?P<list>\[[^\]]*\])
     |"(?P<quoted>[^"]*)"
-    |(?P<word>[^\s{{}}\[\];,"<>{arrows.SIGNS}]+?(?=\s|[{{}}\[\];,"]|{arrows.PATTERN}|$)))""",
+    |(?P<word>[^\s{{}}\[\];,"<>{SIGNS}]+?(?=\s|[{{}}\[\];,"]|{PATTERN}|$)))""",
     re.DOTALL | re.VERBOSE,
 )
 _PART = re.compile(r"\b(exposure|outcome|adjusted|latent|unobserved|selected)\b")
@@ -48,19 +60,6 @@ PARTIAL = "pdag"
 Token = tuple[str, str, int]
 
 
-@dataclass(frozen=True)
-class Written:
-    """A graph read from dagitty, with the roles of its variables.
-
-    Attributes:
-        graph: The influence graph.
-        parts: Role ("exposure", "outcome", "adjusted") to the variables that have it.
-    """
-
-    graph: RehearsalGraph
-    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-
 def to_dagitty(
     graph: RehearsalGraph,
     context: Iterable[str] = (),
@@ -70,7 +69,6 @@ def to_dagitty(
     """The dagitty code of a graph.
 
     Args:
-        graph: The influence graph.
         context: X, marked as adjusted.
         alterable: The actionable variables, marked as exposure.
         outcomes: Y, marked as outcome.
@@ -89,17 +87,6 @@ def to_dagitty(
     lines += [f"{_quoted(one)} -> {_quoted(other)}" for one, other in graph.edges]
     lines += [f"{_quoted(one)} <-> {_quoted(other)}" for one, other in graph.bidirected]
     return "\n".join(["dag {", *(f"  {line}" for line in lines), "}", ""])
-
-
-def from_dagitty(text: str) -> Written:
-    """Reads dagitty code.
-
-    Raises:
-        ValueError: if the text is not dagitty code, has edges or variables of kinds that a rehearsal graph
-            cannot have, or is not a rehearsal graph; the message says where.
-    """
-    found = model_of(text)
-    return Written(found.graph(), {mark: tuple(dict.fromkeys(each)) for mark, each in found.parts.items()})
 
 
 def model_of(text: str) -> "Statements":
@@ -138,12 +125,11 @@ def edges_of(text: str, apart: bool = True) -> Statements:
     """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``.
 
     Args:
-        text: The statements.
         apart: Whether a new line or a semicolon stands between two statements, so that two variables that
             follow each other in a line lack an arrow; blanks separate those of dagitty and DOT.
 
     Raises:
-        ValueError: as `from_dagitty`, and if an arrow is missing.
+        ValueError: as `model_of`, and if an arrow is missing.
     """
     tokens = _tokens(text)
     if apart:
@@ -157,7 +143,7 @@ def _joined(tokens: Sequence[Token]) -> None:
     for kind, value, line in tokens:
         opens, closes = (kind, value) == ("mark", "{"), (kind, value) == ("mark", "}")
         if (kind == "word" or opens) and last is not None and last[1] == line and not depth:
-            raise ValueError(arrows.unjoined(last[0], value))
+            raise ValueError(unjoined(last[0], value))
         depth += opens - closes
         if kind == "word" or closes:
             last = (value, line)
@@ -168,10 +154,8 @@ def _joined(tokens: Sequence[Token]) -> None:
 def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
     names: dict[str, None] = {}
     parts: dict[str, list[str]] = {}
-    pairs: dict[str, list[tuple[str, str]]] = {
-        each: [] for each in (arrows.DIRECTED, arrows.BIDIRECTED, arrows.UNDIRECTED)
-    }
-    known = (arrows.DIRECTED, arrows.REVERSED, *list(pairs)[1 : 2 + partial])
+    pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
+    known = (DIRECTED, REVERSED, *list(pairs)[1 : 2 + partial])
     at, line, before, said = 0, "", list[str](), set[str]()
     while at < len(body):
         kind, value, _ = body[at]
@@ -201,8 +185,8 @@ def _statements(body: Sequence[Token], partial: bool = False) -> Statements:
             names |= dict.fromkeys(group)
             check_size(len(names), sum(map(len, pairs.values())) + len(before) * len(group) * bool(line))
             for one, other in ((one, other) for one in before for other in group if line):
-                if line == arrows.REVERSED:
-                    pairs[arrows.DIRECTED].append((other, one))
+                if line == REVERSED:
+                    pairs[DIRECTED].append((other, one))
                 else:
                     pairs[line].append((one, other))
             before, line, said = group, "", set()
@@ -245,15 +229,13 @@ def _tokens(text: str) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None or match.end() == at:
             rest = text[at : at + 30].strip()
-            said = arrows.no_arrow(rest)
+            said = no_arrow(rest)
             raise ValueError(f"cannot read {rest!r} in line {line}{': ' if said else ''}{said}")
         kind = str(match.lastgroup)
         line += text.count("\n", at, match.start(kind))
-        value = arrows.arrow(match[kind])
-        if (kind == "word" and arrows.is_mark(value)) or (
-            kind == "edge" and re.match(f"[{arrows.SIGNS}]", value)
-        ):
-            raise ValueError(f"line {line}: {arrows.no_arrow(value)}")
+        value = arrow(match[kind])
+        if (kind == "word" and is_mark(value)) or (kind == "edge" and re.match(f"[{SIGNS}]", value)):
+            raise ValueError(f"line {line}: {no_arrow(value)}")
         if kind not in ("comment", "setting"):
             found.append(
                 ("word" if kind == "quoted" else kind, match[kind] if kind != "edge" else value, line)

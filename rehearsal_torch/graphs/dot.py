@@ -24,9 +24,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.graphs import arrows
 from rehearsal_torch.graphs.dagitty import edges_of
-from rehearsal_torch.graphs.edge_list import EdgeList
+from rehearsal_torch.graphs.edge_list import BIDIRECTED, DIRECTED, REVERSED, UNDIRECTED, EdgeList
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 
 _QUOTED = r'"[^"]*+"'
@@ -53,24 +52,13 @@ _ENDS_OF = {"forward": (False, True), "back": (True, False), "both": (True, True
 _CIRCLES = ("dot", "odot")
 
 
-def from_dot(text: str) -> RehearsalGraph:
-    """Reads DOT.
-
-    Raises:
-        ValueError: if it is not a directed graph in DOT, or not a rehearsal graph; the message says where.
-    """
-    return edges_in_dot(text).graph()
-
-
 def edges_in_dot(text: str) -> EdgeList:
     """The edges of DOT, some of which may have no direction.
 
     Raises:
         ValueError: if it is not a directed graph in DOT, or has edges of other kinds; the message says where.
     """
-    pairs: dict[str, list[tuple[str, str]]] = {
-        each: [] for each in (arrows.DIRECTED, arrows.BIDIRECTED, arrows.UNDIRECTED)
-    }
+    pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
     names, labels = dict[str, None](), dict[str, str]()
     for statement, attributes in _statements(_body(text)):
         if statement.lower() in _DEFAULTS:
@@ -85,11 +73,9 @@ def edges_in_dot(text: str) -> EdgeList:
             labels |= dict.fromkeys(found.names, attributes["label"])
         if found.directed:
             kind = _kind(attributes, " -> ".join(found.directed[0]))
-            back = kind == arrows.REVERSED
-            pairs[arrows.DIRECTED if back else kind].extend(
-                pair[::-1] if back else pair for pair in found.directed
-            )
-        pairs[arrows.BIDIRECTED].extend(found.bidirected)
+            back = kind == REVERSED
+            pairs[DIRECTED if back else kind].extend(pair[::-1] if back else pair for pair in found.directed)
+        pairs[BIDIRECTED].extend(found.bidirected)
         check_size(len(names), sum(map(len, pairs.values())))
     called = {name: labels.get(name, name) for name in names}
     if len(set(called.values())) < len(called):
@@ -182,7 +168,7 @@ def _kind(attributes: Mapping[str, str], edge: str) -> str:
                 "both"
             )
         ends.append(drawn and shape != "none")
-    signs = (arrows.UNDIRECTED, arrows.DIRECTED, arrows.REVERSED, arrows.BIDIRECTED)
+    signs = (UNDIRECTED, DIRECTED, REVERSED, BIDIRECTED)
     return signs[2 * ends[0] + ends[1]]
 
 

@@ -20,9 +20,9 @@ Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008)
 (networkx; the attribute is ours); Brandes et al. (2002) (GraphML); Himsolt (1997) (GML).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from xml.etree.ElementTree import ParseError
 
 import networkx as nx
@@ -32,12 +32,10 @@ from rehearsal_torch.files.plain import PlainFileError, read_yaml, text_of
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
 from rehearsal_torch.graphs.dot import edges_in_dot, to_dot
-from rehearsal_torch.graphs.edge_list import EdgeList
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, check_size
 from rehearsal_torch.graphs.written_graph import graph_of
 
 DIRECTED, BIDIRECTED = "directed", "bidirected"
-Made = TypeVar("Made")
 
 
 def to_networkx(graph: RehearsalGraph) -> nx.DiGraph:
@@ -99,10 +97,7 @@ _TEXTS = (".dagitty", ".txt", ".pdag")
 
 
 def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
-    """Writes a graph to a file; missing folders are created.
-
-    Returns:
-        The file.
+    """Writes a graph to a file; missing folders are created. Returns the file.
 
     Raises:
         ValueError: for an ending that is not in `ENDINGS`.
@@ -125,55 +120,27 @@ def write_graph(graph: RehearsalGraph, path: str | Path) -> Path:
     return write_text(file, "".join(f"{line}\n" for line in lines))
 
 
-def read_graph(path: str | Path) -> RehearsalGraph:
-    """Reads a graph from a file.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: for an ending that is not in `ENDINGS`, or if the file cannot be read or holds no
-            rehearsal graph; the message names the file and the fault.
-    """
-    return _of_file(
-        path, lambda found: found if isinstance(found, RehearsalGraph) else found.graph(), graph_of
-    )
-
-
 def read_plain(path: str | Path) -> dict[str, Any]:
     """The graph of a file as plain data; {parents, undirected} if some of its edges have no direction.
 
     Raises:
-        FileNotFoundError: as `read_graph`.
-        ValueError: as `read_graph`, but for edges without a direction.
+        FileNotFoundError: if there is no such file.
+        ValueError: for an ending that is not in `ENDINGS`, or if the file cannot be read or holds no graph;
+            the message names the file and the fault.
     """
-    return _of_file(path, lambda found: found.to_plain(), _plain)
-
-
-def _plain(written: Any) -> dict[str, Any]:
-    """Plain data of a YAML file; what is wrong with undirected edges is told by what reads them."""
-    under = written.get("graph", written) if isinstance(written, Mapping) else written
-    if isinstance(under, Mapping) and "parents" in under and under.get("undirected"):
-        return dict(under)
-    return graph_of(written).to_plain()
-
-
-def _of_file(
-    path: str | Path, made: Callable[[RehearsalGraph | EdgeList], Made], of_yaml: Callable[[Any], Made]
-) -> Made:
-    """What is made of the graph of a file, or of the data of a YAML file."""
     file = _known(path)
     if not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
     try:
         if file.suffix in (".yaml", ".yml"):
-            return of_yaml(read_yaml(file))
+            return _plain(read_yaml(file))
         text = text_of(file)
         if file.suffix in _TEXTS:
-            return made(model_of(text))
+            return model_of(text).to_plain()
         if file.suffix in (".dot", ".gv"):
-            return made(edges_in_dot(text))
-        return made(
-            from_networkx(nx.parse_graphml(text) if file.suffix == ".graphml" else nx.parse_gml(text))
-        )
+            return edges_in_dot(text).to_plain()
+        graph = nx.parse_graphml(text) if file.suffix == ".graphml" else nx.parse_gml(text)
+        return from_networkx(graph).to_plain()
     except PlainFileError:
         raise
     except RecursionError as error:
@@ -188,6 +155,14 @@ def _of_file(
         nx.NetworkXError,
     ) as error:
         raise ValueError(f"{file}: {' '.join(str(error).split())}") from error
+
+
+def _plain(written: Any) -> dict[str, Any]:
+    """Plain data of a YAML file; what is wrong with undirected edges is told by what reads them."""
+    under = written.get("graph", written) if isinstance(written, Mapping) else written
+    if isinstance(under, Mapping) and "parents" in under and under.get("undirected"):
+        return dict(under)
+    return graph_of(written).to_plain()
 
 
 def _known(path: str | Path) -> Path:

@@ -30,7 +30,6 @@ def reaches(graphs: Iterable[RehearsalGraph], altered: Sequence[str], outcomes: 
     """Whether setting variables can change an outcome according to at least one of the graphs.
 
     Args:
-        graphs: The candidate graphs.
         altered: The variables that are set.
         outcomes: The outcomes to be changed.
     """

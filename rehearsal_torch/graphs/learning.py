@@ -200,16 +200,13 @@ def learn(
 def pattern_from(
     p_value: Independence, names: Sequence[str], level: float = 0.05, background: Background | None = None
 ) -> tuple[PartiallyDirected, tuple[str, ...]]:
-    """The Markov equivalence class given by an independence test: steps 1 to 3 of Algorithm 2.
+    """The Markov equivalence class given by an independence test: steps 1 to 3 of Algorithm 2. Returns the
+    class, and notes on contradictions.
 
     Args:
         p_value: The test; columns are indexed in the order of `names`.
-        names: The variables.
         level: Significance level, in (0, 1).
         background: Background knowledge.
-
-    Returns:
-        The class, and notes on contradictions.
 
     Raises:
         ValueError: for a level outside (0, 1), fewer than two variables, duplicate names, or background

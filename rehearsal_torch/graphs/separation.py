@@ -73,7 +73,6 @@ def adjustment(
     """The covariates for altering a set of variables.
 
     Args:
-        graph: The influence graph.
         context: X.
         outcomes: Y.
         sequential: Whether to use covariates between alterations; otherwise they are left out and the reasons
@@ -200,7 +199,6 @@ def c_separated(
     """Whether `given` c-separates two sets of variables.
 
     Args:
-        graph: The influence graph.
         one: X, a variable or several.
         other: Y, a variable or several.
         given: Z, a variable or several; empty for marginal independence.
@@ -223,7 +221,6 @@ def connected(
     """Every variable outside `given` that `given` does not c-separate from `sources`, including the sources.
 
     Args:
-        graph: The influence graph.
         sources: X, a variable or several, outside Z.
         given: Z, a variable or several.
 

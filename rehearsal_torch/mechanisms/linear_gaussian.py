@@ -129,7 +129,6 @@ class LinearGaussian(Solved, GenerativeMechanism):
         """Samples from the posterior of the parameters, (count,) sets of them.
 
         Args:
-            count: Number of samples.
             stream: Random number generator, on the CPU.
         """
         device = self.covariance.device

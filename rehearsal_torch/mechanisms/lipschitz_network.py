@@ -161,7 +161,6 @@ class LipschitzNetwork(nn.Module):
         """Refuses weights that would be divided although they are not being trained.
 
         Args:
-            names: Names of the networks in messages.
             slack: Tolerance on norms above one, for rounding.
 
         Raises:

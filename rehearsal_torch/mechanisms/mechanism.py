@@ -57,14 +57,12 @@ class TransitionMechanism(GenerativeMechanism, ABC):
     @abstractmethod
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
         """The transitions of one observed episode under any actions, with the episode's abducted noise.
+        Returns the trajectory; whatever does not depend on the state is computed once, here.
 
         Args:
             states: The observed trajectory, (T, d).
             fixed: The other parents at each step under each action, (T - 1, A, p - d).
             observed: The actions taken, (T,) long; the last affects no state.
-
-        Returns:
-            The trajectory; whatever does not depend on the state is computed once, here.
         """
 
 

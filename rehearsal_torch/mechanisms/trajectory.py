@@ -145,16 +145,14 @@ class CurvedTrajectory(SmoothTrajectory, ABC):
 
     @abstractmethod
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
-        """Derivatives and their bounds.
+        """Derivatives and their bounds. Returns bounds that hold in exact arithmetic; callers add a margin
+        for rounding.
 
         Args:
             states: Centres x, (n, D).
             time: t, the step.
             covectors: p, (n, D).
             radii: r, (n,), non-negative.
-
-        Returns:
-            Bounds that hold in exact arithmetic; callers add a margin for rounding.
         """
 
 

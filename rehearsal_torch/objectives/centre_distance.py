@@ -177,8 +177,6 @@ class CentreDistance(AlterationObjective):
     """Minus the expected distance to the centre, for one set of altered variables in B cases.
 
     Args:
-        surrogate: The fitted surrogate.
-        cases: The B cases.
         names: The k altered variables.
         aim: The target from which distances are measured.
         pushforward: Push-forwards of the draws for training (the search), validation and test.
@@ -274,15 +272,13 @@ class CentreDistance(AlterationObjective):
     def values_and_shares(
         self, actions: Tensor, draws: int | None = None, which: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Minus the expected distance, and the share of draws in the region.
+        """Minus the expected distance, and the share of draws in the region. Returns (..., B) each; the share
+        without gradient.
 
         Args:
             actions: (..., B, k).
             draws: Use only this many draws; None for all.
             which: Indices of the cases; None for all B.
-
-        Returns:
-            (..., B) each; the share without gradient.
         """
         pushforward = self.pushforward[TRAINING] if draws is None else self.pushforward[TRAINING].first(draws)
         outcomes = self._outcomes(pushforward if which is None else pushforward.of(which), actions)

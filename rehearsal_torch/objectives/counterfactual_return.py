@@ -48,7 +48,6 @@ class CounterfactualReturn(Objective):
     """The return of whole action sequences of one episode, and the parts that step-wise searches need.
 
     Args:
-        surrogate: The surrogate that replays the episode.
         case: The episode, and which of its actions are fixed.
         reward: R, in the variables' units.
         changes: k, maximum number of actions that differ from the observed ones.
@@ -191,14 +190,12 @@ class CounterfactualReturn(Objective):
         return Doses(surrogate.dose_names, values)
 
     def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
-        """R of states in the coordinates of the trajectory, the mean over the members.
+        """R of states in the coordinates of the trajectory, the mean over the members. Returns (..., A), or
+        (..., 1) if the reward does not depend on the action.
 
         Args:
             states: At one step, (..., D), or along whole trajectories, (..., T, D).
             time: The step; None for whole trajectories.
-
-        Returns:
-            (..., A), or (..., 1) if the reward does not depend on the action.
         """
         if self.surrogate.members > 1:
             return self.member_rewards(states, time).mean(-2)
@@ -238,7 +235,6 @@ class CounterfactualReturn(Objective):
         Args:
             lower: Lower ends in the coordinates of the trajectory, (..., D), or (..., M D) for an ensemble.
             upper: Upper ends.
-            time: The step.
             actions: The actions, (A',) long.
 
         Returns:

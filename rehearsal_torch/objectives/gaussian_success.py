@@ -34,8 +34,12 @@ from rehearsal_torch.objectives.objective import (
     no_improvement,
     normal_quantile,
 )
-from rehearsal_torch.objectives.region_probability.polygon import PolygonProbability, probability, vertices_of
-from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
+from rehearsal_torch.objectives.region_probability.polygon import (
+    PolygonProbability,
+    PolytopeProbability,
+    probability,
+    vertices_of,
+)
 from rehearsal_torch.objectives.region_probability.rectangle import (
     Expansion,
     RegionProbability,
@@ -52,7 +56,6 @@ class GaussianSuccess(AlterationObjective):
     """log P(Y in S | x, z) for one set of altered variables in B cases.
 
     Args:
-        cases: The B cases.
         names: The k altered variables.
         contexts: (B, |X|).
         region: S.

@@ -15,7 +15,7 @@ The distance of every alteration to its 5th nearest observation is in the trace,
 
 An objective applies the rule to the decisions that a search found for it (`Objective.guarded`). For an
 episode, a proposed sequence is refused if what the model takes for noise can be predicted from state and
-action (`objectives.sequences.model_error`). Else it is replayed: if its return does not exceed the observed
+action (`objectives.guard`). Else it is replayed: if its return does not exceed the observed
 one, the decision becomes no action; it is refused if not all members of an ensemble predict a gain, or if one
 predicts a fall of a score that is guarded beside the reward (`Reward.guarded`: with and without the points of
 doses); where the objective asks for no agreement (`CounterfactualReturn.agreement`), refusals are warnings.
@@ -23,6 +23,16 @@ If the return that the search claims differs from the replayed one, the decision
 
 A search whose `declines` is False only gets warnings in place of a refusal or no action: presets that
 reproduce a publication, and methods that learn online, where acting yields information.
+
+Error of the model in the noise of an episode: why a model of transitions may not recommend.
+
+A replay keeps the noise of the observed episode. Where the noise of a state that the reward reads can be
+predicted from state and action on held-out units (`surrogates.noise_check`), it holds errors of the model,
+and gains of a search are gains in these errors. With an R2 above .1 nothing is recommended: on a simulator of
+another class, where claims of 2.8 came true by .04, it was .5 and more; where claims came true, about 0.
+Where it is not known, the recommendation says so (`unknown_noise`).
+
+A reward that names doses and no state (`Reward.reads_doses`, such as costs alone) reads no state.
 
 Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer); the rules are ours.
 """
@@ -40,8 +50,50 @@ from rehearsal_torch.data.estimates.percent import apart, beside, percents, poin
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.objectives.net_value import nets_no_more, with_costs
 from rehearsal_torch.objectives.present_values import changes_nothing, leaving, with_unchanged
-from rehearsal_torch.objectives.sequences.model_error import model_error, unknown_noise
+from rehearsal_torch.surrogates.noise_check import FEWEST
 from rehearsal_torch.surrogates.overlap import ROUNDING, SHARE
+
+if TYPE_CHECKING:
+    from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+
+MOST = 0.1
+"""The largest R2 of a state's noise with which a change is recommended."""
+
+
+def model_error(objective: "CounterfactualReturn") -> str:
+    """Why the model may not recommend: a sentence that names the states and their R2; empty if it may, or
+    nothing is known of its noise.
+    """
+    known = objective.surrogate.noise_shares()
+    found = {name: known[name] for name in _read(objective) if known.get(name, 0.0) > MOST}
+    if not found:
+        return ""
+    states = ", ".join(f"{name} {share:.2g}" for name, share in found.items())
+    return (
+        "the model has errors where its answers come from: what it takes for noise of the rewarded states "
+        f"can be predicted from state and action on held-out units (R2: {states}; at most {MOST:g} is noise) "
+        "and would be carried on: train it longer (trainer.max_epochs, trainer.patience), allow "
+        "it more (surrogate.member.mechanism.location_constant, surrogate.member.effects=dense), add the "
+        "states that are missing, or reward others"
+    )
+
+
+def unknown_noise(objective: "CounterfactualReturn") -> str:
+    """That a model of rows was never checked; empty if it was, or the reward reads no state."""
+    shares = objective.surrogate.predictable_noise
+    if shares is None or len(shares) or not _read(objective):
+        return ""
+    return (
+        "noise: it is not known whether what the model takes for noise is noise: it was fitted with fewer "
+        f"than {FEWEST} steps of training or of held-out units, or by an earlier version"
+    )
+
+
+def _read(objective: "CounterfactualReturn") -> tuple[str, ...]:
+    """The states that the reward reads; all of them if it does not say."""
+    reward = objective.reward
+    return reward.reads or (() if reward.reads_doses else objective.surrogate.names)
+
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -57,15 +109,12 @@ beside the reward that falls."""
 def guarded(
     objective: "Candidates[AlterationObjective]", decisions: list[Decision], declines: bool = True
 ) -> list[Decision]:
-    """Applies the rule of this module to decisions; applying it twice changes nothing.
+    """Applies the rule of this module to decisions; applying it twice changes nothing. Returns the decisions,
+    in order.
 
     Args:
-        objective: The objective that was searched.
         decisions: One decision for each case of the objective, in order.
         declines: Whether to refuse or to return no action; if False, a warning gives the reason instead.
-
-    Returns:
-        The decisions, in order.
     """
     compared, known = with_costs(objective.cases, with_unchanged(objective, decisions)), _Paths(objective)
     judged = [
@@ -76,11 +125,7 @@ def guarded(
 
 
 class _Paths:
-    """What the graphs and the observations say of sets of variables, found once for all cases.
-
-    Args:
-        objective: The objective that was searched.
-    """
+    """What the graphs and the observations say of sets of variables, found once for all cases."""
 
     def __init__(self, objective: "Candidates[AlterationObjective]") -> None:
         self.objective = objective
@@ -117,8 +162,6 @@ def guarded_sequence(
     """Applies the same rule to the decision for an episode; the objective replays its sequence.
 
     Args:
-        objective: The objective that was searched.
-        decision: The decision of the search.
         declines: Whether to return no action where the replayed return does not exceed the observed one, and
             to refuse where a member of an ensemble predicts no gain; if False, a warning says so.
 

@@ -49,7 +49,6 @@ class ImputedSuccess(AlterationObjective):
     """The pooled objective of altering one candidate set.
 
     Args:
-        cases: The B cases.
         members: The objective of each of the m models.
     """
 

@@ -54,14 +54,12 @@ from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, 
 
 
 def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
-    """The nearest-neighbour estimate of the entropy, in nats.
+    """The nearest-neighbour estimate of the entropy, in nats. Returns (...); minus infinity if a dimension
+    does not vary.
 
     Args:
         draws: (..., N, d).
         neighbours: k.
-
-    Returns:
-        (...); minus infinity if a dimension does not vary.
 
     Raises:
         ValueError: if there are not more draws than neighbours, or k < 1.
@@ -91,7 +89,6 @@ class PredictiveDensity:
     in z.
 
     Args:
-        model: A fitted posterior.
         altered: The k altered variables.
         rows: (..., d), all variables in the order of the task's graph, for some z.
 
@@ -149,7 +146,6 @@ class Information:
     """I(G, Theta; V | D, x, z) for one set of altered variables in B cases, in nats.
 
     Args:
-        surrogate: A fitted posterior.
         models: N models sampled from it.
         contexts: (B, |X|).
         names: The k altered variables.

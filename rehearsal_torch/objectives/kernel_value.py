@@ -41,9 +41,6 @@ class KernelValue(AlterationObjective):
     """The kernel value of altering one candidate set.
 
     Args:
-        surrogate: The fitted surrogate.
-        cases: The B cases.
-        which: Index of the candidate set.
         before: Estimate of P(Y in S | x) without an alteration and its standard deviation, (B,) each.
         caution: Number of posterior standard deviations that are subtracted when end points of the ascent are
             compared; 0 is the choice in the paper.

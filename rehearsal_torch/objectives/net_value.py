@@ -69,7 +69,6 @@ def with_costs(cases: Sequence[RehearsalCase], decisions: Sequence[Decision]) ->
 
     Args:
         cases: B cases.
-        decisions: One decision for each of them.
     """
     return [
         each if case.costs is None else replace(each, cost=_cost(case.costs, each), worth=case.costs.worth)
@@ -95,7 +94,6 @@ def nets_no_more(decision: Decision, where: str) -> str:
     """Why an alteration is not worth its cost, in a sentence.
 
     Args:
-        decision: The decision, with cost and worth.
         where: What it is compared with, in words.
     """
     net, estimate, before = decision.net_gain, decision.estimate, decision.before

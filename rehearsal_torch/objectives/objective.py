@@ -62,8 +62,6 @@ class Objective(ABC):
         `Candidates`.
 
         Args:
-            surrogate: The fitted surrogate.
-            cases: The cases of the batch.
             settings: The objective's arguments besides surrogate and decision context.
 
         Raises:
@@ -180,7 +178,6 @@ class AlterationObjective(Objective, ABC):
     """The value of altering one set of variables in B cases.
 
     Args:
-        cases: The B cases.
         names: The k altered variables.
         device: The device of its model, on which it takes and gives actions.
 
@@ -188,7 +185,7 @@ class AlterationObjective(Objective, ABC):
         lower: Lower bounds of the actions in their units, (B, k), on that device.
         upper: Upper bounds, likewise.
         levels: The levels of those of the variables that have some, the same in all cases.
-        fixed: Values at which variables with levels are held (see `objectives.levels`).
+        fixed: Values at which variables with levels are held (see `objectives.candidates`).
         enumerable: Whether searches look for the largest `level_value`, so that a set whose variables all
             have levels is decided by evaluating every combination.
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
@@ -231,8 +228,6 @@ class AlterationObjective(Objective, ABC):
         """One objective for each candidate set, over the B cases.
 
         Args:
-            surrogate: The fitted surrogate.
-            cases: The B cases.
             settings: The arguments of `for_sets` besides surrogate and cases.
         """
         return Candidates(cases, cls.for_sets(surrogate, cases, **settings), surrogate)
@@ -386,7 +381,6 @@ def objective_for(
     Args:
         objective: A class of objectives, or a partial of one with its settings; or a function of (surrogate,
             cases), or of (surrogate, case) for a search that decides for one case at a time.
-        surrogate: The fitted surrogate.
         cases: The cases that are decided in one batch.
         batch: Whether a function is given all cases, or the only one.
     """

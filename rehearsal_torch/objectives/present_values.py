@@ -59,7 +59,6 @@ def better_judged(
     the first leaves at known present values, within their bounds.
 
     Args:
-        objective: The objective that was searched.
         sets: Its sets, or the first ones.
     """
     offered = {frozenset(one.names) for one in sets}
@@ -98,7 +97,6 @@ def with_unchanged(
     warning that begins with ``present:``.
 
     Args:
-        objective: The objective that was searched.
         decisions: One decision for each of its cases, in order.
     """
     found = [

@@ -150,7 +150,6 @@ class CountObjective(AlterationObjective, ABC):
     """The share of desired scenarios, for one set of altered variables in B cases.
 
     Args:
-        cases: The B cases.
         names: The k altered variables.
         search_scenarios: Scenarios for the search, of actions in their units.
         validation_scenarios: Other scenarios, which validate its results and compare sets.
@@ -228,7 +227,6 @@ class ScenarioCount(CountObjective):
     """The share of desired scenarios under a known graph, for one set of altered variables in B cases.
 
     Args:
-        cases: The B cases.
         names: The k altered variables.
         search_scenarios: Scenarios for the search.
         validation_scenarios: Scenarios that compare sets.

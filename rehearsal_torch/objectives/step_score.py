@@ -81,7 +81,6 @@ class StepFunction:
 
         Args:
             rules: A comparison (<, <=, >, >=) with a number, to points of at least 0.
-            where: Begins the messages of errors.
             scale: The range of the number, of which `TOLERANCE` counts as equal to a limit; 0 for that share
                 of the limit itself, infinite for that of the limit plus 1, None for an exact comparison.
 

@@ -22,7 +22,7 @@ from rehearsal_torch.objectives.information import Entropy, Information
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios, rowwise
 from rehearsal_torch.seeding import generator
-from rehearsal_torch.surrogates.structural.graph_belief import GraphBelief
+from rehearsal_torch.surrogates.structural.graph_posterior import GraphBelief
 from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
 
 TRAINING, VALIDATION, TEST, INFORMATION, STAGES = 0, 1, 2, 3, 8
@@ -34,7 +34,6 @@ class SuccessProbability(CountObjective):
     """The probability of success for one set of altered variables in B cases.
 
     Args:
-        cases: The B cases.
         names: The k altered variables.
         search_scenarios: Scenarios for the search.
         validation_scenarios: Other scenarios, which validate its results.
@@ -128,7 +127,7 @@ class SuccessProbability(CountObjective):
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability of success, and that without an alteration. Trace: ``graphs``, under which of
-        several graphs the alteration is better than none (`surrogates.structural.graph_belief`).
+        several graphs the alteration is better than none (`surrogates.structural.graph_posterior`).
         """
         desired = self.test_scenarios.desired(actions - self.origin.to(actions))
         by_graph: list[dict[str, Any]] = [{} for _ in self.cases]
@@ -162,10 +161,7 @@ def fresh(
     """Fresh scenarios of an alteration, used neither by a search nor for validation, for B cases.
 
     Args:
-        surrogate: A fitted posterior.
-        cases: The B cases.
         names: The altered variables; may be empty.
-        count: Number of scenarios.
         seed: Seed of the scenarios; they differ from those of `SuccessProbability` with any non-negative
             seed.
     """

@@ -91,9 +91,6 @@ class Problem(ABC):
     def to_begin(self, seed: int = 0) -> Table | None:  # noqa: ARG002
         """The experiments to run before a model can be fitted, actions to set (m, k); None if there are
         enough observations, the default.
-
-        Args:
-            seed: Scrambles the design.
         """
         return None
 
@@ -106,9 +103,6 @@ class Problem(ABC):
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str | None:  # noqa: ARG002
         """The user's table of experiments as text, with a row for each proposed one, whose results are to be
         filled in; None, the default, where there is no such table.
-
-        Args:
-            settings: The proposed ones, action to value.
         """
         return None
 

@@ -79,7 +79,6 @@ def setting(key: str, value: Any, kind: type[Setting]) -> Setting:
     """An argument that must be an object of a class, such as a world's size.
 
     Args:
-        key: The argument's name.
         kind: A dataclass.
 
     Raises:

@@ -46,13 +46,11 @@ class Budget:
         return f"stopped after budget_s={self.limit_s:g}"
 
     def facts(self, gap: float | None = None) -> dict[str, Any]:
-        """Trace entries of a search that the budget ended; empty otherwise.
+        """Trace entries of a search that the budget ended; empty otherwise. Returns ``stopped``, a sentence,
+        and ``gap``.
 
         Args:
             gap: Upper bound on how far the optimum lies above the answer; None if no bound is known.
-
-        Returns:
-            ``stopped``, a sentence, and ``gap``.
         """
         return ended(self.reason(), gap) if self.ran_out else {}
 

@@ -112,14 +112,12 @@ def chosen(
     """Selects the best candidate set for each case and applies the rule of `objectives.guard`.
 
     Args:
-        objective: The objective that was searched.
         actions: The best actions of each set, (B, k) each; only of the first sets if the time ran out before
             the others were searched.
         values: (sets, B), their values; the largest wins, the first one among equals, without those that
             another set judges better (`objectives.present_values`). A case is refused if all its values are
             minus infinity or NaN.
         name: The name of the search, for the trace.
-        budget: The time budget of the call.
         facts: Further trace entries, one dictionary per case; a sentence under ``refused`` withdraws the
             recommendation.
         accepted: Which of the actions the objective accepts, (sets, B) bool: these come before others; None

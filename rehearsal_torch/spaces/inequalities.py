@@ -124,9 +124,6 @@ def inequalities(text: str | Sequence[str]) -> Inequalities:
 def faces_of(found: Sequence[Linear]) -> Inequalities:
     """Linear forms that must not be positive, as the faces of a region.
 
-    Args:
-        found: The linear forms.
-
     Raises:
         InequalityError: if there are none.
     """

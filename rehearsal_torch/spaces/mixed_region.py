@@ -170,14 +170,12 @@ class MixedRegion(CandidateRegion):
 
     def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The points with one coordinate at another of its levels, and the others moved to feasible values
-        where the constraints require it.
+        where the constraints require it. Returns the neighbours (m, d), and the index of the point of each,
+        (m,).
 
         Args:
             points: In unit coordinates, at levels, (n, d).
             most: Of coordinates with more levels only the next ones on both sides are tried.
-
-        Returns:
-            The neighbours (m, d), and the index of the point of each, (m,).
         """
         made, origins = [points[:0]], [torch.zeros(0, dtype=torch.long, device=points.device)]
         every = torch.arange(len(points), device=points.device)

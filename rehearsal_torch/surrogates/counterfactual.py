@@ -46,7 +46,6 @@ def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Tabl
     """The exogenous noise behind an observation (abduction).
 
     Args:
-        model: A fitted model.
         observed: A table with every action and node of a causal network; an episode with the columns of a
             transition model.
 
@@ -80,11 +79,9 @@ def sample(
     """Samples from interventional distributions: fresh noise under the given actions.
 
     Args:
-        model: A fitted model.
         actions: For a causal model, (..., k) in their units. For a transition model, action numbers
             (..., T - 1), or names to values as for `counterfactual`, or None for the observed ones.
         count: Samples per action; the noise is shared by all actions (common random numbers).
-        seed: Seed of the noise.
         fixed: Nodes, or varying features after the first step, that are set directly, name to value.
         observed: Transition models only: the episode that provides the first state and the static and
             contextual features of the trajectories.

@@ -47,7 +47,6 @@ def without_derived(module: nn.Module, state: Mapping[str, Tensor], largest: int
 
     Args:
         module: A module with this state, which it has afterwards as well.
-        state: All its tensors.
     """
     out = set(derived_names(module))
     empty = {name for name in source_names(module) if state[name].shape == (0,)}

@@ -1,25 +1,110 @@
 """Draws of the outcomes that a model expects in one case, after an alteration or without one.
 
 The draws are of linear coordinates t = B y of the outcomes: the outcomes themselves, or the directions in
-which the faces of the desired region lie (`surrogates.outcome.face_coordinates`). Each is one of
+which the faces of the desired region lie (`surrogates.outcome_draws`). Each is one of
 
     a function or parameters drawn from the posterior, with noise as it was found in the observations,
 
 so that they hold both what is unknown and the noise. The share of them in the region estimates the
 probability of a desired outcome; it is the claim of a method that rests on these draws alone.
 
-Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution).
+Posterior draws that are kept until what they were drawn from changes.
+
+The draws of a fitted model are the same for every question, since their seed is part of the model: a decision
+for one case would otherwise spend much of its time on drawing them. They are kept up to a number of cells,
+those used last; a model that is fitted, loaded or conditioned anew has other tensors, or changed ones, and so
+its draws are made anew. Copies and saved models start without any.
+
+Coordinates of the outcomes in which the faces of the desired region are few linear bounds.
+
+The region is {y : m_k'y <= d_k, k = 1..l}. Its slack d_k - m_k'y is a linear function of y, so that few
+regressions suffice: with q coordinates t = B y,
+
+    d_k - m_k'y = d_k - n_k't.
+
+The rows of B are the distinct directions of the normals, of length one and up to their sign, if there are no
+more of them than outcomes: each face then bounds one coordinate. Otherwise (a polygon in two outcomes) B is
+the identity, and the coordinates are the outcomes themselves.
+
+A coordinate holds how far each row is from the bound, where the indicator of the region holds one bit. Where
+success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
+
+Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); ours; Du et al. (2026), Sec.
+2.1 (the region as a polytope).
 """
 
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
+
+PARALLEL = 1e-9
+
+
+@dataclass(frozen=True)
+class FaceCoordinates:
+    """Linear coordinates of the outcomes, and the faces of the region in them.
+
+    Attributes:
+        basis: B, (q, |Y|).
+        normals: n_k, (l, q).
+        offsets: d_k, (l,).
+    """
+
+    basis: Tensor
+    normals: Tensor
+    offsets: Tensor
+
+    @classmethod
+    def of(cls, region: Polytope) -> "FaceCoordinates":
+        """The coordinates of a region."""
+        lengths = region.normals.norm(dim=-1)
+        units = region.normals / lengths.unsqueeze(-1)
+        kept: list[int] = []
+        for face, unit in enumerate(units):
+            if all(float((units[other] @ unit).abs()) < 1 - PARALLEL for other in kept):
+                kept.append(face)
+        if len(kept) > units.shape[1]:
+            basis = torch.eye(units.shape[1], dtype=units.dtype)
+            return cls(basis, units, region.offsets / lengths)
+        basis = units[kept]
+        along = units @ basis.mT
+        own = along.abs().argmax(-1, keepdim=True)
+        normals = torch.zeros_like(along).scatter(-1, own, along.gather(-1, own).sign())
+        return cls(basis, normals, region.offsets / lengths)
+
+    @property
+    def count(self) -> int:
+        """q, the number of coordinates."""
+        return len(self.basis)
+
+    def of_outcomes(self, outcomes: Tensor) -> Tensor:
+        """t = B y, (..., |Y|) -> (..., q)."""
+        return outcomes @ self.basis.to(outcomes).mT
+
+    def desired(self, coordinates: Tensor) -> Tensor:
+        """Whether points lie in the region, (..., q) -> (...) bool."""
+        inside = None
+        for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
+            used = [(place, weight) for place, weight in enumerate(normal) if weight]
+            if len(used) == 1:
+                ((place, weight),) = used
+                bound, own = offset / weight, coordinates[..., place]
+                within = own <= bound if weight > 0 else own >= bound
+            else:
+                within = coordinates @ coordinates.new_tensor(normal) <= offset
+            inside = within if inside is None else inside.logical_and_(within)
+        if inside is None:
+            return torch.ones(coordinates.shape[:-1], dtype=torch.bool, device=coordinates.device)
+        return inside
+
 
 # Models, and draws of the noise of each.
 MODELS, EACH = 64, 128
@@ -80,7 +165,6 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: i
         response: The response, with the M models in its leading dimension.
         given: The context, (|X|,).
         action: The values that are set, (k,).
-        seed: Seed of the noise.
     """
     home, like = given.device, response.constant
     given, action = given.to(like.device), action.to(like.device)
@@ -98,4 +182,50 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor, seed: i
     outcomes = draws.shape[-1]
     return OutcomeDraws(
         draws.reshape(-1, outcomes).to(home), torch.eye(outcomes, dtype=draws.dtype, device=home)
+    )
+
+
+Drawn = TypeVar("Drawn")
+
+
+class KeptDraws(Generic[Drawn]):
+    """A bounded store of draws.
+
+    Args:
+        most: Number of cells that are kept at most, over all draws.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._kept: OrderedDict[Hashable, tuple[list[tuple[Tensor, int]], int, Drawn]] = OrderedDict()
+
+    def get(self, key: Hashable, source: Sequence[Tensor], cells: int, make: Callable[[], Drawn]) -> Drawn:
+        """The draws of a question, kept or made.
+
+        Args:
+            source: The tensors that the draws depend on.
+            make: Makes them.
+        """
+        if torch.is_inference_mode_enabled() or any(each.is_inference() for each in source):
+            # Tensors of inference mode do not tell whether they have changed, and have no gradient outside.
+            return make()
+        found = self._kept.pop(key, None)
+        if found is None or not _unchanged(found[0], source):
+            found = [(each, each._version) for each in source], cells, make()
+        if cells <= self.most:
+            self._kept[key] = found
+        while sum(size for _, size, _ in self._kept.values()) > self.most:
+            self._kept.popitem(last=False)
+        return found[2]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __reduce__(self) -> tuple[type["KeptDraws[Drawn]"], tuple[int]]:
+        return type(self), (self.most,)
+
+
+def _unchanged(known: Sequence[tuple[Tensor, int]], source: Sequence[Tensor]) -> bool:
+    return len(known) == len(source) and all(
+        each is own and own._version == version for (each, version), own in zip(known, source, strict=True)
     )

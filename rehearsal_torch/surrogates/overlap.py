@@ -26,8 +26,7 @@ from torch import Tensor
 from rehearsal_torch.data.graph_check import contradictions, dependence_given
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table, positions
-from rehearsal_torch.data.tables.row_places import evenly
+from rehearsal_torch.data.table import Table, evenly, positions
 from rehearsal_torch.graphs.influence_paths import MAX_POINTS, reaches
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import setting_text
@@ -160,7 +159,6 @@ class Overlap(Solved):
         1 / n at their mean.
 
         Args:
-            names: The altered variables.
             contexts: (B, |X|), in units.
             actions: (B, k), in units.
         """

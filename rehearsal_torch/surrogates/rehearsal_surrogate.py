@@ -66,7 +66,6 @@ class RehearsalSurrogate(Surrogate, ABC):
 
         Args:
             altered: The k variables that are set; may be empty.
-            count: Number of models.
             seed: Determines the models; no other random state is used or changed.
 
         Returns:

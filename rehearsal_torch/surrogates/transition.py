@@ -336,8 +336,6 @@ def lipschitz_report(surrogate: TransitionModel, table: Table, rows: int = 1000)
     """Evaluates a fitted transition on the first rows of a table of transitions.
 
     Args:
-        surrogate: A fitted transition model.
-        table: Transitions in their units.
         rows: Maximum number of rows.
 
     Raises:

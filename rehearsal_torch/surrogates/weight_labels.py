@@ -40,7 +40,6 @@ def labelled(content: bytes, labels: Mapping[str, str]) -> bytes:
     """A tensor file with labels, which replace those that it has.
 
     Args:
-        content: The bytes of the file.
         labels: Name to text; longer texts are cut at 500 characters.
 
     Raises:
@@ -66,7 +65,6 @@ def weight_labels(surrogate: Surrogate, card: Mapping[str, Any]) -> dict[str, st
     """The labels of a surrogate's weights.
 
     Args:
-        surrogate: The fitted surrogate.
         card: The model card, of which commit, data fingerprint and seed are taken.
     """
     found = {
@@ -84,7 +82,6 @@ def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
     """Why weights with these labels are not those of a surrogate, and what to do; empty if they may be.
 
     Args:
-        surrogate: The surrogate that the configuration builds.
         labels: The labels of the weights; those of a file without labels are none.
     """
     if "checkpoint_format" not in labels:

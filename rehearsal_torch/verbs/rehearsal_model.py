@@ -123,7 +123,7 @@ class RehearsalModel:
                 incomplete; all faults are listed.
             RequestError: if the cases are of another type, there is none, or `workers` is below 1.
         """
-        from rehearsal_torch.data.codings.wanted import wanted_in
+        from rehearsal_torch.data.codings.recorded import wanted_in
         from rehearsal_torch.data.tables.in_memory import library_of
         from rehearsal_torch.verbs.decisions import Decisions
 

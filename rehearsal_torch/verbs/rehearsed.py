@@ -15,7 +15,7 @@ Source: Brier (1950).
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.data.codings.wanted import wanted_in
+from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
 from rehearsal_torch.verbs.decisions import Decisions

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.wanted import wanted_in
+from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.estimates.outside import further, outside
 from rehearsal_torch.data.estimates.percent import (
@@ -63,7 +63,7 @@ class WhatIf:
         cost: What the alteration costs; None where costs are not known.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
-        wanted: The desired region in words (`data.codings.wanted`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
         units: Variable to its unit, where it is known.
     """
 

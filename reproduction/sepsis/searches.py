@@ -24,9 +24,10 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
-from rehearsal_torch.search.sequences.lipschitz_bound import Anchors, FacilityLocation, MonteCarlo
+from rehearsal_torch.search.sequences.lipschitz_bound import Anchors, MonteCarlo
 from reproduction.plan import study
 from reproduction.sepsis.episode_rows import Case
+from reproduction.sepsis.facility_location import FacilityLocation
 
 ASTAR, PAPER, BOUND = "astar", "astar_paper", "branch_and_bound"
 LIPSCHITZ, UNIFORM, FACILITY = "mc_lipschitz", "mc_uniform", "facility_location"

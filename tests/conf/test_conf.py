@@ -112,7 +112,7 @@ def test_decisions_come_in_three_families():
     found = {name: {decision for decision in DECISIONS if family(decision) == name} for name in SUITED}
     assert found["foresight"] >= {"micns", "grad_rh", "qwz23_offline", *USUAL["rehearse"]}
     assert found["episodes"] >= {"astar", "random", *USUAL["look_back"]}
-    assert found["trials"] >= {"excbo_paper", "mcbo_released", "random_actions", *USUAL["optimise"]}
+    assert found["trials"] >= {"excbo_paper", "random_actions", *USUAL["optimise"]}
     assert all(USUAL.values())
 
 

@@ -109,11 +109,6 @@ SEARCHES = {
     "acquisition of botorch": (AcquisitionSearch, {"screened": 64, "starts": 8}, trial(BotorchAcquisition)),
     "optimistic_networks": (OptimisticNetworks, RESTARTS, trial(Optimism)),
     "optimistic_networks with levels": (OptimisticNetworks, RESTARTS, trial(Optimism, actions=LEVELS)),
-    "optimistic_networks as released": (
-        OptimisticNetworks,
-        {**RESTARTS, "stop_rule": "released"},
-        trial(Optimism),
-    ),
     "spread_actions": (SpaceFilling, {}, trial(PosteriorMean)),
 }
 

@@ -20,9 +20,9 @@ from rehearsal_torch.data.reading import TableError, read_table
 from rehearsal_torch.data.trials.file import TrialFileError, read_campaign
 from rehearsal_torch.files.plain import PlainFileError, read_json, read_yaml
 from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.graphs.formats import read_graph
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.run_folder import RunFolder
+from tests.toys.graph_files import read_graph
 
 pytestmark = pytest.mark.slow
 

@@ -207,7 +207,6 @@ SMALL = {
     "acquisition": {"screened": 64, "starts": 8, "incumbents": 2},
     "optimistic_networks": {"restarts": 8, "kept": 4, "screening_steps": 10, "steps": 30, "incumbents": 2},
 }
-SMALL["optimistic_networks_released"] = {"restarts": 8, "steps": 30, "incumbents": 2}
 
 
 @cache

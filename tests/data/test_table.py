@@ -1,8 +1,9 @@
+import numpy as np
 import pytest
 import torch
 
 from rehearsal_torch.data import table as tables
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.table import Table, drawn, evenly, positions
 from tests.toys.second_device import second_device
 
 
@@ -76,3 +77,15 @@ def test_the_fingerprint_does_not_depend_on_how_many_rows_are_hashed_at_a_time(m
     whole = Table.observed(("a", "b"), rows).fingerprint()
     monkeypatch.setattr(tables, "ROWS", 7)
     assert Table.observed(("a", "b"), rows).fingerprint() == whole
+
+
+def test_places_are_spread_or_drawn():
+    assert evenly(5, 9).tolist() == [0, 1, 2, 3, 4]
+    assert evenly(101, 5).tolist() == [0, 25, 50, 75, 100]
+    # Single precision would end beyond the last row.
+    assert int(evenly(2**25 + 2, 3)[-1]) == 2**25 + 1
+    assert drawn(4, 4, torch.Generator()).tolist() == [0, 1, 2, 3]
+    some = drawn(1000, 50, torch.Generator().manual_seed(1))
+    assert torch.equal(some, some.unique()), "in order, none twice"
+    assert len(some) == 50
+    assert np.ptp(some.numpy()) > 800

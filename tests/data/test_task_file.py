@@ -7,14 +7,20 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
+from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.data.question import differences, fields, taken
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.data.task_file import TaskError, _rectangle, region_of
 from rehearsal_torch.files.schema import FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
+from rehearsal_torch.problems.rehearsal.own_table import written_task
+from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.spaces.inequalities import FACES
 from tests.toys.mutated import mutated
 
 REHEARSAL = {
@@ -33,14 +39,14 @@ CAUSAL = {
     "reward": {"weights": {"yield": 1, "heat": -0.5}},
     "limits": {"normals": [[1, 1]], "offsets": [5]},
 }
-FACES = {"names": ["sales"], "normals": [[-1.0]], "offsets": [-0.5]}
+ONE_FACE = {"names": ["sales"], "normals": [[-1.0]], "offsets": [-0.5]}
 CLIQUES = {
     "cliques": [["season"], ["price", "rival"], ["sales"]],
     "edges": [[a, b] for a, b in RehearsalTask.of(REHEARSAL).graph.edges],
 }
 FORMS = [
     REHEARSAL,
-    {**REHEARSAL, "region": FACES},
+    {**REHEARSAL, "region": ONE_FACE},
     {**REHEARSAL, "graph": CLIQUES},
     RehearsalTask.of(REHEARSAL).to_plain(),
 ]
@@ -148,3 +154,95 @@ def test_faces_and_sets_are_bounded():
     circle["graph"] = circle
     with pytest.raises(TaskError, match="40 levels of nesting"):
         RehearsalTask.of(circle)
+
+
+TASK = {"graph": ["x -> a -> {y z}"], "context": "x", "box": {"a": [0, 1]}}
+
+
+def region(written):
+    return RehearsalTask.of({**TASK, "region": written}).region
+
+
+def test_text_bounds_and_faces_are_the_same_region():
+    bounds = {"y": [0.5, 2], "z": [None, 3]}
+    for text in ("0.5 <= y <= 2 and z <= 3", ["0.5 <= y <= 2", "z <= 3"]):
+        found = region(text)
+        assert found.names == ("y", "z") == region(bounds).names
+        assert sorted(zip(found.normals.tolist(), found.offsets.tolist(), strict=True)) == sorted(
+            zip(region(bounds).normals.tolist(), region(bounds).offsets.tolist(), strict=True)
+        )
+    assert region("y - 2*z >= 1").normals.tolist() == [[-1.0, 2.0]]
+    assert region_of({"y": [0, None]}).offsets.tolist() == [0.0]
+
+
+def faces(count, names=2):
+    normals = [[1.0] + [0.0] * (names - 1)] * count
+    return {
+        "names": ["y", "z", *(f"n{place}" for place in range(2, names))],
+        "normals": normals,
+        "offsets": [1.0] * count,
+    }
+
+
+def test_faces_and_their_numbers_are_bounded():
+    assert len(region(faces(FACES)).offsets) == FACES
+    with pytest.raises(TaskError, match=f"expected at most {FACES} faces with 20000 numbers"):
+        region(faces(FACES + 1))
+    widest = 20_000 // FACES
+    assert _rectangle(faces(FACES, widest)["normals"])
+    for wide in (faces(FACES, widest + 1), faces(1, 20_001)):
+        with pytest.raises(PydanticCustomError, match="faces with 20000 numbers"):
+            _rectangle(wide["normals"])
+    assert _rectangle(faces(1, 20_000)["normals"])
+    assert len(_rectangle([[]])) == 1
+
+
+DRUGS = """
+graph: {parents: {drug: [age], dose: [age], ward: [age], well: [age, drug, dose, ward]}}
+context: age
+box: {drug: {values: [1, 0]}, dose: [0, 10], ward: {values: [1, 2, 4]}}
+region: {well: [0.5, null]}
+candidates: [[drug, ward], [dose]]
+"""
+
+
+def task(**changes):
+    return written_task(yaml.safe_load(DRUGS) | changes)
+
+
+def test_levels_are_read_in_order_and_written_again():
+    made = task()
+    assert made.box.levels == {"drug": (0.0, 1.0), "ward": (1.0, 2.0, 4.0)}
+    assert made.box.bounds() == {"drug": (0.0, 1.0), "dose": (0.0, 10.0), "ward": (1.0, 4.0)}
+    plain = made.to_plain()
+    assert plain["box"] == {"drug": {"values": [0, 1]}, "dose": [0, 10], "ward": {"values": [1, 2, 4]}}
+    assert RehearsalTask.of(plain).to_plain() == plain
+    without = task(box={"drug": [0, 1], "dose": [0, 10], "ward": [1, 4]})
+    assert without.box.levels == {}
+    assert without.to_plain()["box"] == {"drug": [0, 1], "dose": [0, 10], "ward": [1, 4]}
+
+
+def test_a_case_refuses_what_is_no_level():
+    made = task()
+    case = RehearsalCase("0", {}, made.box.bounds(), levels=made.box.levels)
+    case.check(Alteration(("drug", "ward"), made.box.only(("drug", "ward")).lower))
+    for name, value in (("drug", 0.5), ("drug", 2.0), ("ward", 3.0)):
+        with pytest.raises(ValueError, match=f"{name} may be set to .*take one of these"):
+            case.check(Alteration((name,), made.box.lower.new_tensor([value])))
+    with pytest.raises(ValueError, match="may be set within"):
+        case.check(Alteration(("dose",), made.box.lower.new_tensor([12.0])))
+    with pytest.raises(ValueError, match=r"drug has the levels .*expected some, within the range"):
+        RehearsalCase("0", {}, {"drug": (0.0, 1.0)}, levels={"drug": (0.0, 2.0)})
+
+
+def test_levels_belong_to_the_question_and_are_replaced_like_bounds():
+    fitted = task(box={"drug": [0, 1], "dose": [0, 10], "ward": [1, 4]})
+    assert fields(task())["levels"] == {"drug in {0, 1}", "ward in {1, 2, 4}"}
+    assert fields(fitted)["levels"] == frozenset()
+    used = ("graph", "actions", "context", "outcomes", "region", "candidates")
+    assert differences(fitted, task(), used) == []
+    assert taken(fitted, task(), used).box.levels == task().box.levels
+    assert differences(fitted, task(), (*used, "levels")) == [
+        "levels: it was fitted with nothing in their place, and is used with "
+        "[drug in {0, 1}; ward in {1, 2, 4}]"
+    ]

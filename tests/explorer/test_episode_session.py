@@ -1,5 +1,6 @@
 """The answers about episodes: those of `rt.look_back` and of the objective, to the last digit."""
 
+import threading
 from dataclasses import replace
 from functools import partial
 

@@ -10,21 +10,21 @@ import yaml
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.reading import number_columns, read_table
-from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.graphs.bootstrap import bootstrap
-from rehearsal_torch.graphs.formats import ENDINGS, read_graph, write_graph
+from rehearsal_torch.graphs.formats import ENDINGS, write_graph
 from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.separation import adjustment, c_separated
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable, causal_task
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, written_task
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 from rehearsal_torch.problems.written.sample_warnings import warned
 from tests.data.problem_file.conftest import RIGHT, table
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.strategies import NAMES, changed, copied, damaged, renamed, rows_changed, text_of
 from tests.fuzz.verdicts import FaultError, desk, fuzzed, judged
+from tests.toys.graph_files import read_graph
 
 CASES = [["who", "x", "note"], ["ann", "0.5", "a"], ["bob", "-1.5", ""], ["cid", "2", "c"]]
 GRAPHS = [

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.dagitty import edges_of, from_dagitty, model_of, to_dagitty
+from rehearsal_torch.graphs.dagitty import edges_of, model_of, to_dagitty
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
@@ -17,8 +17,8 @@ def test_dagitty_text_is_as_dagitty_writes_it():
         'dag {\n  x [adjusted]\n  "two words"\n  z [exposure]\n  y [outcome]\n  x -> z\n  x -> "two words"\n '
         ' z -> y\n  "two words" <-> z\n}\n'
     )
-    read = from_dagitty(to_dagitty(graph, ["x"], ["z"], ["y"]))
-    assert read.parts == {"adjusted": ("x",), "exposure": ("z",), "outcome": ("y",)}
+    read = model_of(to_dagitty(graph, ["x"], ["z"], ["y"]))
+    assert read.parts == {"adjusted": ["x"], "exposure": ["z"], "outcome": ["y"]}
     with pytest.raises(ValueError, match="unknown variables"):
         to_dagitty(graph, ["w"])
     with pytest.raises(ValueError, match="quotation mark"):
@@ -31,11 +31,11 @@ def test_names_of_any_kind_are_read_back(names):
     """A name `;` was a separator."""
     first, second, third = names
     graph = RehearsalGraph.of({second: (first,), third: (first,)}, [(second, third)])
-    assert signature(from_dagitty(to_dagitty(graph, [first])).graph) == signature(graph)
+    assert signature(model_of(to_dagitty(graph, [first])).graph()) == signature(graph)
 
 
 def test_dagitty_text_by_hand_is_read():
-    read = from_dagitty("""
+    read = model_of("""
         dag "model code" {
         bb="0,0,1,1"
         "a b" [adjusted,pos="-1.2,0.300"]   // seen
@@ -45,13 +45,54 @@ def test_dagitty_text_by_hand_is_read():
         "a b" -> {x z} -> y <- lonely /* more
         than one line */
         }""")
-    assert signature(read.graph) == signature(
+    assert signature(read.graph()) == signature(
         RehearsalGraph.mixed(
             [], [("a b", "x"), ("a b", "z"), ("x", "y"), ("z", "y"), ("lonely", "y")], [("x", "z")]
         )
     )
-    assert read.parts == {"adjusted": ("a b",), "exposure": ("x",), "outcome": ("y",)}
-    assert from_dagitty('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
+    assert read.parts == {"adjusted": ["a b"], "exposure": ["x"], "outcome": ["y"]}
+    assert model_of('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a -> b", "expected `dag"),
+        ("", "expected `dag"),
+        (
+            "pdag { a -- b }",
+            "a -- b: the direction is unknown, .*choose one, .*a problem file .graph: FILE.",
+        ),
+        (
+            "pdag { a -- b; b -- c; u [latent] u -> {a c} }",
+            "u is latent beside edges without .* .a -- b.: choose",
+        ),
+        ("pdag { -- b }", "edge '--': expected"),
+        ("dag { a -- b }", "edge 'a --': expected ->, <- or <->.* -- means that the direction is unknown"),
+        (
+            "dag { {"
+            + " ".join(f"v{place}" for place in range(400))
+            + "} -> {"
+            + " ".join(f"w{place}" for place in range(400))
+            + "} }",
+            "at most 20000 edges; got 160000",
+        ),
+        ("dag { -> b }", "between two variables"),
+        ("dag { a -> }", "leads nowhere"),
+        ('dag { a -> "}"', "expected `dag"),
+        ("dag { a -> ; b }", "leads nowhere"),
+        ("dag { {a b }", "a brace is opened and not closed"),
+        ("dag { {a -> b} -> c }", "expected variables within braces; got '->'"),
+        ("dag { u [selected] u -> a }", "u is selected: rows that were chosen by a variable cannot be"),
+        ("dag { u [latent,outcome] u -> a }", "u is latent and outcome: a variable with a role is observed"),
+        ("dag { a -> b b -> a }", "join the same two variables"),
+        ("dag { a <-> b b <-> c }", "a and c are not joined"),
+        ("dag {\n a -> b\n c > d }", "cannot read '> d .*line 3"),
+    ],
+)
+def test_other_texts_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        model_of(text).graph()
 
 
 def test_a_partially_directed_model_has_its_edges_apart():
@@ -62,7 +103,7 @@ def test_a_partially_directed_model_has_its_edges_apart():
         (("a", "z"),),
     )
     assert found.undirected == (("x", "a"),)
-    assert from_dagitty("pdag { a -> b }").graph.edges == (("a", "b"),)
+    assert model_of("pdag { a -> b }").graph().edges == (("a", "b"),)
 
 
 def test_statements_alone_give_edges_in_their_order():
@@ -75,14 +116,14 @@ def test_statements_alone_give_edges_in_their_order():
 
 
 def test_latent_variables_are_projected_out():
-    found = from_dagitty("dag { U [latent] U -> a U -> y a [exposure] y [outcome] x -> a -> y }")
-    assert found.graph == RehearsalGraph.mixed(("a", "y", "x"), [("a", "y"), ("x", "a")], [("a", "y")])
-    assert found.parts == {"exposure": ("a",), "outcome": ("y",)}
+    found = model_of("dag { U [latent] U -> a U -> y a [exposure] y [outcome] x -> a -> y }")
+    assert found.graph() == RehearsalGraph.mixed(("a", "y", "x"), [("a", "y"), ("x", "a")], [("a", "y")])
+    assert found.parts == {"exposure": ["a"], "outcome": ["y"]}
 
 
 def test_statements_are_apart_by_lines_semicolons_roles_and_in_other_programs_by_blanks():
     text = "a -> b\nb -> c; c\nd [outcome] e -> d\n{f,\n g} -> e ->\na"
     assert edges_of(text).directed == tuple(zip("abefge", "bcdeea", strict=True))
     assert edges_of("a b a -> b", apart=False).directed == (("a", "b"),)
-    assert from_dagitty("dag { a b a -> b b -> c }").graph.edges == (("a", "b"), ("b", "c"))
+    assert model_of("dag { a b a -> b b -> c }").graph().edges == (("a", "b"), ("b", "c"))
     assert edges_of('"a, b" -> {"c d", e}').directed == (("a, b", "c d"), ("a, b", "e"))

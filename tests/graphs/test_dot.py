@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.dot import edges_in_dot, from_dot, to_dot
+from rehearsal_torch.graphs.dot import edges_in_dot, to_dot
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 PYDOT = """
@@ -30,7 +30,7 @@ graph [rankdir=LR]; node [shape=box, label="every"];
 
 def test_labels_are_names_and_attributes_of_other_kinds_are_ignored():
     text = PYDOT.replace("; # a comment is not one here", ";").replace("[dir=both, arrowtail=none]", "")
-    graph = from_dot(text)
+    graph = edges_in_dot(text).graph()
     assert set(graph.names) == {"age", "body mass; index", "progression", "3"}
     assert set(graph.edges) == {
         ("age", "body mass; index"),
@@ -40,10 +40,10 @@ def test_labels_are_names_and_attributes_of_other_kinds_are_ignored():
 
 
 def test_edges_may_run_both_ways_backwards_and_in_chains():
-    graph = from_dot("digraph { a -> {b c} -> d\n b -> c [dir=both]\n e -> d [dir=back]; }")
+    graph = edges_in_dot("digraph { a -> {b c} -> d\n b -> c [dir=both]\n e -> d [dir=back]; }").graph()
     assert set(graph.edges) == {("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "e")}
     assert graph.bidirected == (("b", "c"),)
-    assert from_dot(to_dot(graph)).edges == graph.edges
+    assert edges_in_dot(to_dot(graph)).graph().edges == graph.edges
 
 
 @settings(max_examples=20, derandomize=True, deadline=None)
@@ -52,12 +52,12 @@ def test_names_of_any_kind_are_read_back(names):
     """Of a name `a[0]`, `[0]` was taken for attributes."""
     first, second, third = names
     graph = RehearsalGraph.of({second: (first,), third: (first,)}, [(second, third)])
-    assert signature(from_dot(to_dot(graph))) == signature(graph)
+    assert signature(edges_in_dot(to_dot(graph)).graph()) == signature(graph)
 
 
 @pytest.mark.parametrize("name", ["a[0]", "subgraph", "node [x]", "edge[dir=none]", "a =<b>", "rankdir=LR"])
 def test_names_that_are_words_of_dot_are_names(name):
-    assert from_dot(to_dot(RehearsalGraph.of({"y": (name,)}))).edges == ((name, "y"),)
+    assert edges_in_dot(to_dot(RehearsalGraph.of({"y": (name,)}))).graph().edges == ((name, "y"),)
 
 
 def test_the_ends_that_are_drawn_are_the_arrow():
@@ -72,7 +72,7 @@ def test_the_ends_that_are_drawn_are_the_arrow():
     assert found.bidirected == (("e", "f"),)
     assert found.undirected == (("c", "d"), ("d", "e"))
     with pytest.raises(ValueError, match="c -- d, d -- e: the direction is unknown"):
-        from_dot(text)
+        edges_in_dot(text).graph()
 
 
 def test_what_causal_learn_draws_is_read():
@@ -96,5 +96,49 @@ def test_what_it_writes_has_quoted_names():
         to_dot(RehearsalGraph.of({'a"': ("b",)}))
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("graph { a -- b }", "expected `digraph"),
+        ("a -> b", "expected `digraph"),
+        ("digraph { subgraph x { a -> b } }", "a subgraph is read by no rule"),
+        ("digraph { a [label=<b>]; a -> c }", "a label in HTML"),
+        ("digraph { a [label=x]; b [label=x]; a -> b }", "several nodes have the same label"),
+        ("digraph { a -> }", "leads nowhere"),
+        ("digraph { a -> b c -> d [dir=both] }", "no arrow joins 'b' and 'c'"),
+        ("digraph { edge [color=red, dir=none]; a -> b }", "the default dir of all edges is read by no rule"),
+        ("digraph { edge [arrowhead=odot]\n a -> b }", "the default arrowhead of all edges"),
+        (
+            "digraph { a -> b [dir=both, arrowtail=odot] }",
+            r"a -> b \[arrowtail=odot\]: a circle marks an end",
+        ),
+        ("digraph { a -> b [dir=up] }", r"a -> b \[dir=up\]: expected dir among forward, back, both, none"),
+        ("digraph { a -> b; b -> a }", "a"),
+        ('digraph { a -> "b }', "a quotation mark or a bracket is opened and not closed"),
+        ("digraph { a [x }", "a quotation mark or a bracket is opened and not closed"),
+        (
+            f"digraph {{ {'; '.join(f'a{i} -> b{i}' for i in range(501))} }}",
+            "expected at most 1000 variables; got 1002",
+        ),
+    ],
+)
+def test_what_it_cannot_read_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        edges_in_dot(text).graph()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("digraph { a:n -> b }", "'a:n' has a port, which is read by no rule here"),
+        ("digraph { rankdir=LR a -> b }", "write ; behind the setting 'rankdir=LR'"),
+        ("digraph { a -> b:se }", "'b:se' has a port"),
+    ],
+)
+def test_ports_and_settings_are_no_names(text, said):
+    with pytest.raises(ValueError, match=said):
+        edges_in_dot(text).graph()
+
+
 def test_colons_and_equal_signs_in_quotation_marks_are_part_of_a_name():
-    assert from_dot('digraph { rankdir=LR; "a:n" -> "b=1" }').names == ("a:n", "b=1")
+    assert edges_in_dot('digraph { rankdir=LR; "a:n" -> "b=1" }').graph().names == ("a:n", "b=1")

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.edge_list import EdgeList, listed, projected
+from rehearsal_torch.graphs.edge_list import (
+    EdgeList,
+    arrow,
+    has_arrow,
+    is_mark,
+    listed,
+    no_arrow,
+    projected,
+    unjoined,
+)
 from rehearsal_torch.graphs.graph_class import graph_class
 
 
@@ -79,3 +88,38 @@ def test_separations_of_the_measured_variables_stay(edges, hidden):
                 assert nx.is_d_separator(before, {one}, {other}, set(known)) == nx.is_d_separator(
                     after, {one}, {other}, set(known)
                 )
+
+
+def test_every_notation_is_one_of_four():
+    found = {each: arrow(each) for each in ("-->", "\u2192", "<--", "\u2190", "<-->", "\u27f7", "---", "a")}
+    assert list(found.values()) == ["->", "->", "<-", "<-", "<->", "<->", "--", "a"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a -> b", "a->b", "a \u21d2 b", "a > b", "a ~ b", "a - b", "a o-o b", "a --- b", "a => b", "a = b"],
+)
+def test_what_was_meant_as_an_edge_is_known(text):
+    assert has_arrow(text)
+
+
+@pytest.mark.parametrize("text", ["a b", "a-b.dagitty", "a=b", "no o-o", "x - ", "a, b"])
+def test_names_are_no_edges(text):
+    assert has_arrow(text) == (text == "x - ")
+
+
+def test_marks_alone_are_no_names():
+    assert [each for each in ("-", "~", "=", "\u2013", "a-b", "x", "_", "|") if is_mark(each)] == [
+        "-",
+        "~",
+        "=",
+        "\u2013",
+        "|",
+    ]
+    assert no_arrow("=> b").startswith("'=>' is no arrow; write -> (cause to effect)")
+    assert no_arrow("[a") == ""
+
+
+def test_circles_are_told_beside_missing_arrows():
+    assert "a circle, o, marks" in unjoined("a", "o-o")
+    assert "circle" not in unjoined("a", "b")

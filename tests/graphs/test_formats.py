@@ -7,11 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.dagitty import from_dagitty, to_dagitty
+from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
 from rehearsal_torch.graphs.formats import (
     ENDINGS,
     from_networkx,
-    read_graph,
     read_plain,
     to_networkx,
     write_graph,
@@ -19,6 +18,7 @@ from rehearsal_torch.graphs.formats import (
 from rehearsal_torch.graphs.graph_class import graph_class
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
+from tests.toys.graph_files import read_graph
 from tests.toys.random_graphs import random_graph
 
 NAMES = ["number of users", "1st", "Größe", "a-b", "x.y", "dag"]
@@ -35,7 +35,7 @@ def test_every_notation_gives_the_graph_back(tmp_path_factory, seed):
         file = write_graph(graph, folder / f"graph{ending}")
         assert signature(read_graph(file)) == signature(graph), ending
     assert signature(from_networkx(to_networkx(graph))) == signature(graph)
-    assert signature(from_dagitty(to_dagitty(graph)).graph) == signature(graph)
+    assert signature(model_of(to_dagitty(graph)).graph()) == signature(graph)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -16,11 +16,11 @@ from rehearsal_torch.search.sequences.decision_process import CounterfactualProc
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.search.sequences.lipschitz_bound import (
     Anchors,
-    FacilityLocation,
     LipschitzBound,
     MonteCarlo,
     value_constants,
 )
+from reproduction.sepsis.facility_location import FacilityLocation
 from tests.toys.episodes import equation_episode, partition_episode, transition_episode, value
 
 

@@ -1,9 +1,12 @@
 """Draws of the outcomes: their share in the region is the claim, and their moments are those of the model."""
 
+from copy import deepcopy
 from itertools import permutations
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import rehearsal_torch as rt
@@ -12,7 +15,7 @@ from rehearsal_torch.problems.rehearsal.yes_no import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
-from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws, of_response
+from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates, KeptDraws, OutcomeDraws, of_response
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.training.fit import fit
 from tests.surrogates.outcome.test_outcome_regression import SMALL
@@ -106,3 +109,111 @@ def test_the_share_is_counted_in_all_faces_at_once():
     region = Polytope(("y", "z"), numbers(1, 0, 0, 1, 1, 1).reshape(3, 2), numbers(1, 1, 1))
     values = numbers(0.9, 0.9, 0.5, 0.4, -1, 0.5, 2, -3).reshape(4, 2)
     assert OutcomeDraws(values, torch.eye(2, dtype=torch.float64)).share(region) == 0.5
+
+
+def counting(kept):
+    made = []
+
+    def ask(key, source, cells=1):
+        def make():
+            made.append(key)
+            return [key]
+
+        return kept.get(key, source, cells, make)
+
+    return ask, made
+
+
+def test_draws_are_made_once_until_their_source_changes():
+    ask, made = counting(KeptDraws(10))
+    source = [torch.zeros(2), torch.zeros(3)]
+    first = ask("a", source)
+    assert ask("a", source) is first
+    source[1] += 1
+    assert ask("a", source) is not first
+    source[0] = source[0].clone()
+    ask("a", source)
+    ask("a", source[:1])
+    assert made == ["a"] * 4
+
+
+def test_the_least_used_make_room_and_what_does_not_fit_is_not_kept():
+    kept = KeptDraws(10)
+    ask, made = counting(kept)
+    for key in ("a", "b", "a", "c"):
+        ask(key, [], 4)
+    ask("a", [], 4)
+    assert made == ["a", "b", "c"]
+    ask("b", [], 4)
+    assert made == ["a", "b", "c", "b"]
+    ask("large", [], 11)
+    ask("large", [], 11)
+    assert made[4:] == ["large", "large"]
+    assert len(kept) == 2
+    assert ask("b", [], 4) == ["b"]
+    assert len(made) == 6
+
+
+def test_copies_start_without_any():
+    kept = KeptDraws(10)
+    ask, _ = counting(kept)
+    ask("a", [])
+    copied = deepcopy(kept)
+    assert (len(kept), len(copied), copied.most) == (1, 0, 10)
+
+
+def test_tensors_of_inference_mode_keep_nothing():
+    ask, made = counting(KeptDraws(10))
+    with torch.inference_mode():
+        source = [torch.zeros(2)]
+    assert ask("a", source) is not ask("a", source)
+    assert made == ["a", "a"]
+
+
+def test_what_is_made_in_inference_mode_is_not_kept():
+    ask, made = counting(KeptDraws(10))
+    with torch.inference_mode():
+        ask("a", [])
+    kept = ask("a", [])
+    with torch.inference_mode():
+        assert ask("a", []) is not kept
+    assert ask("a", []) is kept
+    assert made == ["a"] * 3
+
+
+NUMBERS = st.floats(-5, 5, allow_nan=False)
+
+
+def polygon(count):
+    turns = torch.arange(count, dtype=torch.float64) * 2 * torch.pi / count
+    return Polytope(
+        ("y", "z"), torch.stack((turns.cos(), turns.sin()), -1), torch.ones(count, dtype=torch.float64)
+    )
+
+
+REGIONS = [
+    Polytope.of({"y": (0, 1)}),
+    Polytope.of({"y": (0, 1), "z": (None, 3)}),
+    Polytope.of({"y": (None, None), "z": (-2, 3)}),
+    Polytope(("y", "z"), torch.tensor([[3.0, -4.0]]).double(), torch.tensor([2.0]).double()),
+    Polytope(
+        ("y", "z"), torch.tensor([[1.0, -1.0], [-2.0, 2.0]]).double(), torch.tensor([2.0, 1.0]).double()
+    ),
+    polygon(7),
+]
+WIDTHS = [1, 2, 1, 1, 1, 2]
+
+
+@pytest.mark.parametrize(("region", "width"), [*zip(REGIONS, WIDTHS, strict=True)])
+def test_there_are_no_more_coordinates_than_directions_or_outcomes(region, width):
+    made = FaceCoordinates.of(region)
+    assert made.count == width
+    assert made.basis.shape == (width, len(region.names))
+
+
+@given(st.sampled_from(REGIONS), st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=20))
+def test_the_region_is_the_same(region, points):
+    outcomes = torch.tensor(points, dtype=torch.float64)[:, : len(region.names)]
+    made = FaceCoordinates.of(region)
+    clear = (region.slack(outcomes).abs() > 1e-9).all(-1)
+    assert torch.equal(made.desired(made.of_outcomes(outcomes))[clear], region.contains(outcomes)[clear])

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from rehearsal_torch.search.sequences.event_sets import WIDTH, SetModel
+from rehearsal_torch.search.sequences.branch_tree import WIDTH, SetModel
 from rehearsal_torch.search.sequences.gain_bound import GainBound
 
 

@@ -88,7 +88,7 @@ def _cases(path: str) -> tuple[list[str], list[str]]:
 def _sequence(path: str) -> tuple[list[str], list[str]]:
     """The same of a file that asks for a sequence."""
     from rehearsal_torch.problems.written import sequence_check
-    from rehearsal_torch.problems.written.own_sequence import OwnSequence
+    from rehearsal_torch.problems.written.own_problem import OwnSequence
 
     return _told(path, OwnSequence(path), sequence_check)
 
@@ -96,7 +96,7 @@ def _sequence(path: str) -> tuple[list[str], list[str]]:
 def _trials(path: str) -> tuple[list[str], list[str]]:
     """The same of a file that asks for trials."""
     from rehearsal_torch.problems.written import trials_check
-    from rehearsal_torch.problems.written.own_trials import OwnTrials
+    from rehearsal_torch.problems.written.own_problem import OwnTrials
 
     return _told(path, OwnTrials(path), trials_check)
 

@@ -13,8 +13,6 @@ def cases_in_codes(frame: pd.DataFrame, origin: str, task: RehearsalTask) -> pd.
 
     Args:
         frame: One row per case, numbered from 0.
-        origin: Its name in messages.
-        task: The task, with its codings.
 
     Raises:
         TableError: if a column of the context is missing, or a text is none of its variable's; all faults are

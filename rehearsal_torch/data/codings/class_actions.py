@@ -27,11 +27,7 @@ from rehearsal_torch.data.codings.coding import Coding
 
 
 def parts(names: Sequence[str], codings: Sequence[Coding]) -> list[tuple[str, ...]]:
-    """The names by variable, in their order: the indicators of one together, every other name alone.
-
-    Args:
-        names: Coded columns.
-    """
+    """The names by variable, in their order: the indicators of one together, every other name alone."""
     of = {column: each for each in whole(names, codings) for column in each.columns}
     found: dict[str, tuple[str, ...]] = {}
     for name in names:
@@ -47,7 +43,6 @@ def joined(names: Sequence[str], codings: Sequence[Coding], most: int) -> list[t
     indicators of a variable all or none. Smaller numbers of variables come first.
 
     Args:
-        names: Coded columns.
         most: The largest size of a set.
     """
     variables = parts(names, codings)
@@ -91,11 +86,7 @@ def count(levels: Mapping[str, Sequence[float]], codings: Sequence[Coding]) -> i
 
 
 def combinations(levels: Mapping[str, Sequence[float]], codings: Sequence[Coding]) -> list[tuple[float, ...]]:
-    """All combinations of the values of some variables, each in the order of `levels`.
-
-    Args:
-        levels: Coded column to its values.
-    """
+    """All combinations of the values of some variables, each in the order of `levels`."""
     chosen = _choices(levels, codings)
     names = [name for columns in chosen for name in columns]
     order = [names.index(name) for name in levels]
@@ -160,11 +151,7 @@ def cycled(
 
 
 def in_places(values: Mapping[str, Any], codings: Sequence[Coding]) -> dict[str, Any]:
-    """Names and values with the place of a class in place of its indicators.
-
-    Args:
-        values: Coded column to value.
-    """
+    """Names and values with the place of a class in place of its indicators."""
     of = {column: each for each in whole(list(values), codings) for column in each.columns}
     found: dict[str, Any] = {}
     for name, value in values.items():

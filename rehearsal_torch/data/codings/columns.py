@@ -47,7 +47,6 @@ def coded(
 
     Args:
         frame: The rows; the index is the line minus two.
-        codings: Column to its coding.
         needed: Columns whose absence is a fault; others are coded if they are there.
         remedy: What to do about a text that is no level.
         at: Says in words where the row of an index stands.
@@ -77,12 +76,7 @@ def coded(
 
 
 def labelled(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> pd.DataFrame:
-    """A table with the index of the level in place of each text, NaN where a cell states none.
-
-    Args:
-        frame: The rows.
-        codings: Column to its coding.
-    """
+    """A table with the index of the level in place of each text, NaN where a cell states none."""
     found = {
         name: np.where((places := coding.places(frame[name])) == -1, np.nan, places)
         for name, coding in codings.items()
@@ -117,12 +111,7 @@ def unseen(coding: Coding, column: pd.Series) -> list[str]:
 
 
 def rare_classes(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> list[str]:
-    """A sentence for each variable of classes of which some have fewer than five rows.
-
-    Args:
-        frame: The rows.
-        codings: Column to its coding.
-    """
+    """A sentence for each variable of classes of which some have fewer than five rows."""
     found = []
     for name, coding in codings.items():
         if coding.reference is None or name not in frame.columns:
@@ -138,11 +127,7 @@ def rare_classes(frame: pd.DataFrame, codings: Mapping[str, Coding]) -> list[str
 
 
 def lost_classes(frame: pd.DataFrame, codings: Iterable[Coding]) -> list[str]:
-    """A fault for each variable of classes of which no row of a part is left.
-
-    Args:
-        frame: The coded rows.
-    """
+    """A fault for each variable of classes of which no row of a part is left."""
     return [
         f"{coding.name}: none of {len(frame)} rows has the class {name.removeprefix(f'{coding.name}=')}; the "
         "rows that have it are held out: join it with another class, add rows, or hold no rows out"

@@ -24,7 +24,6 @@ def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding
 
     Args:
         region: One inequality, or a list of them.
-        codings: Variable to its coding.
     """
     try:
         found = desired_classes(region, levels_of(codings), unordered_of(codings)) if _texts(region) else {}
@@ -40,8 +39,6 @@ def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[st
 
     Args:
         written: One inequality, or a list of them; or bounds or faces.
-        codings: Variable to its coding.
-        faults: Collects faults.
     """
     if isinstance(written, Mapping):
         names = written.get("names", written)
@@ -84,11 +81,7 @@ def unordered_of(codings: Mapping[str, Coding]) -> dict[str, tuple[str, ...]]:
 
 
 def outcome_faults(graph: RehearsalGraph, codings: Sequence[Coding]) -> list[str]:
-    """A fault for each outcome of classes on which another variable depends.
-
-    Args:
-        codings: The codings of the task.
-    """
+    """A fault for each outcome of classes on which another variable depends."""
     found = []
     for each in codings:
         after = [name for cause, name in graph.edges if cause == each.name] if each.desired else []

@@ -36,12 +36,7 @@ def recorded_codings(plain: object) -> dict[str, Coding]:
 
 
 def worded(values: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
-    """Names and values with texts in place of codes, and a class in place of its indicators.
-
-    Args:
-        values: Coded column to value.
-        codings: Column to its coding.
-    """
+    """Names and values with texts in place of codes, and a class in place of its indicators."""
     if not codings:
         return dict(values)
     by_column = {column: coding for coding in codings.values() for column in coding.columns}
@@ -62,7 +57,6 @@ def sentence_in_words(sentence: str, codings: Codings) -> str:
 
     Args:
         sentence: Names, some in lists with commas.
-        codings: Column to its coding.
     """
     for each in codings.values():
         if each.reference is None:
@@ -78,7 +72,6 @@ def in_numbers(values: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
 
     Args:
         values: Name to a text or a number.
-        codings: Column to its coding.
 
     Raises:
         ValueError: if a text is no level of its variable.
@@ -117,7 +110,6 @@ def said(line: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
 
     Args:
         line: A line of ``decisions.jsonl``, or the facts of a case.
-        codings: Column to its coding.
     """
     if not codings:
         return dict(line)

@@ -44,7 +44,6 @@ def resolved(
 
     Args:
         plain: The part ``codings`` of a task.
-        frame: The rows.
         box: The part ``box``: where it offers some classes of a variable only, the reference is one of them.
 
     Returns:
@@ -113,8 +112,6 @@ def classes_of(
     """The coding of classes; without a reference that of the most frequent class, the first of several.
 
     Args:
-        name: The column.
-        column: Its cells.
         reference: The class without an indicator; None for the most frequent one.
         among: The classes of which it is the most frequent; empty for all.
 
@@ -150,12 +147,7 @@ def codings_in(plain: object) -> tuple[dict[str, Coding], list[str]]:
 
 
 def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[dict[str, Any], list[str]]:
-    """A task with codes in the place of texts in its box and its region, and faults.
-
-    Args:
-        plain: The task.
-        codings: Variable to its coding.
-    """
+    """A task with codes in the place of texts in its box and its region, and faults."""
     made, faults = {part: each for part, each in plain.items() if part != "codings"}, list[str]()
     if not codings:
         return made, faults
@@ -183,7 +175,6 @@ def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[
 
     Args:
         box: Name to bounds, or to {values}.
-        codings: Variable to its coding.
     """
     found: dict[str, Any] = {}
     classes = {column: each for each in whole(list(box), list(codings.values())) for column in each.columns}
@@ -242,7 +233,6 @@ def expanded(graph: RehearsalGraph, codings: Mapping[str, Coding]) -> RehearsalG
 
     Args:
         graph: The graph; indicators that it has already stay as they are.
-        codings: Variable to its coding.
 
     Raises:
         ValueError: if the graph has another variable of the name of an indicator.

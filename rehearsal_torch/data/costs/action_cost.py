@@ -81,7 +81,6 @@ class ActionCost:
         """The present value from which changes are counted; None if it is unknown.
 
         Args:
-            name: The action.
             values: The present values that a case states, by coded column.
         """
         return values.get(name) if self.levels is None else self.levels.value(values)

@@ -49,7 +49,6 @@ class LevelPrices:
         """The prices of an action.
 
         Args:
-            name: The action.
             written: Level to its price, as a file holds them.
             coding: The coding of its texts; None for numbers.
             levels: Coded column to the values that it may be set to.
@@ -100,9 +99,6 @@ class LevelPrices:
     def value(self, values: Mapping[str, float]) -> float | None:
         """The value of an action as a cost knows it: the place of a class, else the value of its column; None
         if it is not among some values.
-
-        Args:
-            values: Coded column to value.
         """
         if any(column not in values for column in self.columns):
             return None

@@ -24,8 +24,6 @@ def column_faults(
 
     Args:
         frame: One row per case, numbered from 0.
-        origin: Its name in messages.
-        name: The action.
         at: Says in words where the row of an index stands.
     """
     if column not in frame.columns:
@@ -51,8 +49,6 @@ def costs_in(
 
     Args:
         frame: One row per case, numbered from 0.
-        origin: Its name in messages.
-        costs: Action to its cost.
 
     Raises:
         TableError: if a column is missing, or a cell is no number of at least 0; all faults are listed.
@@ -70,7 +66,6 @@ def with_usual(task: RehearsalTask, rows: Table) -> RehearsalTask:
 
     Args:
         task: The task; usual values that it states stay.
-        rows: The rows to learn from.
     """
     if all(each.usual is not None for each in task.costs.values()):
         return task

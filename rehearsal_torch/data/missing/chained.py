@@ -142,7 +142,6 @@ class ChainedEquations:
         """One complete table, (n, d), with observed cells unchanged.
 
         Args:
-            seed: Determines all draws.
             place: Which of the tables; each is drawn by itself.
 
         Raises:

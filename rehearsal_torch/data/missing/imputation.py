@@ -129,7 +129,6 @@ class ImputedTable(Table):
             names: The d columns.
             values: (n, d), NaN in missing cells; every column has an observed cell.
             how: m, from 2 to 200, or m and what draws the cells.
-            seed: Determines all draws.
 
         Raises:
             ModuleNotFoundError: if what draws the cells is not installed.
@@ -184,7 +183,6 @@ class Imputation:
         """One complete table, (n, d), with observed cells unchanged.
 
         Args:
-            seed: Determines all draws.
             place: Which of the tables; each is drawn by itself.
 
         Raises:

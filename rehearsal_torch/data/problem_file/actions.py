@@ -87,10 +87,8 @@ def settable(
     """What an action may be set to, as a task writes it: [lower, upper] or {values}; None with a fault.
 
     Args:
-        name: The action.
         about: What the file says of it.
         column: Its cells, numbers where it has no coding.
-        found: Collects faults and warnings.
         coding: The coding of its texts; None for numbers.
     """
     path = key("variables", name)

@@ -27,18 +27,34 @@ from rehearsal_torch.data.problem_file.actions import (
     settable,
     setting_faults,
 )
-from rehearsal_torch.data.problem_file.case_columns import impossible_values, unused_columns
-from rehearsal_torch.data.problem_file.cases import CURRENT, case_rows, identity_faults, ranges_of
+from rehearsal_torch.data.problem_file.cases import (
+    CURRENT,
+    case_rows,
+    identity_faults,
+    impossible_values,
+    ranges_of,
+    unused_columns,
+)
 from rehearsal_torch.data.problem_file.costs import cost_faults, cost_parts, untold_worth
-from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
+from rehearsal_torch.data.problem_file.findings import (
+    Findings,
+    ProblemError,
+    graph_faults,
+    key,
+    role_faults,
+    rows_of,
+)
 from rehearsal_torch.data.problem_file.form import DataForm, ProblemForm, VariableForm
 from rehearsal_torch.data.problem_file.gaps import Gaps, case_faults, without_gaps
-from rehearsal_torch.data.problem_file.graph_file import built_graph, graph_part
 from rehearsal_torch.data.problem_file.kinds import cases_in_labels, codings_of, only_texts
-from rehearsal_torch.data.problem_file.learnt_graph import is_learnt, learnt_graph, partly_directed
-from rehearsal_torch.data.problem_file.names import graph_faults, role_faults
+from rehearsal_torch.data.problem_file.learnt_graph import (
+    built_graph,
+    graph_part,
+    is_learnt,
+    learnt_graph,
+    partly_directed,
+)
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
-from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError
@@ -109,9 +125,6 @@ class WrittenProblem:
 
 def written_problem(path: str | Path | None) -> WrittenProblem:
     """Reads a problem file.
-
-    Args:
-        path: The file.
 
     Raises:
         ProblemError: with all faults of the file, its tables and its graph.

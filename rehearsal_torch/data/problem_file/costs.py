@@ -28,10 +28,6 @@ def cost_parts(
     """The parts ``costs`` and ``worth`` of a task, as plain data; none where nothing costs anything.
 
     Args:
-        form: The problem file.
-        variables: What it says of each variable.
-        found: Collects faults.
-        codings: The codings of texts.
         box: What the actions may be set to, with texts, for those without a fault.
     """
     costs = dict[str, ActionCost]()
@@ -92,9 +88,7 @@ def cost_faults(form: Mapping[str, Any], cases: ReadTable, found: Findings) -> N
     """Faults of the columns that have the costs of each case.
 
     Args:
-        form: The problem file.
         cases: The cases, or the rows of which some are held out.
-        found: Collects faults.
     """
     named = {name: (key("costs", name), column) for name, column in form.get("costs", {}).items()}
     for name, about in form.get("variables", {}).items():

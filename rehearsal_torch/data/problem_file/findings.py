@@ -1,20 +1,22 @@
-"""Faults and warnings of a problem file, each with its line."""
+"""Faults and warnings of a problem file, each with its line.
 
-from collections.abc import Sequence
+Names that one part of a problem file has and another one, its graph or its table has not.
+
+The rows of the file that a problem file names.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
+from rehearsal_torch.data.problem_file.form import DataForm
+from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.files.schema import path_of
+from rehearsal_torch.files.nearby import near_files
+from rehearsal_torch.files.schema import meant, path_of
 from rehearsal_torch.files.yaml_lines import line_at
-
-
-class ProblemError(TaskError):
-    """A problem file that cannot be used; its message lists every fault."""
-
-
-def key(*parts: str) -> str:
-    """The dotted path of a key, as messages write it."""
-    return path_of(parts)
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
 @dataclass
@@ -65,3 +67,98 @@ class Findings:
         """
         if self.faults:
             raise ProblemError(self.source, self.faults)
+
+
+def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTable | None:
+    """Reads rows; None with a fault.
+
+    Args:
+        folder: The folder that a relative file is in.
+        part: The key of the problem file.
+    """
+    faults: list[str] = []
+    file = folder / form.file
+    if not file.is_file():
+        found.fault(part, _missing(file))
+        return None
+    try:
+        table = read_table(
+            file, part, faults, separator=form.separator, decimal=form.decimal, sheet=form.sheet
+        )
+    except TableError as error:
+        found.fault(part, str(error))
+        return None
+    for each in faults:
+        found.fault(part, f"{table.where}: {each}")
+    return table
+
+
+def _missing(file: Path) -> str:
+    if file.is_dir():
+        return f"there is a folder, not a file, at {file}"
+    near = near_files(file)
+    remedy = (
+        f"did you mean {near[0]!r}?" if near else "the name is relative to the folder of the problem file"
+    )
+    return f"there is no file {file}: {remedy}"
+
+
+class Variable(Protocol):
+    """What a problem file says of a variable, whatever its question."""
+
+    @property
+    def role(self) -> str:
+        """The role."""
+
+
+def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: Findings) -> None:
+    """Faults of roles that no variable has.
+
+    Args:
+        variables: What the file says of each variable; without any, their absence is told by the schema.
+    """
+    for role in roles:
+        if variables and not any(each.role == role for each in variables.values()):
+            found.fault("variables", f"expected at least one of the role {role}; there is none")
+
+
+def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found: Findings) -> None:
+    """Faults of names that only the graph or only the variables have; a variable of the role other that is in
+    no edge is a warning.
+
+    Args:
+        variables: What the file says of each variable.
+    """
+    for name in graph.names:
+        if name not in variables:
+            found.fault("graph", f"{name!r} is not under variables; {meant(name, variables)}")
+    unnamed = [each for each in graph.names if each not in variables]
+    for name, about in variables.items():
+        if name in graph.names:
+            continue
+        path = key("variables", name)
+        if about.role == "other":
+            found.warn(path, "is in no edge of the graph, and so is not used")
+        else:
+            found.fault(path, f"is in no edge of the graph; {meant(name, unnamed or graph.names)}")
+
+
+def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Findings) -> None:
+    """Faults of columns that the table does not have.
+
+    Args:
+        names: The key of each name in the problem file, and the name.
+    """
+    columns = [str(name) for name in rows.frame.columns]
+    for path, name in names:
+        if name not in columns:
+            found.fault(path, f"no column {name!r} in {rows.where}; {meant(name, columns)}")
+
+
+class ProblemError(TaskError):
+    """A problem file that cannot be used; its message lists every fault."""
+
+
+def key(*parts: str) -> str:
+    """The dotted path of a key, as messages write it."""
+    return path_of(parts)

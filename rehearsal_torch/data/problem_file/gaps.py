@@ -7,7 +7,17 @@
 
 A column is used if its variable is in the graph. Cases to decide for need every variable of the context.
 
-Source: `data.missing.cells` (what is counted and tested).
+Missing cells of a table: how many, in which columns, and whether completeness depends on a column.
+
+A row is complete if no column that is used has a missing cell in it. Leaving the others out is harmless
+where completeness is chance, and keeps regressions of the outcomes right where it depends on their inputs
+alone; where it depends on the outcomes, or on variables that no regression is given, estimates from complete
+rows are biased. Which of these holds cannot be seen in full, but dependence on an observed variable can: each
+used column is compared between complete and incomplete rows, among the rows that have a value in it, by the
+rank test of Mann and Whitney, and the p-values are adjusted for the number of columns by Holm's method.
+
+Source: `data.problem_file.gaps` (what is counted and tested); Little and Rubin (2019), Ch. 3 (complete
+cases); White and Carlin (2010) (when complete cases are unbiased); Mann and Whitney (1947); Holm (1979).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +28,121 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.missing.cells import MissingCells, doubts, left_out, missing_cells
 from rehearsal_torch.data.missing.chained import installed, lacking, loosened
 from rehearsal_torch.data.missing.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS
+
+# The share of rows left out above which a warning is due, the level of the tests, and the fewest rows of a
+# group that is compared.
+MANY, LEVEL, FEWEST = 0.05, 0.05, 5
+
+
+@dataclass(frozen=True)
+class MissingCells:
+    """The missing cells of the used columns.
+
+    Attributes:
+        rows: The number of rows.
+        complete: Which of them have no missing cell, (rows,) bool.
+        columns: Column to its number of missing cells, for those that have some, in order.
+    """
+
+    rows: int
+    complete: np.ndarray
+    columns: Mapping[str, int]
+
+    @property
+    def incomplete(self) -> int:
+        """The number of rows with a missing cell."""
+        return self.rows - int(self.complete.sum())
+
+    def by_column(self) -> str:
+        """The counts of the columns as text, the largest first, such as "bmi: 12, age: 3"."""
+        ordered = sorted(self.columns.items(), key=lambda each: -each[1])
+        return ", ".join(f"{name}: {count}" for name, count in ordered)
+
+
+def missing_cells(frame: pd.DataFrame, names: Sequence[str]) -> MissingCells:
+    """The missing cells of some columns; text and infinite numbers are not missing.
+
+    Args:
+        names: Columns of it.
+    """
+    empty = frame[list(names)].isna()
+    counts = {name: int(empty[name].sum()) for name in names}
+    return MissingCells(
+        len(frame), ~empty.any(axis=1).to_numpy(), {name: count for name, count in counts.items() if count}
+    )
+
+
+def dependence(frame: pd.DataFrame, names: Sequence[str], complete: np.ndarray) -> dict[str, float]:
+    """The adjusted p-values of "completeness does not depend on this column", smallest first.
+
+    Columns in which fewer than five complete or incomplete rows have a value, or whose values are all equal,
+    are not tested.
+
+    Args:
+        names: Columns of numbers, some of them missing.
+        complete: Which rows are complete, (n,) bool.
+    """
+    from scipy.stats import mannwhitneyu
+
+    found = {}
+    for name in names:
+        values = numbers_of(frame[name])
+        known = np.isfinite(values)
+        one, other = values[known & complete], values[known & ~complete]
+        if min(len(one), len(other)) >= FEWEST and np.ptp(values[known]) > 0:
+            found[name] = float(mannwhitneyu(one, other, method="asymptotic").pvalue)
+    return holm(found)
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """p-values adjusted by Holm's method, smallest first.
+
+    Args:
+        p_values: Name to p-value.
+    """
+    ordered = sorted(p_values.items(), key=lambda each: each[1])
+    adjusted, largest = {}, 0.0
+    for place, (name, p) in enumerate(ordered):
+        largest = max(largest, min(1.0, p * (len(ordered) - place)))
+        adjusted[name] = largest
+    return adjusted
+
+
+def left_out(found: MissingCells) -> str:
+    """What leaving incomplete rows out has cost, as a sentence without a full stop."""
+    return (
+        f"{found.incomplete} of {found.rows} rows have a missing cell and are left out (missing cells by "
+        f"column: {found.by_column()})"
+    )
+
+
+def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Why complete rows may mislead: many are left out, or completeness depends on an observed column."""
+    if not found.incomplete:
+        return []
+    sentences = []
+    share = found.incomplete / found.rows
+    if share > MANY:
+        sentences.append(
+            f"{share:.1%} of the rows are left out because a cell is missing ({found.by_column()}): "
+            "estimates are those of the complete rows; missing: {impute: 20} uses the others as well"
+        )
+    depends = {name: p for name, p in dependence(frame, names, found.complete).items() if p < LEVEL}
+    if depends:
+        shown = ", ".join(f"{name} (p = {p:.1g})" for name, p in depends.items())
+        sentences.append(
+            f"whether a row is complete depends on {shown}, by Mann-Whitney tests adjusted by Holm's "
+            "method: complete rows are no random sample; missing: {impute: 20} is right where missing cells "
+            "depend on observed ones alone"
+        )
+    return sentences
+
 
 _DRAWN = dict(
     zip(
@@ -85,10 +203,7 @@ def without_gaps(
     Args:
         rows: The rows, with the index of the level in place of texts.
         variables: What the file says of each variable.
-        used: The columns that are used.
         rule: complete, refuse, or how missing cells are imputed.
-        found: Collects faults and warnings.
-        codings: What texts are as numbers.
     """
     cells = missing_cells(rows.frame, used)
     there = [name for name in variables if name in rows.frame.columns]
@@ -145,12 +260,7 @@ def without_gaps(
 
 
 def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:
-    """Faults of the context of cases; a missing cell has a remedy of its own.
-
-    Args:
-        context: The variables of the context.
-        found: Collects faults.
-    """
+    """Faults of the context of cases; a missing cell has a remedy of its own."""
     for name in context:
         column = cases.frame[name] if name in cases.frame.columns else pd.Series(dtype=float)
         empty = column.isna().to_numpy(dtype=bool)

@@ -48,7 +48,6 @@ def codings_of(
 
     Args:
         variables: What the file says of each variable.
-        found: Collects faults.
 
     Returns:
         Column to coding; the columns that would need one and have a fault; and what was decided, a sentence
@@ -264,9 +263,6 @@ def cases_in_labels(
     no fault yet.
 
     Args:
-        codings: Column to its coding.
-        context: The variables of the context.
-        found: Collects faults.
         numbers: Columns in which a truth value is a fault.
     """
     there = {name: each for name, each in codings.items() if name in cases.frame.columns}

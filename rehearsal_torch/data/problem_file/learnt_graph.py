@@ -12,11 +12,16 @@ outcomes come after all others; rows leave some directions open as well. The tas
 that agree; decisions are told with the share of these graphs under which they stand (`member_graphs`). Hidden
 common causes are not considered: ``rehearsal learn-graph`` does that, and resamples the rows.
 
-Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991).
+The graph of a problem file: written there, or in a file of its own.
+
+Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991); ours; `graphs.formats`
+for the files.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -29,9 +34,56 @@ from rehearsal_torch.data.reading import ReadTable, TableError, number_columns
 from rehearsal_torch.files.schema import Number, Schema, fault, list_of, read
 from rehearsal_torch.graphs.bidirection import Background
 from rehearsal_torch.graphs.dagitty import edges_of
+from rehearsal_torch.graphs.edge_list import has_arrow
+from rehearsal_torch.graphs.formats import ENDINGS, read_plain
 from rehearsal_torch.graphs.graph_class import MEMBERS, GraphClass, graph_class
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.written_graph import graph_of
+
+# The end of a file's name.
+_ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
+
+
+def graph_part(written: Any, folder: Path, found: Findings) -> Any:
+    """The graph as a task holds it; that of a file as plain data, None with a fault.
+
+    Edges of a file without a direction are in its plain data, {parents, undirected}.
+
+    Args:
+        written: The part ``graph``.
+        folder: The folder that a relative file is in.
+    """
+    name = written.strip() if isinstance(written, str) else ""
+    if not name or "\n" in name:
+        return written
+    if Path(name).suffix not in ENDINGS:
+        if has_arrow(name) or _ENDING.search(name) is None:
+            return written
+        found.fault(
+            "graph",
+            f"{name}: expected a file with one of the endings {', '.join(ENDINGS)}: save the graph as one of "
+            "these, or write its arrows here, [cause -> effect, ...]",
+        )
+        return None
+    try:
+        return read_plain(folder / name)
+    except (OSError, ValueError) as error:
+        found.fault("graph", str(error))
+        return None
+
+
+def built_graph(written: Any) -> RehearsalGraph | None:
+    """The graph, if it is one; its faults are told by the reader of tasks.
+
+    Args:
+        written: The graph as a task holds it.
+    """
+    try:
+        return None if written is None else graph_of({"graph": written})
+    except ValueError:
+        return None
+
 
 LEARN, TEST, ROWS = "learn", "fisherz", 5
 
@@ -90,8 +142,6 @@ def learnt_graph(
         written: The part ``graph``.
         variables: What the file says of each variable.
         rows: The rows, with the places of levels in place of texts; those with a missing cell are left out.
-        codings: Columns of texts.
-        found: Collects faults.
     """
     form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
     for each in faults:
@@ -143,7 +193,6 @@ def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
 
     Args:
         written: The part ``graph``.
-        found: Collects faults.
     """
     if not isinstance(written, Mapping) or "undirected" not in written:
         return None

@@ -60,7 +60,6 @@ def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
     """Reads the text of a problem file.
 
     Args:
-        path: The file.
         parts: The keys of a file with the expected question, for messages.
 
     Raises:
@@ -112,9 +111,6 @@ def _remedy(error: PlainFileError, text: str) -> str:
 def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
     """The parts of a file that conform to a schema; its faults are collected, and so are parts in which
     nothing is written yet.
-
-    Args:
-        form: The schema.
     """
     empty = [
         part

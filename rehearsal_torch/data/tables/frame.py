@@ -94,7 +94,6 @@ def bounded(where: str | Path, size: int, cells: int) -> None:
     """Refuses a table that is too large, before it is made: the gate of every kind of file.
 
     Args:
-        where: The table's name in messages.
         size: Bytes of text, or in memory.
 
     Raises:
@@ -173,7 +172,6 @@ def frame_of(
     Args:
         header: The names; None, or text without a letter, for a column without a name.
         rows: The index of each row, and its cells, up to as many as the header has.
-        where: The table's name in messages.
         faults: Collects faults of the header instead of raising for them.
 
     Raises:

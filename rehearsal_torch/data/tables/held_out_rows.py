@@ -32,7 +32,6 @@ def parted(
         validation: The share that is held out; None for a fifth, ten rows at least, or none if the cases are
             elsewhere.
         kept: "random", or the "last" of the file.
-        seed: Seed of the random choice.
         elsewhere: Whether the cases to decide for are others than held-out rows.
         units: The unit of each row; None if every row stands alone.
 

@@ -107,11 +107,7 @@ class Identifier:
 
 
 def identifier(name: str, column: pd.Series) -> Identifier | None:
-    """Why a column looks like an identifier; None if it does not.
-
-    Args:
-        column: Its cells.
-    """
+    """Why a column looks like an identifier; None if it does not."""
     cells = column.dropna()
     distinct = cells.nunique()
     if distinct <= 2:

@@ -55,7 +55,6 @@ def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.D
 
     Args:
         given: The data frame; it is not changed.
-        called: Its name in messages.
         faults: Collects duplicate column names instead of raising for them; the first column of each name
             is kept then.
 
@@ -190,15 +189,11 @@ def _column(column: nw.Series) -> pd.Series:
 def cells_of(
     given: Any, names: tuple[str, ...] | None, called: str
 ) -> tuple[tuple[str, ...], Tensor, Tensor]:
-    """The numbers of a data frame, and which of them were set.
+    """The numbers of a data frame, and which of them were set. Returns names, values (n, d), and marks (n,
+    d).
 
     Args:
-        given: The data frame.
         names: The columns, in order; None for all but those that mark cells.
-        called: Its name in messages.
-
-    Returns:
-        Names, values (n, d), and marks (n, d).
 
     Raises:
         TableError: if a column is missing, occurs twice, or is not numeric and complete, or a column of marks

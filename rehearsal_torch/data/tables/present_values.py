@@ -21,7 +21,6 @@ def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[d
 
     Args:
         frame: One row per case, numbered from 0.
-        origin: Its name in messages.
         names: The variables that may be set.
 
     Raises:
@@ -45,7 +44,6 @@ def assumed_usual(task: RehearsalTask, present: Sequence[Mapping[str, float]]) -
     holds both; empty otherwise.
 
     Args:
-        task: The roles of the variables.
         present: The present values in each case.
     """
     known = {name for each in present for name in each}

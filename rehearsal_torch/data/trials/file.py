@@ -86,7 +86,6 @@ def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign 
     """The campaign of a file, and the file's text.
 
     Args:
-        path: The file.
         known: A text whose campaign is known already: of this one it is None.
 
     Raises:
@@ -102,10 +101,6 @@ def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign 
 
 def campaign_of(plain: Any, where: str) -> Campaign:
     """The campaign of plain data.
-
-    Args:
-        plain: The content of the file.
-        where: Its name in messages.
 
     Raises:
         TrialFileError: if it is in another format, or anything in it is wrong; all faults are listed.

@@ -145,17 +145,14 @@ class Suggestion(dict[str, float]):
 def named_numbers(
     given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
 ) -> dict[str, float]:
-    """The wanted values as floats, in the given order; faults are appended to `faults`.
+    """The wanted values as floats, in the given order; faults are appended to `faults`. Returns name to
+    value; complete unless faults were appended.
 
     Args:
         given: Name to number: a mapping or a pandas row; numbers of NumPy and torch are accepted.
-        wanted: The required names.
         what: The kind of the names, for messages ("action", "node").
         faults: The list to which faults are appended.
         others: Whether further names are allowed; they are ignored.
-
-    Returns:
-        Name to value; complete unless faults were appended.
     """
     names = list(wanted)
     if isinstance(given, pd.Series):

@@ -15,8 +15,8 @@ R holds the counting error of n rows, and the variance B between the E fits: of 
 further fit would differ, the draws of E fits hold (1 - 1/E) B. The quantiles also hold the counting error of
 P residuals per draw, which makes the interval wider than it must be.
 
-Where success itself is modelled (`surrogates.outcome.outcome_kind`), the distribution of the noise is not
-estimated, and the first term of R makes the interval wider than it must be.
+Where success itself is modelled (`surrogates.outcome.outcome_regression`), the distribution of the noise is
+not estimated, and the first term of R makes the interval wider than it must be.
 
 The support is the effective number of observations like the decision: the variance of the noise over the
 posterior variance of the function. Below `min_support` a decision is refused; at the default, .01, what is
@@ -57,9 +57,6 @@ class OutcomeSuccess(AlterationObjective):
     """The posterior mean of success of altering one candidate set.
 
     Args:
-        surrogate: The fitted surrogate.
-        cases: The B cases.
-        which: Index of the candidate set.
         before: p_d(x) without an alteration, (B, D).
         draws: Number of posterior functions for the search.
         points: Number of residuals per function for the search.
@@ -280,16 +277,13 @@ class OutcomeSuccess(AlterationObjective):
 
 
 def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean of the shares of draws and its interval.
+    """The mean of the shares of draws and its interval. Returns means, lower and upper ends, (B,) each.
 
     Args:
         shares: p_d, (B, D), those of one fit side by side.
         members: E.
         rows: n, the number of residuals that they were drawn from.
         level: Coverage probability.
-
-    Returns:
-        Means, lower and upper ends, (B,) each.
     """
     mean = shares.mean(-1)
     ends = shares.new_tensor([(1 - level) / 2, (1 + level) / 2])
@@ -308,7 +302,8 @@ def interval(shares: Tensor, members: int, rows: int, level: float) -> tuple[Ten
 def paired_interval(
     one: Tensor, other: Tensor, members: int, rows: int, level: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean difference of two shares that were counted with the same draws, and its interval.
+    """The mean difference of two shares that were counted with the same draws, and its interval. Returns
+    means, lower and upper ends, (B,) each.
 
     Like `interval`, with p (1 - p) replaced by the variance of the paired difference of two indicators, in
     {-1, 0, 1}: residuals that both actions bring into the region, or neither, tell nothing apart.
@@ -319,9 +314,6 @@ def paired_interval(
         members: E.
         rows: n, the number of residuals that they were drawn from.
         level: Coverage probability.
-
-    Returns:
-        Means, lower and upper ends, (B,) each.
     """
     apart = one.to(torch.float64) - other.to(torch.float64)
     draws = apart.mean(-1)

@@ -47,7 +47,6 @@ class StackedSuccess(AlterationObjective):
     """The weighted mean for altering one candidate set.
 
     Args:
-        cases: The B cases.
         weight: w, the weight of the regression of the indicator.
         indicator: The kernel value.
         outcome: The posterior success.

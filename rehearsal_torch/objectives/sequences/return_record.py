@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 def return_record(objective: "CounterfactualReturn", decision: "Decision") -> dict[str, Any]:
     """The effect of a decision step by step, as plain data.
 
-    Args:
-        objective: The return of the episode.
-
     Returns:
         ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and
         ``observed_rewards`` (T numbers each); by step ``observed_doses``, as they were given,
@@ -59,9 +56,6 @@ def return_record(objective: "CounterfactualReturn", decision: "Decision") -> di
 def given_doses(objective: "CounterfactualReturn") -> Tensor:
     """The doses that were given with each action that may be changed, (H, p) in their units; those of the
     actions' levels if the episode lacks the columns.
-
-    Args:
-        objective: The return of the episode.
     """
     names, episode = objective.surrogate.dose_names, objective.case.episode
     levels = objective.surrogate.doses(objective.observed)

@@ -76,7 +76,6 @@ class SequenceOverturning:
     """The hidden causes that would overturn the decisions of one model.
 
     Args:
-        surrogate: The fitted model.
         observations: Returns the transitions to which it was fitted, none if they are unknown; called when
             first needed.
     """
@@ -138,9 +137,6 @@ class SequenceOverturning:
         """The decision with its tipping strength, or, where the observations do not say, with the reason in
         its trace; unchanged where that does not apply: nothing is recommended, or the objective is not the
         return of an episode.
-
-        Args:
-            objective: The objective of its episode.
         """
         if decision.alteration is None or not isinstance(objective, CounterfactualReturn):
             return decision
@@ -156,7 +152,6 @@ class SequenceOverturning:
         """The tipping strength of a recommended sequence, in (0, 1].
 
         Args:
-            objective: The objective of its episode.
             decision: A decision for it, which recommends a change.
         """
         sequence = objective.sequence(decision)
@@ -194,7 +189,6 @@ def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: T
     """The returns of an action sequence with shifts added to the states, the same for every member.
 
     Args:
-        objective: The objective of the episode.
         sequence: The actions, (H,) long.
         shifts: Added to the states after each step, in the coordinates of one member, (n, T - 1, D).
 

@@ -132,8 +132,6 @@ class BotorchAcquisition(CausalObjective):
     standard deviations of the posterior means at the visited actions.
 
     Args:
-        surrogate: A fitted causal model.
-        case: The round.
         function: ``qlognei``, ``qlogei`` or ``qucb``: a key of `FUNCTIONS`.
         beta: Multiplier of the standard deviation; for ``qucb``.
         members: E, number of plausible networks; even.

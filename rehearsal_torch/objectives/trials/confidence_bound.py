@@ -27,8 +27,6 @@ class ConfidenceBound(CausalObjective):
     """The bound of Eq. 5, and its extensions to the uncertainty of upstream nodes.
 
     Args:
-        surrogate: A fitted causal model.
-        case: The round.
         beta: Multiplier of the standard deviation.
         propagate: ``mean``, ``linear``, ``reached``, ``sample``, ``optimistic`` or ``separate``: a key of
             `PROPAGATE`.

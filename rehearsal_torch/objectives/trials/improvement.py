@@ -50,7 +50,6 @@ def incumbent(means: Tensor, identity: str) -> tuple[Tensor, Tensor]:
 
     Args:
         means: Posterior means at the visited actions; values that are not finite do not count.
-        identity: The round, for messages.
 
     Raises:
         NoFiniteValueError: if none is finite.
@@ -76,7 +75,6 @@ class NetworkLogExpectedImprovement(NetworkAcquisition):
     """Log expected improvement over plausible networks.
 
     Args:
-        model: The fitted network with its draws.
         best_f: f*, the reward to improve on, in its unit.
         scale: The reward that counts as one: values are logarithms of improvements in multiples of it, > 0.
 
@@ -108,8 +106,6 @@ class Improvement(CausalObjective):
     """Log expected improvement over the best posterior mean.
 
     Args:
-        surrogate: A fitted causal model.
-        case: The round.
         epistemic_draws: E, number of epistemic draws; even.
         draws: Number of noise draws with which recommendations are found.
         evaluation_draws: Number of other draws, with which a recommendation is evaluated.

@@ -47,7 +47,6 @@ class FiniteKnowledgeGradient(qKnowledgeGradient):
     """qKG with the fantasy points chosen among given ones and the candidate, (..., 1, k) -> (...).
 
     Args:
-        model: The network.
         alternatives: (c, k).
         sampler: Draws F outcomes.
         X_pending: Pending actions, (p, k).
@@ -91,7 +90,6 @@ class KnowledgeGradient(CausalObjective):
 
     Args:
         surrogate: A fitted causal model whose mechanisms can be conditioned: `decoder=closed_form`.
-        case: The round.
         fantasies: F, number of outcomes.
         alternatives: Number of actions, besides the candidate, among which the best is looked for; half of
             them visited ones.

@@ -71,7 +71,6 @@ def mean_reward(
     """E[r] over draws of the noise, (..., k), (S, N) -> (...), in the reward's unit.
 
     Args:
-        network: The fitted network.
         actions: (..., k), in their units.
         noise: (S, N), draws of the noise.
         perturbation: Perturbation of each node from its posterior mean, in posterior standard deviations;

@@ -72,8 +72,6 @@ class Optimism(CausalObjective):
     """The value of an action under the best of the networks that a search tries.
 
     Args:
-        surrogate: A fitted causal model.
-        case: The round.
         beta: Maximum perturbation of a node, in posterior standard deviations.
         draws: S, number of fixed noise draws.
         evaluation_draws: Number of other draws, with which a recommendation is evaluated.

@@ -226,16 +226,13 @@ def monotone_perturbations(network: CausalNetwork) -> tuple[float | None, ...]:
 
 
 def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: Tensor) -> Tensor:
-    """The standard deviation of the reward.
+    """The standard deviation of the reward. Returns (...), in the reward's unit.
 
     Args:
         reward: A function of m nodes.
         means: (..., m), their posterior means.
         stds: (..., m), their posterior standard deviations.
         epistemic: (E, m), normal draws with mean 0 and variance 1, for rewards without a closed form.
-
-    Returns:
-        (...), in the reward's unit.
     """
     if isinstance(reward, WeightedSum):
         weights = torch.tensor(list(reward.weights.values()), dtype=stds.dtype, device=stds.device)

@@ -141,7 +141,6 @@ class Alpine2(CausalWorld):
         scale: lambda, which multiplies the noise; None for .3 with "dgm" and "dgm_bounded", where it enters
             to the fourth power, and for 1 with the other two.
         size: Number of rounds and of experiments in the start design; by default 100 and 14.
-        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Test functions of optimisation as causal networks: Branin, Hartmann and Levy, each with a known optimum.
+"""Test functions of optimisation as causal networks, each with a known optimum: Branin, Hartmann, Levy,
+Ackley and Rosenbrock.
 
 Branin, two actions and two nodes, x_0 = 15 a_0 - 5 and x_1 = 15 a_1:
 
@@ -18,10 +19,27 @@ Levy, four actions and a chain of four nodes, w_i = 1 + (20 a_i - 11) / 4:
     t_i = (w_i - 1)^2 (1 + 10 sin^2(pi w_i + 1)), i < 3;  t_3 = (w_3 - 1)^2 (1 + sin^2(2 pi w_3));
     t_0 has the further term sin^2(pi w_0).
 
+Ackley, six actions, two nodes that depend on all of them, and the reward as a function of both, x_i = 4
+(a_i - .5):
+
+    X_0 = mean x_i^2 + U_0,    X_1 = mean cos(2 pi x_i) + U_1,
+    Y = 20 exp(-.2 sqrt(X_0)) + exp(X_1) - 20 - e + U_2.
+
+A negative X_0 counts as 0 under the root; the released code gives no number there. Y decreases in X_0 and
+increases in X_1, and a = .5 has both the smallest mean x^2 and the largest mean cosine: it is the best action
+for every noise distribution, exactly.
+
+Rosenbrock, five actions and a chain of four nodes, with a narrow curved ridge, x_i = 4 (a_i - .5):
+
+    X_i = -100 (x_{i+1} - x_i^2)^2 - (1 - x_i)^2 + X_{i-1} + U_i,        i = 0 ... 3,   X_{-1} = 0.
+
+Actions 1, 2, 3 enter two nodes each. The maximum of E[X_3 | a] is sum_i E U_i, at x = 1, a = .75: exact.
+
 The noise is additive, so that E[r | a] is exact. By default it has two well-separated modes.
 
-Source: Surjanovic and Bingham (2013) (the functions and their optima; constants as in BoTorch); the networks
-are ours.
+Source: Surjanovic and Bingham (2013) (Branin, Hartmann, Levy, and their optima; constants as in BoTorch;
+their networks are ours); Sussex et al. (2023), released code, and Astudillo and Frazier (2021) (Ackley);
+Ren et al. (2025), earlier version, Sec. C.2 (Rosenbrock).
 """
 
 import math
@@ -36,7 +54,14 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.noise import ModalNoise, modal_noise, noise_scale
+from rehearsal_torch.problems.causal.noise import (
+    RANGES,
+    ModalNoise,
+    Modes,
+    modal_noise,
+    noise_scale,
+    quantiles,
+)
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
@@ -54,11 +79,10 @@ class BenchmarkFunction(CausalWorld):
     """A test function with additive noise at its nodes.
 
     Args:
-        noise: Level and modes of the noise of every node; two modes are at -.1 and .1 unless means are given.
+        noise: Level and modes of the noise of every node; means that are not given are those of the class.
         scale: lambda, which multiplies the noise.
         size: Number of rounds and of experiments in the start design; by default 100 and twice the number of
             actions, plus two.
-        seed: Seed of the start design and of the noise in the rounds.
 
     Raises:
         ValueError: for a negative scale.
@@ -68,7 +92,8 @@ class BenchmarkFunction(CausalWorld):
     parents: ClassVar[Mapping[str, Sequence[str]]]
     width: ClassVar[int]
     weights: ClassVar[Mapping[str, float]]
-    where: ClassVar[str]
+    source: ClassVar[str]
+    modes: ClassVar[Modes] = MODES
 
     def __init__(
         self,
@@ -80,7 +105,7 @@ class BenchmarkFunction(CausalWorld):
         self.scale = noise_scale(scale)
         box = Box.of({f"a{place}": (0.0, 1.0) for place in range(self.width)})
         task = CausalTask(RehearsalGraph.of(self.parents), box, WeightedSum(dict(self.weights)))
-        super().__init__(task, dict.fromkeys(self.parents, modal_noise(noise, MODES)), size, seed)
+        super().__init__(task, dict.fromkeys(self.parents, modal_noise(noise, self.modes)), size, seed)
 
     def mean_noise(self, node: str) -> float:
         """lambda E[U] of a node."""
@@ -88,7 +113,7 @@ class BenchmarkFunction(CausalWorld):
 
     def card(self) -> Mapping[str, Any]:
         """The card of `CausalWorld`, and the source."""
-        return {**super().card(), "source": f"Surjanovic and Bingham (2013), {self.where}"}
+        return {**super().card(), "source": self.source}
 
 
 class Branin(BenchmarkFunction):
@@ -97,7 +122,7 @@ class Branin(BenchmarkFunction):
     parents: ClassVar[Mapping[str, Sequence[str]]] = {"Q": ("a0", "a1"), "Y": ("a0", "Q")}
     width: ClassVar[int] = 2
     weights: ClassVar[Mapping[str, float]] = {"Y": 1.0}
-    where: ClassVar[str] = "Branin"
+    source: ClassVar[str] = "Surjanovic and Bingham (2013), Branin"
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """The parabola in both actions, or the negative function of its value."""
@@ -147,7 +172,7 @@ class Hartmann(BenchmarkFunction):
     }
     width: ClassVar[int] = 6
     weights: ClassVar[Mapping[str, float]] = {"X0": 1.0, "X1": 1.2, "X2": 3.0, "X3": 3.2}
-    where: ClassVar[str] = "Hartmann 6-D"
+    source: ClassVar[str] = "Surjanovic and Bingham (2013), Hartmann 6-D"
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One of the four bumps."""
@@ -195,7 +220,7 @@ class Levy(BenchmarkFunction):
     }  # fmt: skip
     width: ClassVar[int] = 4
     weights: ClassVar[Mapping[str, float]] = {"X3": 1.0}
-    where: ClassVar[str] = "Levy"
+    source: ClassVar[str] = "Surjanovic and Bingham (2013), Levy"
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """One term, taken from the node before."""
@@ -225,3 +250,110 @@ class Levy(BenchmarkFunction):
     def optimal_action(self) -> Tensor:
         """a = .55 (x = 1), where all terms are zero."""
         return torch.full((4,), 0.55, dtype=torch.float64)
+
+
+LEVELS = 4096
+
+
+def bowl(actions: Tensor) -> Tensor:
+    """mean x^2, (..., 6) -> (...)."""
+    return ((4 * (actions - 0.5)) ** 2).mean(-1)
+
+
+def ripples(actions: Tensor) -> Tensor:
+    """Mean cos(2 pi x), (..., 6) -> (...)."""
+    return torch.cos(8 * math.pi * (actions - 0.5)).mean(-1)
+
+
+def height(squares: Tensor) -> Tensor:
+    """20 exp(-.2 sqrt(x)), any shape; 20 where x < 0."""
+    inside = squares.clamp_min(0)
+    return 20 * torch.exp(-0.2 * inside.clamp_min(torch.finfo(inside.dtype).tiny).sqrt())
+
+
+class Ackley(BenchmarkFunction):
+    """Ackley's function of two nodes that all six actions influence."""
+
+    parents: ClassVar[Mapping[str, Sequence[str]]] = {
+        **{node: tuple(f"a{place}" for place in range(6)) for node in ("X0", "X1")},
+        "Y": ("X0", "X1"),
+    }
+    width: ClassVar[int] = 6
+    weights: ClassVar[Mapping[str, float]] = {"Y": 1.0}
+    source: ClassVar[str] = "Sussex et al. (2023), released code"
+    modes: ClassVar[Modes] = RANGES
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """Mean square, mean cosine, or the reward that combines them."""
+        if node == "Y":
+            return height(inputs["X0"]) + torch.exp(inputs["X1"]) - 20 - math.e + self.scale * noise
+        actions = torch.stack([inputs[name] for name in self.parents[node]], -1)
+        return (bowl(actions) if node == "X0" else ripples(actions)) + self.scale * noise
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[Y | a]: the mean of the root term over 4096 equally likely values of U_0, that of the exponential
+        in closed form.
+        """
+        actions = actions.double()
+        distribution = self.noise["X1"]
+        rise = sum(
+            w * math.exp(self.scale * m + (self.scale * d) ** 2 / 2)
+            for w, m, d in zip(distribution.weights, distribution.means, distribution.stds, strict=True)
+        )
+        flat = bowl(actions).reshape(-1, 1)
+        mean = torch.cat(
+            [height(part + self.scale * self._likely).mean(-1) for part in flat.split(1000)]
+        ).reshape(actions.shape[:-1])
+        return mean + rise * torch.exp(ripples(actions)) - 20 - math.e + self.scale * self.noise["Y"].mean
+
+    @cached_property
+    def _likely(self) -> Tensor:
+        return quantiles(self.noise["X0"], (torch.arange(LEVELS, dtype=torch.float64) + 0.5) / LEVELS)
+
+    @property
+    def optimal_value(self) -> float:
+        """E[Y | a = .5]; 0 without noise."""
+        return float(self.expected(self.optimal_action))
+
+    @property
+    def optimal_action(self) -> Tensor:
+        """a = .5, the unique maximiser."""
+        return torch.full((self.width,), 0.5, dtype=torch.float64)
+
+
+def valley(first: Tensor, second: Tensor) -> Tensor:
+    """-100 (x' - x^2)^2 - (1 - x)^2 of actions a, a', any shape."""
+    here, there = 4 * (first - 0.5), 4 * (second - 0.5)
+    return -100 * (there - here**2) ** 2 - (1 - here) ** 2
+
+
+class Rosenbrock(BenchmarkFunction):
+    """Rosenbrock's function as a chain of four nodes."""
+
+    parents: ClassVar[Mapping[str, Sequence[str]]] = {
+        f"X{node}": (f"a{node}", f"a{node + 1}") + ((f"X{node - 1}",) if node else ()) for node in range(4)
+    }
+    width: ClassVar[int] = 5
+    weights: ClassVar[Mapping[str, float]] = {"X3": 1.0}
+    source: ClassVar[str] = "Ren et al. (2025), earlier version, Sec. C.2"
+    modes: ClassVar[Modes] = RANGES
+
+    def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
+        """One Rosenbrock term, added to the node before."""
+        place = int(node[1:])
+        here = valley(inputs[f"a{place}"], inputs[f"a{place + 1}"]) + self.scale * noise
+        return here + inputs[f"X{place - 1}"] if place else here
+
+    def expected(self, actions: Tensor) -> Tensor:
+        """E[X_3 | a], exact."""
+        return valley(actions[..., :-1].double(), actions[..., 1:].double()).sum(-1) + self.optimal_value
+
+    @property
+    def optimal_value(self) -> float:
+        """lambda sum_i E U_i, exact."""
+        return self.scale * sum(self.noise[node].mean for node in self.parents)
+
+    @property
+    def optimal_action(self) -> Tensor:
+        """a = .75, the unique maximiser."""
+        return torch.full((self.width,), 0.75, dtype=torch.float64)

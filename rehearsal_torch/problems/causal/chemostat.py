@@ -9,35 +9,297 @@ the measurements J is A / 5 exactly, the inflow is the same in C1 ... C4, and th
 less than .05 where the noise has a standard deviation of .76. In the differential equations the dead increase
 with J and A, so that J = A = 0 is the best action, exactly, for any inflow.
 
-Source: Ren et al. (2025), Sec. 7.5 and 11.6, Eq. 9-14; Blasius et al. (2020); Aglietti et al. (2021).
+Daily dynamics of a chemostat: fitted Gaussian processes or differential equations, and the measurements.
+
+Algae, rotifers and their dead follow the graph
+
+    N <- N_in, N', P'      P <- N, P'      J <- P, J', A'      A <- P, A'      D <- J, A, D'
+    (' is the day before).
+
+Fitted (`FittedProcesses`): the posterior mean of a Gaussian process with a normal error, x = m(z) + s U,
+fitted to pairs of days. Differential equations (`DailyEquations`), each integrated over the day while its
+other inputs keep the values given by the graph:
+
+    N' = delta (N_in - N) - r_P N P / (K_P + N),      P' = r_P N P / (K_P + N) - delta P,
+    J' = -(m + delta) J,
+    A' = beta R - (m + delta) A,      D' = m (J + A) - delta D,
+    R = F_B(P) A' e^{-delta theta} from the hour theta on,
+    F_B(P) = r_B P^k / (K_B^k + P^k).
+
+Hatched animals are adult at once (tau = 0), so juveniles only die and are washed out. With theta = 1 nothing
+hatches within the day, and nitrogen and algae do not affect the dead. Grazing is left out of P, as the graph
+has no animals there. D is exact where nothing hatches.
+
+Contexts (`equation_states`) are days of the coupled system
+
+    N' = delta (N_in - N) - F_P P,   P' = F_P P - F_B (beta J + A) / eps - delta P,
+    E' = R_E - R_J - delta E,   J' = -(m + delta) J,
+    A' = beta R_J - (m + delta) A,   D' = m (J + A) - delta D,   R_E = F_B A,
+    R_J(t) = R_E(t - theta) e^{-delta theta},      theta = 1 day,
+
+from N = 41.3, P = 2.716, J = 1.23, A = 6.15, D = 0, by Euler steps of a hundredth of a day. Predator and prey
+oscillate.
+
+Measurements (`chemostat_pairs`) of ten long-term experiments, with gaps filled by cubic interpolation and
+negative values set to 0, give
+
+    N = 28 algae,   P = .57 rotifers,   D = .57 dead,   E = .57 eggs,   B = 5 eggs / egg ratio,   A = .285 B,
+    J = .057 B,
+
+so that J is A / 5 exactly. N and P are prey and predator here, nitrogen and phytoplankton in the differential
+equations that the letters come from.
+
+Source: Ren et al. (2025), Sec. 7.5 and 11.6, Eq. 9-14; Blasius et al. (2020); Aglietti et al. (2021); Ren
+et al. (2025), Eq. 9-14; Blasius et al. (2020), doi:10.6084/m9.figshare.10045976, CC BY 4.0, in the form of
+Aglietti et al. (2021), released code; the nodewise integration is ours.
 """
 
+import math
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
+from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.chemostat_dynamics import (
-    PARENTS,
-    VARIABLES,
-    ChemostatDynamics,
-    DailyEquations,
-    FittedProcesses,
-    chemostat_pairs,
-    equation_states,
-)
 from rehearsal_torch.problems.causal.noise import STANDARD, MixtureNoise, sobol_draws
 from rehearsal_torch.problems.causal.optimum import best_action
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.spaces.box import Box
+
+VARIABLES = ("N_in", "N", "P", "J", "A", "E", "D")
+COLUMNS = (
+    "algae (10^6 cells/ml)",
+    "rotifers (animals/ml)",
+    "egg-ratio",
+    "eggs (per ml)",
+    "dead animals (per ml)",
+    "external medium (mu mol N / l)",
+)
+HOW = (
+    "the ten files C1.csv ... C10.csv of doi:10.6084/m9.figshare.10045976 (CC BY 4.0) belong there: download "
+    "them from"
+    " https://figshare.com/articles/dataset/10045976 into one folder and set path= to it, or use scm=ode, "
+    "which needs no data"
+)
+
+
+def chemostat_pairs(path: str | Path | None, series: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """Pairs of consecutive days, (n, 7) each: columns as in `VARIABLES`.
+
+    Args:
+        series: Names of the experiments, such as C1; no pair spans two experiments.
+
+    Raises:
+        TableError: if a file is missing, or lacks a column.
+    """
+    if path is None:
+        raise TableError(f"scm=gp needs measurements, and path= names no folder: {HOW}")
+    before, after = [], []
+    for name in series:
+        file = Path(path) / f"{name}.csv"
+        if not file.is_file():
+            raise TableError(f"there is no file {file}: {HOW}")
+        rows = _prepared(file)
+        before.append(rows[:-1])
+        after.append(rows[1:])
+    return torch.cat(before), torch.cat(after)
+
+
+def _prepared(file: Path) -> Tensor:
+    frame = table_file(file)
+    missing = [name for name in COLUMNS if name not in frame.columns]
+    if missing:
+        raise TableError(
+            f"{file} has no column {missing}: expected those of doi:10.6084/m9.figshare.10045976, "
+            f"{list(COLUMNS)}"
+        )
+    filled = (
+        frame[list(COLUMNS)].astype(float).interpolate(method="cubic").fillna(0.0).clip(lower=0.0).to_numpy()
+    )
+    algae, rotifers, ratio, eggs, dead, medium = filled.T
+    biomass = np.where(ratio > 0, 5 * eggs / np.where(ratio > 0, ratio, 1.0), 0.0)
+    return torch.from_numpy(
+        np.stack(
+            [medium, 28 * algae, 0.57 * rotifers, 0.057 * biomass, 0.285 * biomass, 0.57 * eggs, 0.57 * dead],
+            -1,
+        )
+    )
+
+
+PARENTS = {
+    "N": ("N_in", "N0", "P0"),
+    "P": ("N", "P0"),
+    "J": ("P", "J0", "A0"),
+    "A": ("P", "A0"),
+    "E": ("P", "A", "E0"),
+    "D": ("J", "A", "D0"),
+}
+DILUTION, DEATH, BETA = 0.55, 0.15, 5.0
+PREY_RATE, PREY_HALF, PREDATOR_RATE, PREDATOR_HALF, POWER = 3.3, 4.3, 2.25, 15.0, 1.25
+STEPS = 24
+
+
+class ChemostatDynamics(ABC):
+    """The noise-free value of each node on the next day, and the scale of its noise."""
+
+    @abstractmethod
+    def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
+        """A node's mean from its parents, name to (...), in the data's units -> (...)."""
+
+    @abstractmethod
+    def std(self, node: str) -> float:
+        """The standard deviation of a node's noise."""
+
+
+@dataclass(frozen=True)
+class DailyEquations(ChemostatDynamics):
+    """The differential equations.
+
+    Attributes:
+        hatching: theta, in days, up to 1.
+    """
+
+    hatching: float = 1.0
+
+    def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
+        """The solution after a day."""
+        if node == "N":
+            return self._nitrogen(inputs["N_in"], inputs["N0"].clamp_min(0), inputs["P0"].clamp_min(0))
+        if node == "P":
+            nitrogen = inputs["N"].clamp_min(0)
+            return inputs["P0"] * torch.exp(PREY_RATE * nitrogen / (PREY_HALF + nitrogen) - DILUTION)
+        if node == "J":
+            return inputs["J0"] * math.exp(-DEATH - DILUTION)
+        if node == "A":
+            prey = inputs["P"].clamp_min(0) ** POWER
+            grown = PREDATOR_RATE * prey / (PREDATOR_HALF**POWER + prey) * math.exp(-DILUTION * self.hatching)
+            share = -math.expm1(-(DEATH + DILUTION) * (1 - self.hatching)) / (DEATH + DILUTION)
+            return inputs["A0"] * (math.exp(-DEATH - DILUTION) + BETA * grown * share)
+        return inputs["D0"] * math.exp(-DILUTION) + (inputs["J"] + inputs["A"]) * math.expm1(DEATH)
+
+    def std(self, node: str) -> float:  # noqa: ARG002
+        """1: standard normal noise, as in the paper."""
+        return 1.0
+
+    def _nitrogen(self, inflow: Tensor, nitrogen: Tensor, prey: Tensor) -> Tensor:
+        """N after a day, by implicit midpoint-like steps that keep it positive."""
+        step = 1 / STEPS
+        for _ in range(STEPS):
+            # Uptake is proportional to N: an implicit step keeps N positive for any step size.
+            taken = PREY_RATE * prey / (PREY_HALF + nitrogen)
+            nitrogen = (nitrogen + step * DILUTION * inflow) / (1 + step * (DILUTION + taken))
+        return nitrogen
+
+
+class FittedProcesses(ChemostatDynamics):
+    """Gaussian processes fitted to pairs of days.
+
+    Args:
+        before: Rows (n, 7), in the order of `VARIABLES`.
+        after: The rows that follow them.
+        rows: Number of pairs used for fitting, evenly spaced.
+    """
+
+    def __init__(self, before: Tensor, after: Tensor, rows: int = 300) -> None:
+        place = torch.linspace(0, len(before) - 1, min(rows, len(before))).round().long()
+        known = {f"{name}0": before[place, column] for column, name in enumerate(VARIABLES)}
+        known.update({name: after[place, column] for column, name in enumerate(VARIABLES)})
+        self._learnt = {
+            node: _Process(torch.stack([known[name] for name in names], -1), known[node])
+            for node, names in PARENTS.items()
+            if node not in ("E",)
+        }
+
+    def mean(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor:
+        """The posterior mean."""
+        return self._learnt[node].mean(
+            torch.stack(torch.broadcast_tensors(*(inputs[name] for name in PARENTS[node])), -1)
+        )
+
+    def std(self, node: str) -> float:
+        """The error's standard deviation."""
+        return self._learnt[node].noise
+
+
+class _Process:
+    """One Gaussian process: squared-exponential kernel with a length scale for each input, on standardised
+    values; constant inputs are dropped.
+    """
+
+    def __init__(self, inputs: Tensor, values: Tensor) -> None:
+        self.kept = inputs.std(0) > 0
+        kept = inputs[:, self.kept]
+        self.centre, self.spread = kept.mean(0), kept.std(0)
+        self.level, self.unit = values.mean(), values.std()
+        scaled = ((kept - self.centre) / self.spread).numpy()
+        kernel = ConstantKernel(1.0) * RBF([1.0] * scaled.shape[1], (0.05, 1e3)) + WhiteKernel(
+            0.5, (1e-4, 10.0)
+        )
+        process = GaussianProcessRegressor(kernel, random_state=0)
+        with warnings.catch_warnings():
+            # A length scale at its upper bound means that the input does not matter, a valid result.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            process.fit(scaled, ((values - self.level) / self.unit).numpy())
+        found = process.kernel_
+        self.lengths = torch.as_tensor(found.k1.k2.length_scale, dtype=torch.float64).reshape(-1)
+        self.points, self.weights = (
+            torch.from_numpy(scaled) / self.lengths,
+            float(found.k1.k1.constant_value) * torch.from_numpy(process.alpha_),
+        )
+        self.noise = float(found.k2.noise_level) ** 0.5 * float(self.unit)
+
+    def mean(self, inputs: Tensor) -> Tensor:
+        """(..., p) -> (...)."""
+        scaled = (inputs[..., self.kept] - self.centre) / self.spread / self.lengths
+        flat = scaled.reshape(-1, scaled.shape[-1])
+        squares = (flat**2).sum(-1, keepdim=True) + (self.points**2).sum(-1) - 2 * flat @ self.points.T
+        return self.level + self.unit * (torch.exp(-0.5 * squares) @ self.weights).reshape(scaled.shape[:-1])
+
+
+INFLOW, YIELD, DELAY = 80.0, 0.25, 1.0
+STEPS_A_DAY = 100
+DAYS = 256
+
+
+@lru_cache(maxsize=1)
+def equation_states() -> Tensor:
+    """N, P and D of 256 consecutive days, (256, 3)."""
+    nitrogen, prey, young, adult, dead = 41.3, 2.716, 1.23, 6.15, 0.0
+    step, laid, days = 1 / STEPS_A_DAY, [], []
+    for place in range(DAYS * STEPS_A_DAY):
+        if place % STEPS_A_DAY == 0:
+            days.append((nitrogen, prey, dead))
+        uptake = PREY_RATE * nitrogen / (PREY_HALF + nitrogen)
+        grazing = PREDATOR_RATE * prey**POWER / (PREDATOR_HALF**POWER + prey**POWER)
+        laid.append(grazing * adult)
+        late = place - round(DELAY * STEPS_A_DAY)
+        hatched = laid[late] * math.exp(-DILUTION * DELAY) if late >= 0 else 0.0
+        nitrogen, prey, young, adult, dead = (
+            nitrogen + step * (DILUTION * (INFLOW - nitrogen) - uptake * prey),
+            max(
+                0.0,
+                prey + step * (uptake * prey - grazing * (BETA * young + adult) / YIELD - DILUTION * prey),
+            ),
+            young - step * (DEATH + DILUTION) * young,
+            adult + step * (BETA * hatched - (DEATH + DILUTION) * adult),
+            dead + step * (DEATH * (young + adult) - DILUTION * dead),
+        )
+    return torch.tensor(days, dtype=torch.float64)
+
 
 BOUNDS = {"N_in": (60.0, 100.0), "J0": (0.0, 36.0), "A0": (0.0, 180.0)}
 ROOTS = ("N0", "P0", "D0")
@@ -54,7 +316,6 @@ class Chemostat(CausalWorld):
         sigma: Multiplies the noise of all nodes but the roots.
         rows: Number of pairs of days that the Gaussian processes are fitted to.
         size: Number of rounds and of experiments in the start design; by default 100 and 8.
-        seed: Seed of the start design and of the noise in the rounds.
 
     Raises:
         ValueError: for another `scm`, a delay outside [0, 1], or a negative `sigma`.

@@ -61,7 +61,6 @@ class Dropwave(CausalWorld):
         propagate_noise: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the
             released code of MCBO).
         size: Number of rounds and of experiments in the start design; by default 100 and 6.
-        seed: Seed of the start design and of the noise in the rounds.
 
     Raises:
         ValueError: for a negative scale, or a noise of other modes.

@@ -55,7 +55,6 @@ class Epidemic(CausalWorld):
         inputs: The parents that the graph gives a node besides the other nodes: the "block" of the four rates
             of its period (as in the released code), or the two of its own "row", the only ones that matter.
         size: Number of rounds and of experiments in the start design; by default 100 and 26 or 28.
-        seed: Seed of the start design and of the noise in the rounds.
     """
 
     def __init__(

@@ -83,7 +83,6 @@ class MixtureNoise:
         deviation c_c sigma if `reading` is "std".
 
         Args:
-            sigma: The noise level.
             means: mu_c.
             factors: c_c.
             weights: w_c; None for equal ones.

@@ -41,7 +41,6 @@ def best_action(
 
     Args:
         value: (n, k) -> (n,), differentiable.
-        box: The actions.
         starts: (m, k), where a maximum is expected; None for none.
         spread: Number of Sobol points that are evaluated in addition.
         refined: Number of the best of all these from which a local search starts.
@@ -104,7 +103,7 @@ def highest(
     rounds: int = 8,
     shrink: float = 0.5,
 ) -> tuple[Tensor, Tensor]:
-    """The best point of a box for each of B functions.
+    """The best point of a box for each of B functions. Returns points (B, k) and values (B,).
 
     Args:
         value: (n, B, k) -> (n, B).
@@ -113,9 +112,6 @@ def highest(
         hills: Number of local maxima of the first grid that are refined.
         rounds: Number of finer grids.
         shrink: Width of each grid relative to the one before.
-
-    Returns:
-        Points (B, k) and values (B,).
 
     Raises:
         ValueError: if there are more than three variables.

@@ -13,7 +13,13 @@ row; the row is then not used for that node's mechanism. Rows without a value of
 for their result (`problems.causal.waiting_rows`). Suggestions are not scored: their value is unknown until
 they are tried.
 
-Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action).
+The start design: space-filling experiments before there is a model.
+
+Point n depends on the task, the seed and n alone, so that an interrupted design can be continued, and
+extended to any length. The levels of an action occur equally often (`mixed_region`).
+
+Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action); Sobol (1967) and Owen
+(1998), as in `candidate_region`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +41,6 @@ from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.store import initial_count
 from rehearsal_torch.files.schema import meant
-from rehearsal_torch.problems.causal.start_design import open_points
 from rehearsal_torch.problems.causal.waiting_rows import (
     as_text,
     waiting,
@@ -44,6 +49,48 @@ from rehearsal_torch.problems.causal.waiting_rows import (
     with_proposals,
 )
 from rehearsal_torch.problems.problem import CausalProblem
+
+
+def start_point(
+    task: CausalTask, number: int, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
+) -> Tensor:
+    """Point `number` (from 0) of the start design, (k,), in the actions' units.
+
+    Args:
+        number: Index of the point; the sequence continues beyond `initial`.
+        initial: Number of planned experiments.
+        held: Actions that are held at one value, see `CausalTask.region`.
+    """
+    region = task.region(held)
+    return region.units(region.spread(max(initial, number + 1), seed)[number])
+
+
+def open_points(
+    task: CausalTask,
+    done: Tensor,
+    initial: int,
+    seed: int,
+    near: float = 0.01,
+    held: Mapping[str, Sequence[float]] | None = None,
+) -> Tensor:
+    """The points of the start design that have not been run, (m, k), in the actions' units.
+
+    Args:
+        done: Settings that were run, (n, k); at most initial - n points are returned.
+        initial: Number of experiments required in all.
+        near: A point counts as run if a setting is within this share of each action's range, and at its
+            levels.
+        held: Actions that are held at one value, see `CausalTask.region`.
+    """
+    found: list[Tensor] = []
+    for number in range(initial):
+        point = start_point(task, number, initial, seed, held)
+        away = (done.to(point) - point).abs()
+        same = (away / task.box.width <= near) & (away <= task.box.near)
+        if len(found) < initial - len(done) and not bool(same.all(-1).any()):
+            found.append(point)
+    return torch.stack(found) if found else done.new_empty(0, len(task.actions))
+
 
 FRAME = "the data frame"
 
@@ -89,8 +136,6 @@ def experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
 
     Args:
         frame: One row per experiment; columns that the task does not name are ignored.
-        task: Names the actions and nodes.
-        source: Name of the table in messages.
 
     Raises:
         TableError: if a column is missing, not numeric, or has missing values, or a ``set:`` column names no
@@ -159,13 +204,7 @@ class ExperimentTable(CausalProblem):
 
     def to_begin(self, seed: int = 0) -> Table | None:
         """The experiments to run before there is a model: points of the start design that are not in the
-        table yet; None once there are enough rows.
-
-        Args:
-            seed: Scrambles the design.
-
-        Returns:
-            Actions to set, (m, k).
+        table yet; None once there are enough rows. Returns actions to set, (m, k).
         """
         if len(self.past) >= MIN_ROWS:
             return None

@@ -30,7 +30,6 @@ def waiting(frame: pd.DataFrame, task: CausalTask) -> np.ndarray:
     """Which rows wait for their result, (n,) bool; none if a column is missing.
 
     Args:
-        frame: One row per experiment.
         task: Names the actions and what the reward reads.
     """
     names = {str(name) for name in frame.columns}
@@ -44,9 +43,7 @@ def waiting_actions(frame: pd.DataFrame, task: CausalTask, source: str) -> Tenso
     """The actions of the rows that wait for their result, (m, k).
 
     Args:
-        frame: One row per experiment.
         task: Names the actions and what the reward reads.
-        source: Name of the table in messages.
 
     Raises:
         TableError: if an action is no number.
@@ -63,7 +60,6 @@ def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
     Args:
         frame: One row per experiment; its index is the line number minus two.
         task: Names the actions and what the reward reads.
-        source: Name of the table.
     """
     lines = [int(each) + 2 for each in frame.index[waiting(frame, task)]]
     if not lines:
@@ -88,8 +84,6 @@ def with_proposals(
 
     Args:
         frame: The table; columns that it lacks, of actions and nodes, are added.
-        task: Names the actions and nodes.
-        settings: The proposed ones, action to value.
         written: The cells of the table as its file writes them, which are kept; None for their values.
     """
     known = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
@@ -107,7 +101,6 @@ def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
     """A table as separated text.
 
     Args:
-        frame: The table, with columns of objects.
         separator: What stands between cells.
         decimal: The decimal sign.
     """

@@ -98,16 +98,13 @@ def costs(actions: Tensor) -> Tensor:
 
 
 def move(latent: Tensor, static: Tensor, actions: Tensor, noise: Tensor) -> Tensor:
-    """The state of the next week.
+    """The state of the next week. Returns x', (..., 3).
 
     Args:
         latent: x, (..., 3).
         static: Age in years and number of the model, 0 to 2, (..., 2).
         actions: Service and load, (..., 2) long.
         noise: eps, (..., 3).
-
-    Returns:
-        x', (..., 3).
     """
     wear, heat, shake = latent.clamp_min(0).unbind(-1)
     age, model = static.unbind(-1)
@@ -161,7 +158,6 @@ def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
     """Draws a fleet; machine i is the same in a fleet of any size.
 
     Args:
-        seed: Seed of the fleet.
         min_length: Shortest horizon, 2 ... 16; horizons are uniform between it and 16.
 
     Raises:
@@ -198,15 +194,11 @@ def _chosen(states: Tensor, chance: Tensor) -> Tensor:
 
 
 def true_trajectory(fleet: Fleet, machine: int, actions: Tensor) -> Tensor:
-    """Latent states under other actions, with the machine's own noise.
+    """Latent states under other actions, with the machine's own noise. Returns (n, T, 3), with the first
+    state unchanged.
 
     Args:
-        fleet: The machines.
-        machine: Index of the machine.
         actions: Whole sequences, (n, T, 2) long; the last action affects no state.
-
-    Returns:
-        (n, T, 3), with the first state unchanged.
     """
     states = [fleet.latent[machine, :1].expand(len(actions), -1)]
     static = fleet.static[machine].expand(len(actions), -1)

@@ -190,14 +190,12 @@ class EpisodeRoles:
 
 
 def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a model of transitions that a task decides.
+    """The settings of a model of transitions that a task decides. Returns the task's settings, without those
+    that the node has of its own.
 
     Args:
         node: The model's node of the configuration.
         roles: The task's settings (`EpisodeRoles.surrogate_settings`).
-
-    Returns:
-        The task's settings, without those that the node has of its own.
     """
     found = {}
     for name, value in roles.items():
@@ -219,7 +217,6 @@ def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
 
     Args:
         reward: The node of the reward; None without one.
-        columns: The columns of the episodes.
     """
     if reward is None:
         return True

@@ -51,15 +51,12 @@ from rehearsal_torch.seeding import patient_generator
 
 
 def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
-    """The SOFA score of four-hour steps.
+    """The SOFA score of four-hour steps. Returns whole numbers 0 ... 24, (...), in the states' precision.
 
     Args:
         states: FiO2 (fraction), PaO2, platelets, bilirubin, Glasgow coma scale, mean pressure, creatinine,
             urine, (..., 8).
         vasopressor: Norepinephrine equivalent in mcg/kg/min, (...), broadcast against the states.
-
-    Returns:
-        Whole numbers 0 ... 24, (...), in the states' precision.
     """
     oxygen, arterial, platelets, bilirubin, glasgow, pressure, creatinine, urine = states.unbind(-1)
     ratio = arterial / oxygen
@@ -126,16 +123,13 @@ def emit(latent: Tensor) -> Tensor:
 
 
 def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise: Tensor) -> Tensor:
-    """One transition of four hours.
+    """One transition of four hours. Returns x', (..., 8).
 
     Args:
         latent: x, (..., 8).
         level: The patient's mu, (..., 8).
         doses: Vasopressor in mcg/kg/min and fluid in mL, (..., 2).
         noise: L eps, (..., 8).
-
-    Returns:
-        x', (..., 8).
     """
     vaso, fluid = torch.log1p(8 * doses[..., 0]), torch.log1p(doses[..., 1] / 100)
     low = torch.sigmoid((72 - latent[..., 5]) / 5)  # the extent to which treatment helps the pressure
@@ -217,7 +211,6 @@ def simulate(
     """Draws a cohort; patient i is the same in a cohort of any size, but another one for another `longest`.
 
     Args:
-        seed: Seed of the cohort.
         min_length: Shortest horizon, at least 2.
         confounding: Share of the patients' severity that the table does not show, in [0, 1].
         longest: Longest horizon, at least `min_length`; 30 % of the patients stay as long.
@@ -297,16 +290,12 @@ class _Policy:
 
 
 def true_trajectory(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
-    """Latent states under other doses, with the patient's own noise.
+    """Latent states under other doses, with the patient's own noise. Returns (n, T, 8), with the first state
+    unchanged.
 
     Args:
-        cohort: The simulated patients.
-        patient: Index of the patient.
         doses: Whole sequences of vasopressor and fluid, (n, T, 2), in their units; the last dose affects no
             state.
-
-    Returns:
-        (n, T, 8), with the first state unchanged.
     """
     states = [cohort.latent[patient, :1].expand(len(doses), -1)]
     for time in range(doses.shape[1] - 1):

@@ -13,16 +13,12 @@ from rehearsal_torch.seeding import split_position
 def split(
     patients: Sequence[str], fractions: Mapping[str, float], seed: int, called: str = "patient"
 ) -> dict[str, list[int]]:
-    """Assigns episodes to splits.
+    """Assigns episodes to splits. Returns split to the positions of its episodes, ascending.
 
     Args:
         patients: The patient of each episode.
         fractions: Split to its share of the patients; the shares sum to 1.
-        seed: Seed of the assignment.
         called: What a unit is called in messages.
-
-    Returns:
-        Split to the positions of its episodes, ascending.
 
     Raises:
         ValueError: if a share is negative, the shares do not sum to 1, or a split with a positive share is
@@ -47,7 +43,6 @@ def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
 
     Args:
         fractions: Split to its share; the shares sum to 1.
-        seed: Seed of the assignment.
     """
     draw, total = split_position(seed, patient), 0.0
     for name, share in fractions.items():

@@ -83,8 +83,6 @@ def read_episodes(
 
     Args:
         frame: The table; its index is the line number minus two.
-        roles: What its columns mean.
-        source: The table's name in messages.
         min_length: Shortest episode kept, in steps, at least 2.
         max_length: Longest episode; later steps are left out. None for no limit.
         length: The length of a step, if other rows of the same table have told it; the task's own counts

@@ -197,9 +197,6 @@ PARTS = tuple(EpisodeTaskFile.model_fields)
 def episode_task(task: str | Path | Mapping[str, Any] | EpisodeRoles | None) -> EpisodeRoles:
     """Reads a task of episodes.
 
-    Args:
-        task: A YAML file, or its content.
-
     Raises:
         TaskError: if there is no such file, it is not YAML, or a part is missing or wrong; all faults are
             listed.

@@ -27,8 +27,6 @@ def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd
 
     Args:
         frame: The table; its index is the line number minus two.
-        roles: What its columns mean.
-        faults: Collects the faults.
 
     Returns:
         The columns of the episodes as float64, NaN where a cell is missing or has a fault; `UNIT` as text,
@@ -131,20 +129,12 @@ def _order(column: pd.Series, units: np.ndarray) -> np.ndarray:
 
 
 def of_dates(column: pd.Series) -> bool:
-    """Whether a column of time is read as dates, which count in days.
-
-    Args:
-        column: Its cells.
-    """
+    """Whether a column of time is read as dates, which count in days."""
     return not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)
 
 
 def times_of(column: pd.Series) -> np.ndarray:
-    """A column of time as numbers, (n,): dates in ISO 8601 in days, NaN where a cell is neither.
-
-    Args:
-        column: Its cells.
-    """
+    """A column of time as numbers, (n,): dates in ISO 8601 in days, NaN where a cell is neither."""
     if not of_dates(column):
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     dates = pd.to_datetime(column.astype("string"), errors="coerce", format="ISO8601", utc=True)

@@ -115,13 +115,10 @@ class BoostedTrees:
         }
 
     def __call__(self, columns: Sequence[Array]) -> Array:
-        """f(x), float64.
+        """f(x), float64, in the broadcast shape of the columns.
 
         Args:
             columns: The p variables, each (R, M), (R, 1), (1, M) or (1, 1).
-
-        Returns:
-            f(x) in the broadcast shape of the columns.
         """
         if len(columns) != self.width:
             raise ValueError(f"expected {self.width} columns; got {len(columns)}")

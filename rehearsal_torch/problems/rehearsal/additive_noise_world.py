@@ -154,9 +154,6 @@ class CurvedWorld(RehearsalWorld):
     Args:
         task: The roles of the variables; the region must be axis-aligned, a product of intervals.
         distributions: The distribution of the noise of every variable of the graph.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
         hidden: A hidden common cause of an action and outcomes; None for none.
 
     Raises:

@@ -188,9 +188,6 @@ class Bermuda(LinearWorld):
     Args:
         preset: One of `PRESETS`.
         candidates: Sets of variables that may be set jointly; None for each of the five by itself.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
 
     Attributes:
         hypotheses: The five graphs that observations cannot tell apart.

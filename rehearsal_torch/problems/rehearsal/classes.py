@@ -36,13 +36,7 @@ HEATS, GRADES = (1.0, 2.0, 3.0, 4.0), (0.0, 1.0, 2.0, 3.0)
 
 
 class Classes(DiscreteWorld):
-    """An action with four levels and an outcome with four classes.
-
-    Args:
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
-    """
+    """An action with four levels and an outcome with four classes."""
 
     def __init__(self, size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0) -> None:
         task = RehearsalTask(

@@ -87,9 +87,6 @@ class DiscreteWorld(RehearsalWorld):
 
     Args:
         task: The roles of the variables; no outcome influences another variable.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
 
     Raises:
         ValueError: if an outcome influences another variable, or there is more than one outcome.

@@ -93,15 +93,12 @@ def interval(region: Polytope) -> tuple[float, float]:
 
 
 def probability_in(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor:
-    """P(Y in S) for Y ~ N(mean, covariance).
+    """P(Y in S) for Y ~ N(mean, covariance). Returns (...), to within 1e-8.
 
     Args:
         region: A polytope of one or two outcomes, or a disc.
         mean: (..., |Y|), in the region's order.
         covariance: (|Y|, |Y|), positive definite.
-
-    Returns:
-        (...), to within 1e-8.
 
     Raises:
         ValueError: for more than two outcomes.

@@ -45,9 +45,6 @@ class LinSyn1(LinearWorld):
     Args:
         reading: How N(0, 0.1) is read: "variance" or "std".
         candidates: Sets of variables that may be set jointly; None for {A1, A2}.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
         confounding: Gamma, the strength of a hidden common cause of A2 and Y1; 1 is none.
     """
 

@@ -179,9 +179,6 @@ class LinearWorld(RehearsalWorld):
     Args:
         task: The roles of the variables.
         system: The equations; their variables are those of the task's graph.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
         disc: The desired region if it is a disc, the task's region being a polygon inside it.
         hidden: A hidden common cause of an action and outcomes; None for none.
 

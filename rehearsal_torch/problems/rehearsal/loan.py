@@ -51,9 +51,6 @@ class Loan(CurvedWorld):
 
     Args:
         reading: How N(0, s) is read: "std" or "variance".
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
         confounding: Gamma, the strength of a hidden common cause of A2 and Y1; 1 is none.
     """
 

@@ -110,9 +110,6 @@ class Manage(LinearWorld):
         order: Which released code's order of the variances: "icml" or "neurips24".
         faces: Number of faces of the polygon that methods are given.
         candidates: Sets of variables that may be set jointly; None for both.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(
@@ -154,8 +151,6 @@ class Market(LinearWorld):
         candidates: Sets of variables that may be set jointly; None for each by itself and both.
         size: Number of observations and cases; with drift, observations are of rounds 1 ... N, cases of round
             N + 1.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(

@@ -37,9 +37,6 @@ class NonSyn1(CurvedWorld):
     Args:
         reading: How N(0, s) is read: "std" or "variance".
         candidates: Sets of variables that may be set jointly; None for {A1, A2}.
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
     """
 
     def __init__(

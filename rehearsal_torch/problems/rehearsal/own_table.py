@@ -8,12 +8,38 @@ a desired outcome under no action, which methods report as well, agrees with the
 Rows that belong together (``unit`` of the task: a patient, a store) are held out together, so that a held-out
 row has no relative among the rows to learn from.
 
-Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
+Rehearsal tasks written by hand, as a YAML file or plain data, with all faults reported at once.
+
+    graph:                        # every variable; a child's direct causes
+      parents: {rate: [score, stability], repaid: [stability, rate]}
+      bidirected: []              # sets of variables with hidden common causes, [[one, other], ...]
+    context: [score]              # observed before deciding
+    box: {rate: [0, 1]}           # actionable variables with bounds, or {values: [...]} to choose from
+    region: {repaid: [0.6, null]} # desired outcomes; null leaves a side open
+    candidates: [[rate]]          # optional: sets of variables that may be set jointly (default: each alone)
+    unit: shop                    # optional: the column that says which rows belong together; no variable
+    codings: {ward: categorical}  # optional: columns of texts, and what they are as numbers (`data.codings`)
+    costs: {rate: 20}             # optional: the cost of a change by one unit (`data.costs.written`)
+    worth: 100                    # optional: what a desired outcome is worth, in the unit of the costs
+
+The graph may also be edges, [score -> rate, rate -> repaid], and the region text, such as 0.6 <= repaid, or
+faces, {names: [...], normals: [[...]], offsets: [...]}, for M y <= d.
+
+A check of a task's desired region against the observations.
+
+If no observation lies in the region, or every one does, the outcome to be predicted is a constant: a method
+then gives every action the same probability, and the comparison with no action says nothing. The region is
+often written in other units than the table, or with a bound on the wrong side.
+
+Faults of the columns beside the variables of a task: marks of what a decision set, and units of rows.
+
+Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950); Du et al. (2026),
+Sec. 2.1 and Eq. (2), for what a task consists of.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +49,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.codings.cases import cases_in_codes
 from rehearsal_torch.data.codings.columns import coded, lost_classes, of_numbers, rare_classes, uncoded
+from rehearsal_torch.data.codings.written import resolved
 from rehearsal_torch.data.costs.action_cost import CaseCosts
 from rehearsal_torch.data.costs.of_cases import costs_in, with_usual
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
@@ -42,13 +69,123 @@ from rehearsal_torch.data.tables.columnar import Needed
 from rehearsal_torch.data.tables.held_out_rows import parted
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.tables.present_values import assumed_usual, present_in
-from rehearsal_torch.data.tables.row_faults import set_faults, unit_faults
-from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.data.written_task import written_task
+from rehearsal_torch.data.task_file import REHEARSAL_PARTS, TaskError, task_content
 from rehearsal_torch.files.plain import repeated
-from rehearsal_torch.files.schema import listed
+from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.problems.problem import RehearsalProblem
-from rehearsal_torch.problems.rehearsal.region_check import one_sided
+from rehearsal_torch.spaces.polytope import Polytope
+
+
+def set_faults(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """The faults of variables with values that a decision set, by the columns that mark these."""
+    found = []
+    for name in names:
+        column = f"{SET}{name}"
+        marks = frame[column] if column in frame.columns else pd.Series(dtype=float)
+        if count := int((marks.fillna(1) != 0).sum()):
+            found.append(
+                f"{column}: expected observations; {count} rows have a value of {name} that was set by a "
+                "decision: leave those rows out"
+            )
+    return found
+
+
+def unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:
+    """The faults of the column that says which rows belong together."""
+    if unit is None:
+        return []
+    if unit not in frame.columns:
+        return [f"unit: no column {unit!r}; {meant(unit, [str(name) for name in frame.columns])}"]
+    column = frame[unit]
+    if empty := column.index[column.isna()].tolist():
+        return [f"unit: {unit!r} is missing in line {empty[0] + 2}: name the unit of every row"]
+    if (count := column.nunique()) < 2:
+        return [f"unit: {unit!r} is the same in all rows; expected at least 2 units, got {count}"]
+    return []
+
+
+# Sides of the region that no row is on, of which a sentence names at most these.
+MOST = 3
+REMEDY = "check its bounds and their units"
+
+
+def one_sided(table: Table, region: Polytope) -> str:
+    """One sentence if none of the observations, or every one, lies in the region; empty otherwise.
+
+    Args:
+        region: The desired region, in the units of the table.
+    """
+    values = table.columns(region.names).to(torch.float64)
+    inside = region.contains(values)
+    if bool(inside.all()):
+        return (
+            f"every one of the {len(table)} rows lies in the desired region: the rows do not show what would "
+            f"leave it; {REMEDY}"
+        )
+    if bool(inside.any()):
+        return ""
+    unmet = (~(region.slack(values) >= 0).any(0)).nonzero()[:, 0].tolist()
+    sides = [_side(region, face, values) for face in unmet[:MOST]]
+    more = [f"{len(unmet) - MOST} more bounds are met by no row"] if len(unmet) > MOST else []
+    why = "; ".join([*sides, *more]) or "each of its bounds is met by some row, all of them by none"
+    return (
+        f"none of the {len(table)} rows lies in the desired region: {why}: the rows do not show what leads "
+        f"there; {REMEDY}"
+    )
+
+
+def _side(region: Polytope, face: int, values: Tensor) -> str:
+    """What a face asks for that no row has, and how close the rows (n, |Y|) come."""
+    normal, offset = region.normals[face], float(region.offsets[face])
+    used = normal.nonzero()[:, 0].tolist()
+    if len(used) == 1:
+        (place,), slope = used, float(normal[used[0]])
+        name, column, bound = region.names[place], values[:, place], f"{offset / slope + 0.0:.6g}"
+        if slope < 0:
+            return f"{name} is at most {float(column.max()):.6g}, and the region asks for at least {bound}"
+        return f"{name} is at least {float(column.min()):.6g}, and the region asks for at most {bound}"
+    total = " + ".join(f"{float(normal[place]):.6g} {region.names[place]}" for place in used)
+    least = float((values @ normal).min())
+    return f"{total} is at least {least:.6g}, and the region asks for at most {offset:.6g}".replace(
+        "+ -", "- "
+    )
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TaskError", "written_task"]
+
+
+def written_task(
+    task: str | Path | Mapping[str, Any] | None,
+    columns: Sequence[str] | None = None,
+    rows: "pd.DataFrame | None" = None,
+    notes: list[str] | None = None,
+) -> RehearsalTask:
+    """Reads a rehearsal task.
+
+    Args:
+        columns: The columns of the table; every variable must be one of them. None skips this check.
+        rows: The rows, by which codings are completed that name no levels or no reference; None if there are
+            none.
+        notes: Collects what was found in the rows, a sentence each.
+
+    Raises:
+        TaskError: if there is no such file, it is not YAML, a part is missing or wrong, or a variable is not
+            a column; all faults are listed.
+    """
+    source, plain = task_content(task, REHEARSAL_PARTS)
+    if rows is not None and isinstance(plain.get("codings"), Mapping):
+        codings, found, faults = resolved(plain["codings"], rows, plain.get("box"))
+        if faults:
+            raise TaskError(source, faults)
+        made = RehearsalTask.of({**plain, "codings": codings}, source, columns)
+        if notes is not None:
+            notes += [f"{name} is coded {made.coded[name].words}" for name in found]
+        return made
+    return RehearsalTask.of(plain, source, columns)
+
 
 CAUTION = (
     "observational data: recommendations rest on the given graph, and on no hidden confounding beyond it"
@@ -326,7 +463,6 @@ def cases_in(
 
     Args:
         frame: One row per case, numbered from 0.
-        origin: Its name in messages.
         context: The |X| columns.
         identity: A column with the names of the cases; None takes the row's line in the file.
 
@@ -361,7 +497,6 @@ def rows_in(
     Args:
         given: A file, a data frame, a table, or a table that was read.
         role: The argument that names the file.
-        called: Name of rows in memory.
         faults: Collects duplicate column names instead of raising for them.
         needed: Which columns of a Parquet or Feather file to read; None for all.
     """

@@ -64,8 +64,6 @@ class RideHailing(LinearWorld):
         released: Puts the clique's common noise where the released code has it.
         candidates: Sets of variables that may be set jointly; None for each of the two by itself.
         size: Number of observations and cases; the paper begins with 10 observations.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
 
     Attributes:
         hypotheses: The three candidate graphs.

@@ -38,13 +38,7 @@ MOST_OFTEN, MOST = 30.0, 80
 
 
 class Visits(DiscreteWorld):
-    """A count as outcome, after a yes/no action and one with bounds.
-
-    Args:
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
-    """
+    """A count as outcome, after a yes/no action and one with bounds."""
 
     def __init__(self, size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0) -> None:
         task = RehearsalTask(

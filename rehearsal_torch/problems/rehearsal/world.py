@@ -84,7 +84,6 @@ class RehearsalWorld(World, RehearsalProblem):
             context: (|X|,), in the task's order.
             names: The k altered variables; may be empty.
             values: (k,).
-            count: Number of rows.
         """
 
     @abstractmethod

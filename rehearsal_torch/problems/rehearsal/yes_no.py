@@ -33,13 +33,7 @@ PARENTS = {
 
 
 class YesNo(DiscreteWorld):
-    """A yes/no action and a yes/no outcome.
-
-    Args:
-        size: Number of observations and cases.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
-    """
+    """A yes/no action and a yes/no outcome."""
 
     def __init__(self, size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0) -> None:
         task = RehearsalTask(

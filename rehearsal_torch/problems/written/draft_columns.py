@@ -7,15 +7,141 @@
               in the first rows
 
 A copy adds nothing to what the others say, and its effect cannot be told from theirs.
+
+Names and texts as a first draft of a problem file writes them, and columns guessed by their names.
+
+Columns of texts in a first draft: whether they are levels or classes, and in which order.
+
+    two texts                        binary, sorted
+    texts of a known scale           ordinal: low, medium, high; none, mild, moderate, severe; ...
+    3 to 12 texts                    categorical
+    more, or few rows of each        no variable: names, identifiers or free texts
+
+Source: Likert (1932), for some of the scales; the rest is ours.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import yaml
 
+from rehearsal_torch.data.codings.columns import texts_in
+from rehearsal_torch.data.problem_file.kinds import only_texts
 from rehearsal_torch.data.reading import DATE, ReadTable, TableError
+
+# The largest number of classes, and how many rows each of them has at least on average.
+CLASSES, EACH = 12, 2
+SCALES = (
+    ("very low", "low", "medium", "high", "very high"),
+    ("low", "moderate", "high"),
+    ("low", "normal", "high"),
+    ("none", "minimal", "mild", "moderate", "severe", "critical"),
+    ("tiny", "small", "medium", "large", "huge"),
+    ("never", "rarely", "sometimes", "often", "always"),
+    ("very poor", "poor", "fair", "good", "very good", "excellent"),
+    ("bad", "average", "good"),
+    ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
+    ("very dissatisfied", "dissatisfied", "neutral", "satisfied", "very satisfied"),
+    ("primary", "secondary", "tertiary"),
+    ("bronze", "silver", "gold", "platinum"),
+)
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of texts as a variable.
+
+    Attributes:
+        kind: binary, ordinal or categorical.
+        levels: Its texts, in their order.
+        places: The index of the level of each row, (n,), NaN where it is missing.
+    """
+
+    kind: str
+    levels: tuple[str, ...]
+    places: np.ndarray
+
+
+def text_column(frame: pd.DataFrame, name: str) -> TextColumn | str | None:
+    """A column of texts as a variable; why it is none; None for a column that has numbers."""
+    if not only_texts(frame, name):
+        return None
+    texts = texts_in(frame[name])
+    if len(texts) < 2:
+        return None
+    known = int(frame[name].notna().sum())
+    if len(texts) > CLASSES or len(texts) * EACH > known > 2:
+        return (
+            f"{len(texts)} different texts in {known} rows, which are free texts, names or too many "
+            "classes: it may stay in the table, as no variable"
+        )
+    scale = next((each for each in SCALES if {text.casefold() for text in texts} <= set(each)), None)
+    if scale is not None:
+        texts = sorted(texts, key=lambda text: scale.index(text.casefold()))
+    kind = "binary" if len(texts) == 2 else "categorical" if scale is None else "ordinal"
+    places = frame[name].map(lambda cell: texts.index(cell.strip()) if isinstance(cell, str) else np.nan)
+    return TextColumn(kind, tuple(texts), places.to_numpy(np.float64))
+
+
+OUTCOMES = "outcome|target|result|response|label|progression|success|yield|score|y"
+ACTIONS = "action|treatment|dose|dosage|drug|price|rate|budget|setting|temperature|intervention"
+MARK = "# <- fill in"
+_PLAIN = re.compile(r"[^\W\d][\w.]*")
+
+
+def scalar(text: str) -> str:
+    """A text as a YAML scalar in one line, also within braces."""
+    return yaml.safe_dump([text], allow_unicode=True, width=10_000, default_flow_style=True).strip()[1:-1]
+
+
+def value(text: str) -> str:
+    """A text as the value of a key, alone in its line: in quotes only where YAML needs them."""
+    return yaml.safe_dump({"a": text}, allow_unicode=True, width=10_000).removeprefix("a:").strip()
+
+
+def node(name: str) -> str:
+    """A name as dagitty's statements have it."""
+    return name if _PLAIN.fullmatch(name) else f'"{name}"'
+
+
+def term(name: str) -> str:
+    """A name as inequalities have it."""
+    if _PLAIN.fullmatch(name) and name not in ("and", "or"):
+        return name
+    return f'"{name}"' if "`" in name else f"`{name}`"
+
+
+def level(text: str) -> str:
+    """A level as inequalities have it."""
+    return text if _PLAIN.fullmatch(text) and text not in ("and", "or") else f'"{text}"'
+
+
+def has_word(name: str, words: str) -> bool:
+    """Whether a name has one of some words, between signs, blanks or its ends.
+
+    Args:
+        words: Alternatives of a regular expression.
+    """
+    return re.search(rf"(?:\A|[\W_])(?:{words})(?:\Z|[\W_])", name, re.IGNORECASE) is not None
+
+
+def writable(name: str) -> bool:
+    """Whether a column can be a variable: a name of 1 to 200 letters in one line."""
+    return bool(name.strip()) and len(name) <= 200 and name.isprintable() and not name.startswith("Unnamed: ")
+
+
+def has_quotes(name: str) -> bool:
+    """Whether a name has double quotes, with which arrows cannot name it."""
+    return '"' in name
+
+
+def commented(sentences: Iterable[str]) -> list[str]:
+    """Sentences as comments."""
+    return [f"# {each}." for each in sentences]
+
 
 COPY, ROWS, FEWEST = 0.999, 2000, 10
 _NUMBER = re.compile(r"\s*[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?(?:\.\d+)?\s*")
@@ -23,9 +149,6 @@ _NUMBER = re.compile(r"\s*[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?(?:\.\d+)?\s*")
 
 def check_names(table: ReadTable) -> None:
     """Refuses a table without names of columns.
-
-    Args:
-        table: The rows.
 
     Raises:
         TableError: if the first row has numbers alone.
@@ -40,11 +163,7 @@ def check_names(table: ReadTable) -> None:
 
 
 def of_dates(column: pd.Series) -> bool:
-    """Whether a column holds dates.
-
-    Args:
-        column: Its cells.
-    """
+    """Whether a column holds dates."""
     if pd.api.types.is_datetime64_any_dtype(column):
         return True
     known = column.dropna().head(ROWS)

@@ -8,7 +8,7 @@
     context    all other columns that can be used
 
     binary     two values;  integer    up to 20 whole numbers;  continuous    otherwise
-    ordinal, categorical    few texts (`problems.written.text_columns`)
+    ordinal, categorical    few texts (`problems.written.draft_columns`)
 
 Columns of many texts, with a single value, or of which more than half is missing are left out, with the
 reason, and so are dates, copies of others (`problems.written.draft_columns`), and those that identify persons
@@ -25,20 +25,23 @@ import pandas as pd
 
 from rehearsal_torch.data.reading import ReadTable, TableError, number_faults, numbers_of
 from rehearsal_torch.data.tables.identifiers import identifier
-from rehearsal_torch.problems.written.draft_columns import COPY, copies, numbering, of_dates
-from rehearsal_torch.problems.written.draft_words import (
+from rehearsal_torch.problems.written.draft_columns import (
     ACTIONS,
+    COPY,
     MARK,
     OUTCOMES,
+    copies,
     has_quotes,
     has_word,
     level,
     node,
+    numbering,
+    of_dates,
     scalar,
     term,
+    text_column,
     value,
 )
-from rehearsal_torch.problems.written.text_columns import text_column
 
 WHOLE = 20
 # The share of missing cells above which a column is left out.
@@ -76,7 +79,6 @@ def first_draft(table: ReadTable, file: str, written: str) -> str:
     """The text of a problem file.
 
     Args:
-        table: The rows.
         file: The name of the table in the problem file.
         written: The name of the problem file, for the command in its first lines.
 

@@ -2,7 +2,7 @@
 
     few rows                 fewer than 10 for each variable, or fewer than 50
     no context               every case gets the same answer
-    repeated rows            5% of the rows repeat another one (`data.tables.repeated_rows`)
+    repeated rows            5% of the rows repeat another one (`problems.written.sample_warnings`)
     stand-ins                a value at one end, in many rows, far from all others, such as -999
     case outside the rows    a context that no row is near
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
@@ -16,11 +16,24 @@
     beyond the rows          an action may be set further than any row goes
     present value outside    an action has a value in a case that it may not be set to
 
-Source: ours; `data.graph_check` for the test of the graph.
+Rows that repeat another one in all columns: rows that were entered or joined twice count twice.
+
+Estimates then seem to rest on more than they do, and intervals are too narrow. Rows of few possible values
+repeat each other by chance. Repeated rows are therefore told only if
+
+    there are many           at least 5% of the rows repeat an earlier one
+    a column is not discrete more than 20 different numbers
+    chance is no reason      n rows of independent columns have about n (n - 1)/2 prod_j sum_v p_j(v)^2 that
+                             repeat another one, where p_j(v) is the share of the value v in column j; there
+                             are at least five times as many
+
+Source: ours; `data.graph_check` for the test of the graph; ours; the birthday problem for what chance gives.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
+import pandas as pd
 import torch
 
 from rehearsal_torch.data.codings.class_actions import offered, offered_words, whole
@@ -29,11 +42,46 @@ from rehearsal_torch.data.codings.columns import rare_classes
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.graph_check import untrue_graph
 from rehearsal_torch.data.problem_file.findings import key
+from rehearsal_torch.data.reading import numbers_of
 from rehearsal_torch.data.tables.identifiers import identifier
-from rehearsal_torch.data.tables.repeated_rows import repeated
 from rehearsal_torch.graphs.influence_paths import reaches
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.problems.written.own_problem import OwnProblem
+
+SHARE, DISCRETE, CHANCE, SHOWN = 0.05, 20, 5, 3
+
+
+def repeated(frame: pd.DataFrame) -> str:
+    """A sentence on the rows that repeat an earlier one; empty if there is nothing to tell.
+
+    Args:
+        frame: The rows, with all columns of the table; the index is the line minus two.
+    """
+    again = frame.duplicated().to_numpy(dtype=bool)
+    count, rows = int(again.sum()), len(frame)
+    if not count or count < SHARE * rows or not any(_many(frame[name]) for name in frame.columns):
+        return ""
+    if count < CHANCE * rows * (rows - 1) / 2 * _alike(frame):
+        return ""
+    lines = [int(each) + 2 for each in frame.index[again][:SHOWN]]
+    more = f" and {count - SHOWN} more" if count > SHOWN else ""
+    return (
+        f"{count} of {rows} rows ({count / rows:.0%}) repeat an earlier row in all columns (line"
+        f"{'s' if count > 1 else ''} {', '.join(map(str, lines))}{more}): a row that stands there twice "
+        "counts twice, and makes intervals too narrow; take repeats out, unless each was observed by itself"
+    )
+
+
+def _many(column: pd.Series) -> bool:
+    numbers = numbers_of(column)
+    return len(np.unique(numbers[np.isfinite(numbers)])) > DISCRETE
+
+
+def _alike(frame: pd.DataFrame) -> float:
+    """The chance that two rows of independent columns agree in all of them."""
+    shares = (frame[name].value_counts(normalize=True, dropna=False) for name in frame.columns)
+    return float(np.prod([float((each**2).sum()) for each in shares]))
+
 
 FEW, FEW_EACH = 50, 10
 HARDLY, MOSTLY = 0.95, 0.8

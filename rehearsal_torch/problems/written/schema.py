@@ -1,15 +1,206 @@
-"""The JSON schema of problem files, for editors: one for all three questions.
+"""The schemas of problem files that ask for a sequence or for trials, and the JSON schema of all files.
 
-Source: ours; json-schema.org, draft 2020-12, for ``if`` and ``then``.
+The schema of a problem file that asks for a sequence: what should have been done, step by step.
+
+    question: sequence
+    data: machines.csv                # one row for each unit and time
+    unit: machine                     # the column that says whose row it is
+    time: week                        # the column of time
+    variables:
+      wear: {role: state, unit: "%", range: [0, 100]}
+      model: {role: static, kind: categorical}
+      shift: context
+      service: {role: action, levels: [none, minor, major], cost: [0, 2, 6]}
+    reward: {weights: {wear: -0.1}, name: risk and cost}
+    changes: 3                        # at most so many actions of a unit are changed
+
+`data` and `missing` are written as in a file that asks for cases; what reward, levels, costs, steps and words
+mean is read by the reader of tasks of episodes (`problems.episodes.task`).
+
+The schema of a problem file that asks for trials: which experiment to run next.
+
+    question: trials
+    data: experiments.csv             # optional: the experiments so far
+    variables:
+      valve: {role: action, range: [0, 1]}
+      dose: {role: action, levels: [0, 1, 2, 5], unit: ml}
+      temperature: {role: other, unit: degrees}
+      yield: outcome
+    graph: [valve -> temperature, dose -> yield, temperature -> yield]
+    reward: yield                     # or a sum, such as yield - 0.2*waste; the only outcome by default
+    limits: 2*valve + dose <= 6       # optional
+    fixed: {dose: 2}                  # optional: held in the next experiment
+
+Source: json-schema.org, draft 2020-12, for ``if`` and ``then``; Tsirtsis and Gomez-Rodriguez (2023), Sec. 2,
+for what an episode consists of; Ren et al. (2025), Sec. 2.2, for what a task of trials consists of.
 """
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from rehearsal_torch.data.problem_file.form import ProblemForm
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from rehearsal_torch.data.problem_file.form import DATA, KINDS, ProblemForm, Source, one_of, positive
 from rehearsal_torch.data.problem_file.opened import QUESTION, QUESTIONS
-from rehearsal_torch.files.schema import Schema
-from rehearsal_torch.problems.written.sequence_form import SequenceForm
-from rehearsal_torch.problems.written.trials_form import TrialsForm
+from rehearsal_torch.files.schema import Bounds, Name, Number, Schema, fault, list_of, mapping
+from rehearsal_torch.problems.episodes.task import MISSING_AS, REWARD_AS
+
+TRIAL_ROLES = ("action", "outcome", "other")
+TRIAL_ROLES_AS = (
+    "action (may be set), outcome (the reward is made of it), other (measured in each experiment)"
+)
+TRIAL_KINDS = ("continuous", "integer", "binary", "ordinal")
+TRIAL_REWARD_AS = (
+    "the outcome to maximise, a sum such as yield - 0.2*waste, or {targets: {outcome: value}} for the "
+    "smallest squared distance"
+)
+CLASSES = (
+    "code the classes as numbers in the table, leave kind out, and write levels: [0, 1, 2]; neighbouring "
+    "numbers are taken to be alike"
+)
+_STRINGS = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+
+
+def _trial_variable(plain: Any) -> Any:
+    return {"role": plain} if isinstance(plain, str) else plain
+
+
+def _kind(value: Any) -> Any:
+    """One of the kinds; of classes, with how they are coded."""
+    if value == "categorical":
+        raise fault(f"one of {', '.join(TRIAL_KINDS)}", value, CLASSES)
+    return one_of(TRIAL_KINDS)(value)
+
+
+class TrialVariable(Schema):
+    """A variable of experiments: an action, or something that is measured."""
+
+    role: Annotated[
+        str, BeforeValidator(one_of(TRIAL_ROLES)), WithJsonSchema({"enum": list(TRIAL_ROLES)})
+    ] = Field(description=TRIAL_ROLES_AS)
+    kind: Annotated[str, BeforeValidator(_kind), WithJsonSchema({"enum": list(TRIAL_KINDS)})] = Field(
+        default="continuous", description="of an action: what may be set"
+    )
+    unit: Name | None = Field(default=None, description="its unit, for the reader")
+    range: Bounds | None = Field(default=None, description="of an action: [lower, upper]")
+    levels: Annotated[list[Number], list_of("a list of numbers")] | None = Field(
+        default=None, description="of an action: the only values that it may be set to"
+    )
+    step: Annotated[Number, AfterValidator(positive)] | None = Field(
+        default=None, description="of an action: the distance of its values, from the lower end of range"
+    )
+
+
+class TrialsForm(Schema):
+    """A problem of experiments: what may be set, what is measured, and what counts."""
+
+    data: Source | None = Field(default=None, description=f"the experiments so far: {DATA}")
+    variables: Annotated[
+        dict[
+            Name,
+            Annotated[
+                TrialVariable, BeforeValidator(_trial_variable, json_schema_input_type=TrialVariable | str)
+            ],
+        ],
+        mapping("{variable: {role: ...}}"),
+    ] = Field(description=f"{{variable: {{role: ...}}}}; the roles are {TRIAL_ROLES_AS}")
+    graph: Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})] = Field(
+        description="edges such as [cause -> effect, ...], or a file (.dagitty, .dot, .gml, .graphml, ...)"
+    )
+    reward: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "object"}]})] = Field(
+        default=None, description=f"{TRIAL_REWARD_AS}; the only outcome by default"
+    )
+    limits: Annotated[Any, WithJsonSchema({"anyOf": _STRINGS})] = Field(
+        default=None, description="inequalities of the actions, such as 2*valve + dose <= 6"
+    )
+    fixed: dict[Name, Number] = Field(
+        default_factory=dict, description="actions that the next experiment holds at a value"
+    )
+    method: Name | None = Field(
+        default=None, description="the method that decides: a name that decision= takes"
+    )
+
+
+ROLES = ("state", "static", "context", "action", "other")
+ROLES_AS = (
+    "state (a model predicts it), static (constant in a unit), context (varies, and no action changes it), "
+    "action, or other"
+)
+CHANGES_AS = "at most how many actions of a unit are changed"
+_LEVELS = [{"type": "integer", "minimum": 2}, {"type": "array", "minItems": 2}]
+_ANY = {"anyOf": [{"type": "number"}, {"type": "array"}, {"type": "object"}]}
+
+
+def _changes(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise fault(f"{CHANGES_AS}, a whole number of at least 1", value)
+    return value
+
+
+def _variable(plain: Any) -> Any:
+    return {"role": plain} if isinstance(plain, str) else plain
+
+
+class SequenceVariable(Schema):
+    """A variable of episodes: a column of the data."""
+
+    role: Annotated[str, BeforeValidator(one_of(ROLES)), WithJsonSchema({"enum": list(ROLES)})] = Field(
+        description=ROLES_AS
+    )
+    kind: Annotated[str, BeforeValidator(one_of(KINDS)), WithJsonSchema({"enum": list(KINDS)})] | None = (
+        Field(default=None, description="what its values are; categorical for static texts")
+    )
+    unit: Name | None = Field(default=None, description="its unit; amounts of an action have one")
+    range: Annotated[Any, WithJsonSchema({"type": "array", "minItems": 2, "maxItems": 2})] = Field(
+        default=None, description="[lowest, highest] possible value, null for an open side"
+    )
+    levels: Annotated[Any, WithJsonSchema({"anyOf": _LEVELS})] = Field(
+        default=None,
+        description="of an action: its levels in order, or their number; of static texts: all of them",
+    )
+    cost: Annotated[Any, WithJsonSchema(_ANY)] = Field(
+        default=None, description="of an action: of each level, or of one unit of an amount"
+    )
+    combine: Literal["sum", "mean", "max"] | None = Field(
+        default=None, description="of an action: how rows that fall into one step are joined"
+    )
+
+
+class SequenceForm(Schema):
+    """A problem of episodes: whose rows, what was done in each step, and what a step is worth."""
+
+    data: Source = Field(description=DATA)
+    unit: Name = Field(description="the column that says whose row it is")
+    time: Name = Field(description="the column of time: numbers, or dates, which count in days")
+    step: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})] = Field(
+        default=None, description="the length of a step, into which rows are merged"
+    )
+    variables: Annotated[
+        dict[
+            Name,
+            Annotated[
+                SequenceVariable, BeforeValidator(_variable, json_schema_input_type=SequenceVariable | str)
+            ],
+        ],
+        mapping("{variable: {role: ...}}"),
+    ] = Field(description=f"{{variable: {{role: ...}}}}; the roles are {ROLES_AS}")
+    levels: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 2})] = Field(
+        default=5, description="of amounts: none, and intervals of the others"
+    )
+    reward: Annotated[Any, WithJsonSchema({"type": "object"})] = Field(description=REWARD_AS)
+    missing: Annotated[Any, WithJsonSchema({"anyOf": [{"enum": ["refuse", "drop"]}, {"type": "object"}]})] = (
+        Field(default="refuse", description=f"empty cells and missing steps: {MISSING_AS}")
+    )
+    words: Annotated[Any, WithJsonSchema({"type": "object"})] = Field(
+        default_factory=dict,
+        description="what reports call things: {unit: machine, units: machines, step: week}",
+    )
+    method: Name | None = Field(
+        default=None, description="the method that decides: a name that decision= takes"
+    )
+    changes: (
+        Annotated[int, BeforeValidator(_changes), WithJsonSchema({"type": "integer", "minimum": 1})] | None
+    ) = Field(default=None, description=f"{CHANGES_AS}; 3 by default")
+
 
 FORMS: dict[str, type[Schema]] = {"cases": ProblemForm, "sequence": SequenceForm, "trials": TrialsForm}
 ASKED = (

@@ -13,17 +13,22 @@ from typing import Any
 
 import pandas as pd
 
-from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
+from rehearsal_torch.data.problem_file.findings import (
+    Findings,
+    ProblemError,
+    column_faults,
+    key,
+    role_faults,
+    rows_of,
+)
 from rehearsal_torch.data.problem_file.form import DataForm
-from rehearsal_torch.data.problem_file.names import column_faults, role_faults
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
-from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.reading import ReadTable, number_faults
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.task import PARTS, episode_task
 from rehearsal_torch.problems.episodes.unit_rows import unit_rows
-from rehearsal_torch.problems.written.sequence_form import SequenceForm, SequenceVariable
+from rehearsal_torch.problems.written.schema import SequenceForm, SequenceVariable
 
 # The part of a task of episodes that a role belongs to.
 _PART = {"state": "varying", "static": "static", "context": "contextual", "action": "actions"}
@@ -66,9 +71,6 @@ class SequenceProblem:
 
 def sequence_problem(path: str | Path | None) -> SequenceProblem:
     """Reads a problem file that asks for a sequence.
-
-    Args:
-        path: The file.
 
     Raises:
         ProblemError: with all faults of the file.

@@ -14,8 +14,7 @@ import pandas as pd
 
 from rehearsal_torch.data.causal_task import MIN_ROWS
 from rehearsal_torch.data.reading import ReadTable, TableError, numbers_of
-from rehearsal_torch.problems.written.draft_columns import numbering
-from rehearsal_torch.problems.written.draft_words import (
+from rehearsal_torch.problems.written.draft_columns import (
     ACTIONS,
     MARK,
     OUTCOMES,
@@ -23,6 +22,7 @@ from rehearsal_torch.problems.written.draft_words import (
     has_quotes,
     has_word,
     node,
+    numbering,
     scalar,
     term,
     value,
@@ -38,7 +38,6 @@ def trials_draft(table: ReadTable, file: str, written: str) -> str:
     """The text of a problem file that asks for trials.
 
     Args:
-        table: The experiments so far.
         file: The name of the table in the problem file.
         written: The name of the problem file, for the command in its first lines.
 

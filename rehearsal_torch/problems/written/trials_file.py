@@ -15,16 +15,22 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
+from rehearsal_torch.data.problem_file.findings import (
+    Findings,
+    ProblemError,
+    column_faults,
+    graph_faults,
+    key,
+    role_faults,
+    rows_of,
+)
 from rehearsal_torch.data.problem_file.form import DataForm
-from rehearsal_torch.data.problem_file.graph_file import built_graph, graph_part
-from rehearsal_torch.data.problem_file.names import column_faults, graph_faults, role_faults
+from rehearsal_torch.data.problem_file.learnt_graph import built_graph, graph_part
 from rehearsal_torch.data.problem_file.opened import expect, opened, parts_of
-from rehearsal_torch.data.problem_file.rows import rows_of
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.schema import meant
-from rehearsal_torch.problems.written.trials_form import REWARD_AS, TrialsForm, TrialVariable
+from rehearsal_torch.problems.written.schema import TRIAL_REWARD_AS, TrialsForm, TrialVariable
 from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
 
 MOST_LEVELS = 1000
@@ -57,9 +63,6 @@ class TrialsProblem:
 
 def trials_problem(path: str | Path | None) -> TrialsProblem:
     """Reads a problem file that asks for trials.
-
-    Args:
-        path: The file.
 
     Raises:
         ProblemError: with all faults of the file.
@@ -151,19 +154,21 @@ def _reward(written: Any, variables: Mapping[str, TrialVariable], found: Finding
     outcomes = [name for name, about in variables.items() if about.role == "outcome"]
     if written is None:
         if len(outcomes) > 1:
-            found.fault("reward", f"expected {REWARD_AS}, since there are {len(outcomes)} outcomes; got none")
+            found.fault(
+                "reward", f"expected {TRIAL_REWARD_AS}, since there are {len(outcomes)} outcomes; got none"
+            )
         return outcomes[0] if len(outcomes) == 1 else None
     if isinstance(written, str) and written not in variables:
         try:
             summed = linear(written)
         except InequalityError as error:
-            found.fault("reward", f"{error}; expected {REWARD_AS}")
+            found.fault("reward", f"{error}; expected {TRIAL_REWARD_AS}")
             return None
         if summed.constant:
             found.fault("reward", f"a constant, {summed.constant:g}, changes no decision: leave it out")
         written = {"weights": {name: each for name, each in summed.weights.items() if each}}
         if not written["weights"]:
-            found.fault("reward", f"expected {REWARD_AS}; the sum has no outcome")
+            found.fault("reward", f"expected {TRIAL_REWARD_AS}; the sum has no outcome")
             return None
     for name in _read_by(written):
         if name in variables and variables[name].role != "outcome":

@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.data.codings.recorded import card_in_words
-from rehearsal_torch.data.codings.wanted import wanted_of
+from rehearsal_torch.data.codings.recorded import card_in_words, wanted_of
 from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, is_sequence, read
 from rehearsal_torch.evaluation.rehearsal_rows import number
 from rehearsal_torch.reporting import alteration_report, trial_report

@@ -2,7 +2,7 @@
 
 The numbers are those of the decision's line in ``decisions.jsonl``. Chances are in per cent with their
 intervals, differences in percentage points (`data.estimates.percent`), settings in four significant digits.
-The desired region is named where its words are short (`data.codings.wanted`). Tables have more digits
+The desired region is named where its words are short (`data.codings.recorded`). Tables have more digits
 (`reporting.decision_table`).
 """
 

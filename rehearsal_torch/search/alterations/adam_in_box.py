@@ -137,7 +137,6 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
             which: Indices of the cases to optimise; for the others the starts are returned.
             rate: Initial learning rate, in lambda.
             steps: Maximum number of steps.
-            budget: Ends the ascent after a step.
         """
         lower, upper = objective.lower.to(starts), objective.upper.to(starts)
         middle, half = (upper + lower) / 2, (upper - lower) / 2

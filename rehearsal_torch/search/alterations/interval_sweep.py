@@ -63,10 +63,8 @@ class Cover:
         return np.arange(len(self.begins)) - np.searchsorted(self.ends, self.begins, side="left")
 
     def at_least(self, count: int) -> Tensor:
-        """The points that lie in at least `count` intervals; a count below 1 is taken as 1.
-
-        Returns:
-            Disjoint closed intervals in ascending order, (p, 2); a piece may be a point.
+        """The points that lie in at least `count` intervals; a count below 1 is taken as 1. Returns disjoint
+        closed intervals in ascending order, (p, 2); a piece may be a point.
         """
         need = max(count, 1)
         if len(self.begins) < need:
@@ -295,16 +293,14 @@ def _of_cases(gains: Tensor) -> Tensor:
 
 
 def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The midpoint of the piece that lies in most intervals, and their number.
+    """The midpoint of the piece that lies in most intervals, and their number. Returns points (..., B) and
+    counts (..., B).
 
     Args:
         left: Left ends, (..., n, B).
         right: Right ends; an interval with left > right is empty.
         lower: Lower ends of the box, (..., B); where all intervals are empty, its midpoint is returned.
         upper: Upper ends of the box.
-
-    Returns:
-        Points (..., B) and counts (..., B).
     """
     real = left <= right
     ends = torch.cat([torch.where(real, left, torch.inf), torch.where(real, right, torch.inf)], -2)

@@ -117,7 +117,6 @@ def joint_candidates(
 
     Args:
         objective: The objective of the k altered variables.
-        index: Index of the case.
         tau: The share of scenarios that must be desired, in both samples.
         scenarios: Number of scenarios in each program.
         nodes: Maximum number of nodes of a branch-and-bound tree.

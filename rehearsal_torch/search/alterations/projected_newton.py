@@ -38,7 +38,7 @@ STEP_REDUCTION, SUFFICIENT_DECREASE = 0.5, 1e-3
 
 
 def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: Tensor) -> Tensor:
-    """Actions whose mean is closest to the target.
+    """Actions whose mean is closest to the target. Returns (B, k).
 
     Args:
         base: m, (B,).
@@ -46,9 +46,6 @@ def centred(base: Tensor, effect: Tensor, lower: Tensor, upper: Tensor, target: 
         lower: The box, (B, k).
         upper: (B, k).
         target: (B,) or (); may be infinite.
-
-    Returns:
-        (B, k).
     """
     lowest, highest = torch.where(effect > 0, lower, upper), torch.where(effect > 0, upper, lower)
     low, high = base + lowest @ effect, base + highest @ effect

@@ -133,7 +133,6 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
 
         Args:
             objective: What is maximised.
-            budget: The time that is left.
             accepting: Whether candidates that the objective accepts come before all others.
         """
 

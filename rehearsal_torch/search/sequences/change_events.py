@@ -95,12 +95,10 @@ def change_events(
     """Rolls out all events at the given times.
 
     Args:
-        trajectory: The counterfactual maps.
         gradient: r, (D,).
         path: c, (T, D).
         kept: o, (T - 1,) long.
         times: The time steps at which a change may be made, ascending.
-        effort: Counters of the search effort.
         choices: The actions that may be chosen at each step, (T - 1, A) bool; None for all.
     """
     every, horizon = torch.arange(trajectory.actions, device=kept.device), len(path)
@@ -134,17 +132,13 @@ def change_events(
 def roll_out(
     trajectory: Trajectory, gradient: Tensor, events: ChangeEvents, sets: Tensor, effort: Effort
 ) -> tuple[Tensor, Tensor]:
-    """Exact gains of sets of events at different times.
+    """Exact gains of sets of events at different times. Returns gains (N,) and action sequences (N, T - 1)
+    long.
 
     Args:
-        trajectory: The counterfactual maps.
         gradient: r, (D,).
         sets: Indices of the events of each set in the order of time, -1 after the last, (N, m) long; N and m
             at least 1.
-        effort: Counters of the search effort.
-
-    Returns:
-        Gains (N,) and action sequences (N, T - 1) long.
     """
     horizon, kept = len(events.path), events.kept
     sequences = kept.repeat(len(sets), 1)

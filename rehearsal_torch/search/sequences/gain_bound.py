@@ -86,7 +86,6 @@ def gain_bound(
     """Computes the bound around a path.
 
     Args:
-        trajectory: The counterfactual maps.
         gradient: r, dR/dx, (D,).
         events: The events considered, with their exact effects.
         changes: m >= 1, the maximum number of events in a set.

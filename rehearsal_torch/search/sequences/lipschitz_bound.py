@@ -16,15 +16,12 @@ value.
 The bounds hold in floating point: float64, distances by differences (never by matrix products, which may come
 out too short), and a margin above the rounding error of states and rewards.
 
-An anchor set holds states near those that the search is likely to visit. There are three strategies:
+An anchor set holds states near those that the search is likely to visit. Two strategies draw them:
 
 - MC-Lipschitz: the observed states, and the states of random sequences that change k' ~ U{1 ... k} time
   steps, drawn without replacement with probability L_t / sum L, to actions drawn from all A (so that one may
   equal the observed action);
-- MC-Uniform: the same with all open time steps equally likely;
-- Facility-Location: states observed in other episodes, chosen one at a time, each farthest from those already
-  chosen. Since every state's distance to the nearest chosen one is stored, b choices among n states cost
-  O(n b) distances.
+- MC-Uniform: the same with all open time steps equally likely.
 
 A sampled state is identified by its time and the actions before it, so that duplicates are found exactly.
 
@@ -39,12 +36,10 @@ from typing import final
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.budget import UNLIMITED, Budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess
 from rehearsal_torch.seeding import stream
-from rehearsal_torch.surrogates.transition import TransitionModel
 
 WEIGHTS = ("lipschitz", "uniform")
 
@@ -57,7 +52,6 @@ class Anchors(ABC):
         """Returns anchor states for each time step.
 
         Args:
-            process: The decision process of the episode.
             lipschitz: L_t, (T,).
 
         Returns:
@@ -144,66 +138,6 @@ class MonteCarlo(Anchors):
             )
 
 
-@final
-class FacilityLocation(Anchors):
-    """Farthest-point sampling of states observed in other episodes; every time step uses the same set.
-
-    Args:
-        pool: Observed states, (n, D) in the coordinates of the trajectories; or a table of transitions in
-            clinical units, which a transition model scales.
-        size: b, number of states selected (all, if there are fewer).
-        seed: Determines the first state.
-
-    Raises:
-        ValueError: if `size` is below 1 or the pool is empty.
-    """
-
-    def __init__(self, pool: Tensor | Table, size: int = 500, seed: int = 0) -> None:
-        if size < 1 or not len(pool):
-            raise ValueError(
-                f"expected a size of at least 1 and a pool of states; got size={size} and {len(pool)} states"
-            )
-        self.pool, self.size, self.seed = pool, size, seed
-        self._chosen: tuple[object, Tensor] | None = None
-
-    def __call__(self, process: CounterfactualProcess, lipschitz: Tensor) -> list[Tensor]:  # noqa: ARG002
-        """The same tensor (b, D) for each of the T time steps."""
-        surrogate = process.objective.surrogate
-        if self._chosen is None or self._chosen[0] is not surrogate:
-            if isinstance(self.pool, Tensor):
-                pool = self.pool
-            elif isinstance(surrogate, TransitionModel):
-                pool = surrogate.examples(self.pool)[0][:, : len(surrogate.names)]
-            else:
-                raise ValueError(
-                    f"expected a tensor of states for a {type(surrogate).__name__}; got a table, which only "
-                    "a TransitionModel can scale"
-                )
-            first = int(torch.randint(len(pool), (), generator=stream(self.seed, "facility location")))
-            self._chosen = (
-                surrogate,
-                pool[farthest_points(pool.to(process.trajectory.states), self.size, first)].to(
-                    process.trajectory.states
-                ),
-            )
-        return [self._chosen[1]] * process.horizon
-
-
-def farthest_points(points: Tensor, count: int, first: int = 0) -> Tensor:
-    """Indices (<= count,) of points (n, D), each farthest from those before it; the covering radius is at
-    most twice the optimal one.
-    """
-    chosen = [first]
-    nearest = (points - points[first]).square().sum(-1)
-    for _ in range(min(count, len(points)) - 1):
-        farthest = int(nearest.argmax())
-        if nearest[farthest] == 0:
-            break
-        chosen.append(farthest)
-        nearest = torch.minimum(nearest, (points - points[farthest]).square().sum(-1))
-    return torch.tensor(chosen, device=points.device)
-
-
 def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
     """For each time step, the index of the first sequence of each distinct prefix, (n_t,) long, ascending."""
     group = torch.zeros(len(sequences), dtype=torch.long, device=sequences.device)
@@ -238,7 +172,6 @@ def value_constants(objective: CounterfactualReturn, constants: Tensor | None = 
     """The Lipschitz constants L_t of the value, (T,) float64.
 
     Args:
-        objective: The episode and its reward.
         constants: (T - 1,) constants K_t that hold for all states of the search and its anchors (on a ball,
             for instance); None for the global constants of the trajectory.
 

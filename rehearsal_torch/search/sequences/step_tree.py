@@ -78,7 +78,6 @@ class StepTree:
     Args:
         objective: The episode; its trajectory must bound its curvature, and its reward must be bounded over
             boxes.
-        effort: Counters of the search effort.
         limits: Limits of the search; `leaves` and `looseness` do not apply.
         sets: Maximum number of sets of time steps at the root.
         evaluations: Maximum number of single steps computed; None for no limit.

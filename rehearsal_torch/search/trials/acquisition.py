@@ -28,7 +28,7 @@ from rehearsal_torch.objectives.objective import normal_quantile
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
 from rehearsal_torch.search.budget import Budget, checked_budget
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.mixed_ascent import ascend
 from rehearsal_torch.search.trials.recommendation import Recommendation, Sureness, recommend, sureness
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration

@@ -4,18 +4,10 @@ Actions (through a sigmoid, in unit coordinates) and the weights of the perturba
 
     1/S sum_s r(x(a, u_s; eta)),
 
-R restarts as one tensor. There are two stopping rules:
-
-    converged   Adam on fixed draws; after a part of the steps only the best restarts continue. Some restarts
-                begin at the visited actions with the largest posterior mean and at the maximiser of the
-                posterior mean. Actions with levels stay at those of their restart, but for the comparison,
-                where the best restarts are also tried with each action at its other levels.
-    released    Gradient ascent with a small rate on fresh draws. A restart stops at the first step, after the
-                10th, at which its moving average *rises*: the stopping criterion of the released code is
-                written for minimisation while the ascent maximises, so that most restarts stop within a dozen
-                steps. Kept to reproduce what was published. No restart begins at visited actions: those of
-                the released code are previous solutions with their perturbations, which are not kept between
-                rounds here.
+R restarts as one tensor, by Adam on fixed draws; after a part of the steps only the best restarts continue.
+Some restarts begin at the visited actions with the largest posterior mean and at the maximiser of the
+posterior mean. Actions with levels stay at those of their restart, but for the comparison, where the best
+restarts are also tried with each action at its other levels.
 
 The perturbation of a node with p inputs is a small network with 4 p hidden units,
 
@@ -24,8 +16,8 @@ The perturbation of a node with p inputs is a small network with 4 p hidden unit
 with a leading restart axis on every weight. The offset b is initialised with sigmoid(b) uniform: the
 perturbations begin anywhere between the most pessimistic and the most optimistic value.
 
-Source: Sussex et al. (2023), Alg. 1 and App. B.2; ``released``, the width, the activation and the
-initialisation of the offset follow their released code.
+Source: Sussex et al. (2023), Alg. 1 and App. B.2; the width, the activation and the initialisation of the
+offset follow their released code.
 """
 
 from collections.abc import Sequence
@@ -99,9 +91,6 @@ def _uniform(shape: Sequence[int], width: int, draws: torch.Generator) -> Tensor
     return size * (2 * torch.rand(*shape, dtype=torch.float64, generator=draws) - 1)
 
 
-STOP_RULES = ("converged", "released")
-# The released stopping criterion: its window, the decay of its weights, and its tolerance.
-WINDOW, DECAY, TOLERANCE = 10, 1.0, 1e-5
 # Maximum number of restarts times draws that are evaluated in one tensor.
 CHUNK = 32_768
 EDGE = 1e-4
@@ -115,21 +104,18 @@ class OptimisticNetworks(Search[Optimism]):
 
     Args:
         restarts: R, number of restarts.
-        kept: Number of restarts that continue after screening; ``converged`` only.
-        screening_steps: Steps after which restarts are compared; ``converged`` only.
+        kept: Number of restarts that continue after screening.
+        screening_steps: Steps after which restarts are compared.
         steps: Maximum number of steps.
-        rate: Learning rate of Adam or of the gradient ascent.
-        draws: Noise draws in each step of ``released``; ``converged`` uses those of the objective.
+        rate: Learning rate of Adam.
         evaluation_draws: Draws with which the best restart is selected at the end.
-        incumbents: Number of restarts that begin at visited actions; ``converged`` only.
-        stop_rule: ``converged`` or ``released``.
-        seed: Together with the identity of the round, determines all random numbers: with s the seed
-            of both, step t = 0, 1, ... of ``released`` draws noise with s + 100 + t, and the last choice with
-            s + 7.
+        incumbents: Number of restarts that begin at visited actions.
+        seed: Together with the identity of the round, determines all random numbers: with s the seed of
+            both, the last choice draws noise with s + 7.
         budget_s: See `Search`; a step is one step of the ascent.
 
     Raises:
-        ValueError: if a number is out of range or the stopping rule is unknown.
+        ValueError: if a number is out of range.
     """
 
     kind: Kind | None = "optimise"
@@ -141,43 +127,27 @@ class OptimisticNetworks(Search[Optimism]):
         screening_steps: int = 30,
         steps: int = 150,
         rate: float = 0.02,
-        draws: int = 32,
         evaluation_draws: int = 2000,
         incumbents: int = 10,
-        stop_rule: str = "converged",
         seed: int = 0,
         budget_s: float | None = None,
     ) -> None:
         if (
-            min(restarts, kept, steps, draws, evaluation_draws) < 1
+            min(restarts, kept, steps, evaluation_draws) < 1
             or not 0 <= screening_steps <= steps
             or not 0 <= incumbents < restarts
             or rate <= 0
         ):
             given = (
                 f"restarts={restarts}, kept={kept}, screening_steps={screening_steps}, steps={steps}, "
-                f"rate={rate}, "
-                f"draws={draws}, evaluation_draws={evaluation_draws}, incumbents={incumbents}"
+                f"rate={rate}, evaluation_draws={evaluation_draws}, incumbents={incumbents}"
             )
             raise ValueError(
                 f"expected positive numbers, screening_steps <= steps and incumbents < restarts; got {given}"
             )
-        if stop_rule not in STOP_RULES:
-            raise ValueError(f"expected stop_rule in {list(STOP_RULES)}; got {stop_rule!r}")
-        self.restarts, self.kept, self.screening_steps, self.steps, self.rate = (
-            restarts,
-            kept,
-            screening_steps,
-            steps,
-            rate,
-        )
-        self.draws, self.evaluation_draws, self.incumbents, self.stop_rule, self.seed = (
-            draws,
-            evaluation_draws,
-            incumbents,
-            stop_rule,
-            seed,
-        )
+        self.restarts, self.kept, self.screening_steps = restarts, kept, screening_steps
+        self.steps, self.rate = steps, rate
+        self.evaluation_draws, self.incumbents, self.seed = evaluation_draws, incumbents, seed
         self.budget_s = checked_budget(budget_s)
 
     def __call__(self, objective: Optimism) -> Decision:
@@ -200,24 +170,20 @@ class OptimisticNetworks(Search[Optimism]):
             if objective.perturbations[place] is None
         }
         networks = PerturbedNetworks(widths, self.restarts, draws).to(starts.device)
-        if self.stop_rule == "released":
-            free, taken = self._released(objective, region, starts, networks, seed, budget)
-        else:
-            known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])[
-                : max(self.incumbents, 1)
-            ]
-            starts[: len(known)] = region.unit(known)
-            free, taken = self._converged(objective, region, starts, networks, budget)
+        known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])
+        known = known[: max(self.incumbents, 1)]
+        starts[: len(known)] = region.unit(known)
+        free, taken = self._ascended(objective, region, starts, networks, budget)
         actions = region.units(region.into(torch.sigmoid(free)))
         noise = objective.draw(self.evaluation_draws, seed + 7)
         values = _evaluated(objective, actions, networks, noise)
         best = best_of_all(values)
-        facts = {"restarts": self.restarts, "steps": taken, "stop_rule": self.stop_rule}
+        facts = {"restarts": self.restarts, "steps": taken}
         return decided(
             objective, actions[best], float(values[best]), recommended, "optimistic_networks", budget, facts
         )
 
-    def _converged(
+    def _ascended(
         self,
         objective: Optimism,
         region: CandidateRegion,
@@ -266,49 +232,6 @@ class OptimisticNetworks(Search[Optimism]):
             order = values.topk(len(free)).indices
         networks.only(order)
         return nn.Parameter(_logits(region, points[order]))
-
-    def _released(
-        self,
-        objective: Optimism,
-        region: CandidateRegion,
-        starts: Tensor,
-        networks: PerturbedNetworks,
-        seed: int,
-        budget: Budget,
-    ) -> tuple[Tensor, float]:
-        """Gradient ascent with the released stopping criterion: free coordinates (R, k) of the actions, and
-        the mean number of steps.
-        """
-        free = nn.Parameter(_logits(region, starts))
-        updated = [free, *networks.parameters()]
-        weights = torch.linspace(-DECAY, 0, WINDOW, dtype=torch.float64).exp().to(free)
-        weights = weights / weights.sum()
-        running, taken = (
-            torch.ones(len(free), dtype=torch.bool, device=free.device),
-            torch.zeros_like(free[:, 0]),
-        )
-        recent_values: list[Tensor] = []
-        for step in range(self.steps):
-            if budget.out():
-                break
-            value = _value(objective, region, free, networks, objective.draw(self.draws, seed + 100 + step))
-            gradients = torch.autograd.grad(value.sum(), updated)
-            with torch.no_grad():
-                for each, gradient in zip(updated, gradients, strict=True):
-                    each.add_(self.rate * gradient * running.reshape(-1, *[1] * (each.ndim - 1)))
-            _within(region, free)
-            taken = taken + running.to(taken)
-            # The criterion is given the value, and stops a restart once its moving average no longer falls by
-            # more than the tolerance.
-            recent_values = [*recent_values[-WINDOW:], value.detach()]
-            if len(recent_values) > WINDOW:
-                previous, current = (
-                    weights @ torch.stack(each) for each in (recent_values[:-1], recent_values[1:])
-                )
-                running = running & ~((previous - current) / previous.abs() < TOLERANCE)
-            if not bool(running.any()):
-                break
-        return free.detach(), float(taken.mean())
 
 
 def _value(

@@ -43,8 +43,6 @@ def aware_of_pending(
     Args:
         make: Returns the objective for (model, case), and for ``pending``, (p, k), if it takes it.
         model: A fitted model; conditioned in place on imputed trials if the objective takes none.
-        case: The round.
-        log: The trials.
     """
     if not log.in_states("pending", "failed"):
         return make(model, case)
@@ -61,7 +59,6 @@ def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
 
     Args:
         model: A fitted model; it is conditioned in place, its hyper-parameters are unchanged.
-        task: Actions, nodes and reward.
         log: The trials; expected outcomes follow from the completed ones only.
     """
     model.condition(log.table)
@@ -108,10 +105,7 @@ def decided_beside(
 
     Args:
         make: Returns the objective for (model, case), and for ``pending``, (p, k), if it takes it.
-        search: Finds the action to try.
         model: Fitted to the completed trials; it stays as it is.
-        case: The round.
-        log: The trials, some of them pending.
         seed: Together with the identity of the round, determines the starts of the recommendation.
     """
     plain = make(model, case)

@@ -17,7 +17,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import State
 from rehearsal_torch.objectives.trials.expected_reward import CausalObjective
-from rehearsal_torch.problems.causal.start_design import start_point
+from rehearsal_torch.problems.causal.own_experiments import start_point
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.mixed_region import MixedRegion
@@ -42,10 +42,7 @@ def designed_action(
     are skipped. If all are, as where actions have few levels, completed ones are repeated.
 
     Args:
-        task: Bounds, levels and limits.
-        log: The trials so far.
         initial: Number of points that the design was planned for.
-        seed: Seed of the scrambling.
         held: Actions that are held at one value, see `CausalTask.region`.
 
     Raises:
@@ -71,8 +68,6 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
     """The best of many space-filling points that is neither pending nor failed, (k,).
 
     Args:
-        objective: The objective that compares them.
-        log: The trials so far.
         seed: Together with the identity of the round, determines the points.
 
     Raises:
@@ -100,9 +95,6 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
 
     Args:
         objective: What is maximised.
-        search: Finds the action.
-        log: The trials so far.
-        seed: Determines the space-filling points.
 
     Raises:
         ValueError: if the search finds no action, or one that cannot be set.
@@ -128,7 +120,6 @@ def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
     """Checks that an action is finite and within bounds, levels and limits.
 
     Args:
-        task: Bounds, levels and limits.
         action: (k,), in the actions' units.
         what: How the action came about, for the message.
 

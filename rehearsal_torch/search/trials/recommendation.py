@@ -25,7 +25,7 @@ from torch import Tensor
 from rehearsal_torch.data.finite import best_of_all, ranked
 from rehearsal_torch.objectives.trials.expected_reward import CHUNK, SCREEN, CausalObjective
 from rehearsal_torch.search.budget import UNLIMITED, Budget
-from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.mixed_ascent import ascend
 
 # Actions that are this near in the unit cube are one action.
 SAME = 1e-3
@@ -113,7 +113,6 @@ def sureness(objective: CausalObjective, found: Recommendation) -> Sureness:
 
     Args:
         objective: The one under which it was found.
-        found: The recommendation.
     """
     actions = torch.cat([found.action.unsqueeze(0), found.visited])
     rewards = objective.plausible(actions)

@@ -35,7 +35,6 @@ class UnitAcquisition(AcquisitionFunction):
     Args:
         value: (R, d) in the actions' units -> (R,), each value a function of its own point only.
         region: The feasible region.
-        budget: Ends the ascent.
 
     Attributes:
         evaluations: Number of points at which value and gradient were computed.

@@ -82,7 +82,6 @@ def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Tensor:
         rank: m.
         how: "pivoted": greedy pivots; "sampled": pivots sampled by their residual variance; "uniform":
             sampled uniformly.
-        seed: Seed of the sampling.
     """
     stream = generator(seed)
     among = torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))
@@ -177,7 +176,6 @@ def regressed(count: int, rows: Callable[[slice], tuple[Tensor, Tensor]], ridge:
     """Ridge regression of targets on features.
 
     Args:
-        count: The number of rows.
         rows: Features (n, m) and targets (n, t) of some of them.
         ridge: r.
     """

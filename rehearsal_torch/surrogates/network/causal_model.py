@@ -104,15 +104,12 @@ class CausalNetwork:
 
     def experiments(self, actions: Tensor, epistemic: Tensor, noise: Tensor) -> Tensor:
         """The outcomes of m experiments on one plausible network: each node's function is drawn jointly at
-        the inputs that the experiments reach.
+        the inputs that the experiments reach. Returns node values, (..., m, N).
 
         Args:
             actions: (..., m, k), in their units.
             epistemic: Normal draws, (..., m, N).
             noise: The noise of each experiment, (..., m, N).
-
-        Returns:
-            Node values, (..., m, N).
         """
         known = {name: actions[..., place].unsqueeze(-2) for place, name in enumerate(self.task.actions)}
         shape = torch.broadcast_shapes(actions.shape[:-1], noise.shape[:-1])
@@ -245,10 +242,8 @@ def sample(
     the order of the network's nodes, where the actions are.
 
     Args:
-        model: A fitted model.
         actions: In their units.
         count: Samples per action; the noise is shared by all actions (common random numbers).
-        seed: Seed of the noise.
         fixed: Nodes that are set directly, name to value.
 
     Raises:
@@ -271,7 +266,6 @@ def counterfactual(
     prediction.
 
     Args:
-        network: The network of a fitted model.
         table: The observation, with every node and action.
         actions: Actions that change, name to value; the others stay as observed.
         fixed: Nodes that are set directly, name to value.

@@ -48,17 +48,13 @@ Read = Callable[[Tensor], Tensor]
 def plausible_values(
     network: CausalNetwork, actions: Tensor, noise: Tensor, epistemic: Tensor, read: Read
 ) -> Tensor:
-    """The outputs of plausible networks, each averaged over the same noise draws.
+    """The outputs of plausible networks, each averaged over the same noise draws. Returns (E, *b, q, m).
 
     Args:
-        network: The fitted network.
         actions: (*b, q, k), in their units.
         noise: (S, N).
         epistemic: (E, N) or (E, *b, N), each dimension of b perhaps 1.
         read: The outputs of node values.
-
-    Returns:
-        (E, *b, q, m).
     """
     if epistemic.ndim == 2:
         epistemic = epistemic.reshape(len(epistemic), *[1] * (actions.ndim - 2), -1)
@@ -158,15 +154,12 @@ class NetworkPosterior(Posterior):
         return self.rsample_from_base_samples(shape, drawn.expand(shape + self.base_sample_shape))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Samples as a function of base samples; differentiable in the actions.
+        """Samples as a function of base samples; differentiable in the actions. Returns (*sample_shape, *b,
+        q, m).
 
         Args:
-            sample_shape: Shape of the samples.
             base_samples: Normal draws e, (*sample_shape, *b, N); or whole numbers 0 ... n - 1 (sample_shape),
                 for members.
-
-        Returns:
-            (*sample_shape, *b, q, m).
 
         Raises:
             ValueError: if the shape is another one.
@@ -194,7 +187,6 @@ class ExperimentPosterior(NetworkPosterior):
     """The joint posterior of the noisy outcomes of q experiments.
 
     Args:
-        network: The fitted network.
         actions: (*b, q, k), in their units.
         noise: (S, N), for mean and variance.
         members: (E, N), for mean and variance.

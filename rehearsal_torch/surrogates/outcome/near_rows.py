@@ -33,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.data.tables.row_places import evenly
+from rehearsal_torch.data.table import evenly
 from rehearsal_torch.graphs.separation import Adjustment
 
 NEIGHBOURS, AROUND, SHARE = 5, 50, 0.975

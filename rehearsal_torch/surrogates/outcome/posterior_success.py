@@ -43,7 +43,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
-from rehearsal_torch.surrogates.outcome.face_coordinates import FaceCoordinates
+from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
 
 CHUNK = 6_000_000
 # Points by which the share without rows is told, at least: its standard error is .035 at a share of .2.
@@ -307,7 +307,6 @@ def held_out(
     predicted from the others, with the kernels of all rows.
 
     Args:
-        members: Fitted models of the coordinates.
         faces: The coordinates and the region in them.
         inputs: (n, p), standardised.
         targets: What was fitted to, (n, q).

@@ -271,7 +271,6 @@ class FlowStructural(RehearsalSurrogate):
             noise: (n, d), in the graph's order; the push-forward has its precision.
             altered: The k altered variables.
             given: Contexts, (B, |X|), in the variables' units.
-            wanted: The requested variables.
         """
         self.require_fitted()
         graph = self.task.graph.altered(altered)
@@ -293,15 +292,13 @@ class FlowStructural(RehearsalSurrogate):
         )
 
     def rehearse(self, noise: Tensor, alteration: Alteration, given: Tensor) -> Tensor:
-        """All variables after an alteration, in the graph's order and in units.
+        """All variables after an alteration, in the graph's order and in units. Returns (..., B, n, d),
+        differentiable in the alteration, where the noise is.
 
         Args:
             noise: (n, d), standard normal.
             alteration: Values (..., B, k).
             given: Contexts (B, |X|).
-
-        Returns:
-            (..., B, n, d), differentiable in the alteration, where the noise is.
         """
         own = noise.to(self.device)
         pushforward = self.pushforward(own, alteration.names, given, self.scaler.names)

@@ -27,7 +27,7 @@ from rehearsal_torch.mechanisms.affine import AffineMechanism
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.outcome.kept_draws import KeptDraws
+from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse, LinearModel
 

@@ -68,7 +68,6 @@ def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask
 
     Args:
         graph: A graph, or plain data as `graph_of` reads them: {cliques, edges} or {parents, bidirected}.
-        task: The roles of the variables.
 
     Raises:
         ValueError: if it is not a rehearsal graph, or its variables are not the task's.
@@ -172,15 +171,13 @@ class SampledModels(ABC):
 
     @abstractmethod
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
-        """log p(v | G_k, theta_k, x, z) of the variables that are neither context nor altered.
+        """log p(v | G_k, theta_k, x, z) of the variables that are neither context nor altered. Returns (...,
+        K), in nats per product of the variables' units.
 
         Args:
             rows: (..., d), every variable in the order of the task's graph; the context x and the altered
                 values z are read from it.
             altered: The variables that were set.
-
-        Returns:
-            (..., K), in nats per product of the variables' units.
         """
 
     @abstractmethod

@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import cycled
+from rehearsal_torch.data.codings.recorded import wanted_in
 from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.codings.wanted import wanted_in
 from rehearsal_torch.data.costs.action_cost import weighing
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finite import in_numbers, ranked

@@ -219,7 +219,7 @@ class Explanation:
         edges: What becomes of the decision without single edges into the action, an outcome, or what lies
             between them.
         notes: What could not be asked, one sentence each.
-        wanted: The desired region in words (`data.codings.wanted`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
     """
 
     case: RehearsalCase

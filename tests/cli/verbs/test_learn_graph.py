@@ -8,8 +8,8 @@ import yaml
 
 from rehearsal_torch.cli.verbs.learn_graph import main
 from rehearsal_torch.graphs.bidirection import signature
-from rehearsal_torch.graphs.formats import read_graph
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from tests.toys.graph_files import read_graph
 from tests.toys.random_graphs import drawn
 
 GRAPH = RehearsalGraph.mixed("xpqy", [("x", "p"), ("x", "q"), ("p", "y"), ("q", "y")], [("p", "q")])

@@ -3,7 +3,7 @@
 import pytest
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.recorded import bound_in_words, card_in_words
+from rehearsal_torch.data.codings.recorded import bound_in_words, card_in_words, wanted, wanted_of
 
 CARD = {
     "context": ["ward=B", "ward=C", "age"],
@@ -40,3 +40,40 @@ def test_the_bound_of_an_outcome_of_classes_names_those_that_are_desired():
     assert bound_in_words(coding, 0.5, False) == "status well or mild"
     card = {"codings": {"status": coding.to_plain()}, "ranges": {"status": [0.0, 1.0]}}
     assert card_in_words(card)["ranges"] == {"status": ["ill", "well or mild"]}
+
+
+SEVERITY = Coding.of("severity", ["low", "medium", "high"])
+CODINGS = {"severity": SEVERITY}
+
+
+@pytest.mark.parametrize(
+    ("names", "normals", "offsets", "said"),
+    [
+        (["y"], [[1.0]], [140.0], "y is at most 140"),
+        (["y"], [[-2.0]], [-1.2], "y is at least 0.6"),
+        (["y"], [[1.0], [-1.0]], [140.0, -100.0], "y is between 100 and 140"),
+        (["x", "y"], [[0.0, 1.0]], [140.0], "y is at most 140"),
+        (["severity"], [[1.0]], [1.5], "severity is at most medium"),
+        (["severity"], [[1.0]], [0.5], "severity is low"),
+        # What is not short is not said.
+        (["severity"], [[1.0], [-1.0]], [1.5, -0.5], ""),
+        (["x", "y"], [[1.0, 1.0]], [140.0], ""),
+        (["x", "y"], [[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0], ""),
+        (["y"], [[1.0], [1.0]], [140.0, 130.0], ""),
+        (["y" * 70], [[1.0]], [1.0], ""),
+        (["y"], [], [], ""),
+    ],
+)
+def test_one_bound_or_a_level_is_said(names, normals, offsets, said):
+    assert wanted(names, normals, offsets, CODINGS) == said
+
+
+@pytest.mark.parametrize(
+    "region",
+    [None, [], {}, {"names": ["y"]}, {"names": ["y"], "normals": [["a"]], "offsets": [1.0]},
+     {"names": ["y", "x"], "normals": [[1.0]], "offsets": [1.0]}, {"names": 3, "normals": 4, "offsets": 5}],
+)  # fmt: skip
+def test_a_card_that_was_edited_says_nothing(region):
+    assert wanted_of({"region": region}) == ""
+    whole = {"names": ["y"], "normals": [[1.0]], "offsets": [2.0]}
+    assert wanted_of({"region": whole}) == "y is at most 2"

@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.problem_file.cases import ranges_of
+from rehearsal_torch.data.problem_file.cases import impossible_values, ranges_of, unused_columns
 from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.form import DataForm, VariableForm
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.spaces.box import Box
 
@@ -42,4 +43,54 @@ def test_bounds_that_meet_in_one_value_are_kept():
     made = ranges_of({"bmi": ["current", "current"]}, BOX, ROWS, found)
     assert made["bmi"] == [(22.0, 22.0), (34.0, 34.0)]
     assert ranges_of({"bmi": ["10", "20"]}, BOX, ROWS, found)["bmi"] == [(20.0, 20.0)] * 2
+    assert found.faults == []
+
+
+VARIABLES = {name: VariableForm(role="action") for name in ("bmi", "bp", "x")}
+
+
+def told(columns, cases=(), **parts):
+    found = Findings("problem.yaml", {})
+    rows = ReadTable(pd.DataFrame([dict.fromkeys(columns, 1.0)]), "the cases")
+    unused_columns(rows, {"variables": VARIABLES, "cases": list(cases), **parts}, found)
+    return found.faults, found.warnings
+
+
+def test_what_has_a_purpose_is_not_told():
+    parts = {
+        "identity": "who",
+        "costs": {"bmi": "price"},
+        "bounds": {"bp": ["current - most", "`upper limit`"]},
+    }
+    assert told(["bmi", "who", "price", "most", "upper limit"], **parts) == ([], [])
+
+
+@pytest.mark.parametrize(("name", "meant"), [("bmii", "bmi"), ("BMI", "bmi"), ("Bp", "bp")])
+def test_slips_are_faults_of_a_list_and_warnings_of_a_file(name, meant):
+    faults, warnings = told([name])
+    assert (len(faults), warnings) == (1, [])
+    assert f"{name!r} is no variable; did you mean {meant!r}?" in faults[0]
+    found = Findings("problem.yaml", {})
+    rows = ReadTable(pd.DataFrame({name: [1.0]}), "cases.csv")
+    unused_columns(rows, {"variables": VARIABLES, "cases": DataForm(file="cases.csv")}, found)
+    assert found.faults == []
+    assert f"did you mean {meant!r}?" in found.warnings[0]
+
+
+def test_other_keys_of_a_list_are_warned_of_and_other_columns_of_a_file_are_not():
+    faults, (warning,) = told(["remark", "bmi"])
+    assert faults == []
+    assert "'remark' is no variable, and not used" in warning
+    for name in ("y", "bpx"):
+        faults, (warning,) = told(["bmi", name])
+        assert faults == [], "of a short name only upper and lower case may differ"
+        assert f"{name!r} is no variable, and not used" in warning
+
+
+def test_other_values_are_possible_of_what_is_not_binary_or_in_one_table_alone():
+    cases = ReadTable(pd.DataFrame({"x": [7.0], "a": [7.0]}), "the cases")
+    rows = pd.DataFrame({"x": [1.0, 2.0], "b": [1.0, 2.0]})
+    forms = {name: VariableForm(role="context", kind="binary") for name in ("a", "b")}
+    found = Findings("problem.yaml", {})
+    impossible_values(cases, rows, forms | {"x": VariableForm(role="context", kind="integer")}, found)
     assert found.faults == []

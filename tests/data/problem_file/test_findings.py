@@ -1,8 +1,13 @@
 """Faults and warnings have the line of their key, and are told once."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, key
+from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, graph_faults, key, rows_of
+from rehearsal_torch.data.problem_file.form import DataForm
+from rehearsal_torch.data.tables.frame import NO_DATA_BASE
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 
 def test_each_is_told_once_with_its_line():
@@ -21,3 +26,52 @@ def test_each_is_told_once_with_its_line():
         found.settle()
     Findings("p.yaml").settle()
     assert key("variables", "a.b") == "variables.'a.b'"
+
+
+VARIABLES = {"dose": "action", "yield": "outcome", "note": "other"}
+ABOUT = {name: SimpleNamespace(role=role) for name, role in VARIABLES.items()}
+
+
+def test_the_graph_and_the_variables_have_the_same_names_but_for_others():
+    found = Findings("problem.yaml", {"graph": 5, "variables.yield": 4})
+    graph_faults(ABOUT, RehearsalGraph.of({"yeild": ["dose"]}), found)
+    assert found.faults == [
+        "line 5, graph: 'yeild' is not under variables; did you mean 'yield'?",
+        "line 4, variables.yield: is in no edge of the graph; did you mean 'yeild'?",
+    ]
+    assert found.warnings == ["variables.note: is in no edge of the graph, and so is not used"]
+
+
+def test_files(tmp_path):
+    (tmp_path / "t.csv").write_text("a;b\n1.5;2\n")
+    found = Findings("p")
+    assert rows_of(DataForm(file="t.csv"), tmp_path, "data", found).frame["a"].tolist() == [1.5]
+    given = DataForm(file="t.csv", separator=";", decimal=".")
+    assert list(rows_of(given, tmp_path, "data", found).frame.columns) == ["a", "b"]
+    assert found.faults == []
+
+
+def test_faults_are_collected(tmp_path):
+    (tmp_path / "t.csv").write_text("a,a\n1,2\n")
+    found = Findings("p")
+    rows_of(DataForm(file="t.csv"), tmp_path, "data", found)
+    assert rows_of(DataForm(file="tt.csv"), tmp_path, "cases", found) is None
+    (tmp_path / "t.db").write_bytes(b"SQLite format 3\0")
+    assert rows_of(DataForm(file="t.db"), tmp_path, "data", found) is None
+    assert found.faults == [
+        f"data: {tmp_path / 't.csv'}: several columns are called a: keep one of each",
+        f"cases: there is no file {tmp_path / 'tt.csv'}: did you mean 't.csv'?",
+        f"data: {tmp_path / 't.db'} is not comma-separated text but an SQLite data base; {NO_DATA_BASE}",
+    ]
+
+
+def test_a_table_that_is_not_there_is_told_as_what_is_there(tmp_path):
+    found = Findings("problem.yaml", {})
+    (tmp_path / "rows").mkdir()
+    for name in ("rows", "elsewhere.csv"):
+        assert rows_of(DataForm(file=name), tmp_path, "data", found) is None
+    assert found.faults == [
+        f"data: there is a folder, not a file, at {tmp_path / 'rows'}",
+        f"data: there is no file {tmp_path / 'elsewhere.csv'}: the name is relative to the folder of the "
+        "problem file",
+    ]

@@ -7,7 +7,8 @@ import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
-from rehearsal_torch.data.problem_file.learnt_graph import equally_likely, is_learnt
+from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.learnt_graph import built_graph, equally_likely, graph_part, is_learnt
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 
 PROBLEM = {
@@ -119,3 +120,44 @@ def test_edges_without_a_direction_are_all_graphs_that_have_them(file):
     assert any("2 graphs have the edges of the file" in each for each in problem.notes())
     with pytest.raises(ProblemError, match=r"line .*graph: undirected: expected a list of pairs"):
         written_problem(file(graph={**graph, "undirected": "x"}))
+
+
+def test_a_written_graph_is_kept_and_a_file_is_read(tmp_path):
+    found = Findings("problem.yaml")
+    assert graph_part(["a -> b"], tmp_path, found) == ["a -> b"]
+    assert graph_part("a -> b", tmp_path, found) == "a -> b"
+    (tmp_path / "graph.dot").write_text("digraph { a -> b; }")
+    assert graph_part("graph.dot", tmp_path, found)["edges"] == [["a", "b"]]
+    assert found.faults == []
+
+
+def test_edges_of_a_file_without_a_direction_are_read(tmp_path):
+    """They were refused, though the same edges in the problem file were read."""
+    (tmp_path / "graph.pdag").write_text("pdag { a -- b -> c }")
+    found = Findings("problem.yaml")
+    plain = graph_part("graph.pdag", tmp_path, found)
+    assert plain == {"parents": {"a": [], "b": [], "c": ["b"]}, "undirected": [["a", "b"]]}
+    assert found.faults == []
+
+
+@pytest.mark.parametrize("name", ["graph.bif", "my graph.RData", "graphs/model.json", "graph.DOT"])
+def test_a_file_of_another_kind_is_a_fault_that_lists_those_that_are_read(tmp_path, name):
+    """It was answered with the forms of a graph that is written in the file."""
+    found = Findings("problem.yaml", {"graph": 3})
+    assert graph_part(name, tmp_path, found) is None
+    (told,) = found.faults
+    assert told.startswith(f"line 3, graph: {name}: expected a file with one of the endings .yaml, .yml, ")
+    assert ".dagitty" in told
+
+
+def test_texts_that_name_no_file_are_kept(tmp_path):
+    found = Findings("problem.yaml")
+    for text in ("a -> b.c", "a.b -> c.d", "learn", "a => b.c", "a 1.5"):
+        assert graph_part(text, tmp_path, found) == text
+    assert found.faults == []
+
+
+def test_a_graph_is_built_if_it_is_one():
+    assert built_graph(["a -> b"]).edges == (("a", "b"),)
+    assert built_graph(["a -> b", "b -> a"]) is None
+    assert built_graph(None) is None

@@ -18,8 +18,8 @@ import torch
 import yaml
 
 from rehearsal_torch.data.problem_file.compiled import written_problem
-from rehearsal_torch.data.written_task import written_task
 from rehearsal_torch.problems.causal.own_experiments import causal_task
+from rehearsal_torch.problems.rehearsal.own_table import written_task
 from rehearsal_torch.problems.written.sequence_file import sequence_problem
 from rehearsal_torch.problems.written.trials_file import trials_problem
 from tests.golden.snapshots.plain_calls import places

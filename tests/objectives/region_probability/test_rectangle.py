@@ -12,11 +12,11 @@ from scipy.stats import multivariate_normal, norm
 from rehearsal_torch.objectives.gaussian_success import region_probability_of
 from rehearsal_torch.objectives.region_probability.polygon import (
     PolygonProbability,
+    PolytopeProbability,
     probability,
     triangle,
     vertices_of,
 )
-from rehearsal_torch.objectives.region_probability.polytope import PolytopeProbability
 from rehearsal_torch.objectives.region_probability.rectangle import (
     RectangleProbability,
     concave,

@@ -6,12 +6,14 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.problems.rehearsal import own_table
 from rehearsal_torch.problems.rehearsal.loan import Loan
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, one_sided, unit_faults, written_task
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.spaces.polytope import Polytope
 
 TASK = {
     "graph": {"parents": {"A2": ["X1", "X2", "U1"], "Y1": ["X2", "U1", "A2"], "Y2": ["U1", "A2"]}},
@@ -179,3 +181,122 @@ def test_of_a_parquet_file_only_what_the_task_needs_is_read(tmp_path, frame, mon
         RehearsalTable(tmp_path / "t.parquet", TASK, identity="nam")
     with pytest.raises(TaskError, match="Y3"):
         RehearsalTable(tmp_path / "t.parquet", {**TASK, "region": {"Y3": [0, None]}})
+
+
+ROWS = Table.observed(("x", "y", "z"), torch.tensor([[0.0, 1.0, 9.0], [0.0, 2.0, 7.0], [0.0, 3.0, 5.0]]))
+
+
+def faces(normals, offsets):
+    return Polytope(("y", "z"), torch.tensor(normals), torch.tensor(offsets))
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        Polytope.of({"y": (3.0, None)}),
+        Polytope.of({"y": (None, 1.0), "z": (9.0, None)}),
+        faces([[1.0, 1.0]], [8.0]),
+    ],
+)
+def test_a_region_with_rows_inside_and_outside_is_not_mentioned(region):
+    assert one_sided(ROWS, region) == ""
+
+
+@pytest.mark.parametrize(
+    ("region", "why"),
+    [
+        (
+            Polytope.of({"y": (4.0, None), "z": (0.0, 4.5)}),
+            "y is at most 3, and the region asks for at least 4; z is at least 5, and the region asks for at "
+            "most 4.5",
+        ),
+    ],
+)
+def test_a_region_without_rows_is_told_with_what_it_lacks(region, why):
+    assert one_sided(ROWS, region) == (
+        f"none of the 3 rows lies in the desired region: {why}: the rows do not show what leads there; check "
+        "its bounds and their units"
+    )
+
+
+def test_a_region_that_holds_every_row_is_told():
+    told = one_sided(ROWS, Polytope.of({"y": (0.0, None)}))
+    assert told.startswith("every one of the 3 rows lies in the desired region: ")
+
+
+def test_units_are_known_for_every_row_and_differ():
+    frame = pd.DataFrame({"shop": ["n", None], "one": ["a", "a"], "two": ["a", "b"]})
+    assert unit_faults(frame, None) == unit_faults(frame, "two") == []
+    assert unit_faults(frame, "shop") == ["unit: 'shop' is missing in line 3: name the unit of every row"]
+    assert unit_faults(frame, "one")[0].startswith("unit: 'one' is the same in all rows")
+    assert unit_faults(frame, "shops")[0].startswith("unit: no column 'shops'; did you mean 'shop'?")
+
+
+WRITTEN = {
+    "graph": {"parents": {"rate": ["score", "stability"], "repaid": ["stability", "rate"]}},
+    "context": ["score"],
+    "box": {"rate": [0, 1]},
+    "region": {"repaid": [0.6, None]},
+}
+COLUMNS = ("score", "stability", "rate", "repaid", "branch")
+
+
+def test_a_task_is_what_was_written():
+    task = written_task(WRITTEN, COLUMNS)
+    assert task.context == ("score",)
+    assert task.candidates == (("rate",),)
+    assert task.outcomes == ("repaid",)
+    assert task.graph.parents("repaid") == ("stability", "rate")
+    assert written_task(task.to_plain()).to_plain() == task.to_plain()
+
+
+def test_names_may_stand_without_brackets():
+    loose = {
+        **WRITTEN,
+        "context": "score",
+        "graph": {"parents": {"rate": "score", "repaid": ["stability", "rate"]}},
+        "candidates": ["rate"],
+    }
+    task = written_task(loose)
+    assert task.context == ("score",)
+    assert task.graph.parents("rate") == ("score",)
+    assert task.candidates == (("rate",),)
+
+
+def test_a_single_point_is_a_range():
+    task = written_task({**WRITTEN, "box": {"rate": [0.5, 0.5]}, "region": {"repaid": [0.6, 0.6]}}, COLUMNS)
+    assert task.box.bounds() == {"rate": (0.5, 0.5)}
+    assert task.region.contains(task.region.offsets.new_tensor([[0.6], [0.61]])).tolist() == [True, False]
+
+
+CODED = {
+    **WRITTEN,
+    "graph": {"parents": {"ward": ["score"], "rate": ["ward", "score"], "repaid": ["ward", "rate"]}},
+    "context": ["score", "ward"],
+    "codings": {"ward": "categorical"},
+}
+
+
+def wards(*names):
+    return pd.DataFrame({name: [0.5] * len(names) for name in ("score", "rate", "repaid")} | {"ward": names})
+
+
+def test_codings_without_levels_are_completed_by_the_rows_and_told():
+    notes = ["before"]
+    task = written_task(CODED, rows=wards("B", "A", "B", "C"), notes=notes)
+    assert "ward=A" in task.graph.names
+    assert "ward=C" in task.graph.names
+    assert len(notes) == 2
+    assert notes[1].startswith("ward is coded")
+    assert "B" in notes[1]
+    assert written_task(CODED, rows=wards("B", "A", "B", "C")).to_plain() == task.to_plain()
+    # Whoever writes the levels is told nothing.
+    written = {**CODED, "codings": {"ward": {"classes": ["A", "B"], "reference": "A"}}}
+    quiet = []
+    assert "ward=B" in written_task(written, rows=wards("A", "B", "A"), notes=quiet).graph.names
+    assert quiet == []
+
+
+def test_rows_without_codings_change_nothing():
+    rows = pd.DataFrame({name: [0.5] * 3 for name in COLUMNS})
+    assert written_task(WRITTEN, COLUMNS, rows).to_plain() == written_task(WRITTEN, COLUMNS).to_plain()

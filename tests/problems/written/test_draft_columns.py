@@ -3,9 +3,28 @@
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from rehearsal_torch.data.reading import ReadTable, TableError
-from rehearsal_torch.problems.written.draft_columns import check_names, copies, numbering, of_dates
+from rehearsal_torch.graphs.written_graph import graph_of
+from rehearsal_torch.problems.written.draft_columns import (
+    ACTIONS,
+    TextColumn,
+    check_names,
+    copies,
+    has_quotes,
+    has_word,
+    level,
+    node,
+    numbering,
+    of_dates,
+    scalar,
+    term,
+    text_column,
+    value,
+    writable,
+)
+from rehearsal_torch.spaces.inequalities import linear
 
 RANDOM = np.random.default_rng(0)
 
@@ -42,3 +61,63 @@ def test_whole_numbers_without_gaps_number_the_rows():
     assert numbering(np.array([3.0, 1.0, 2.0]))
     assert not any(numbering(np.array(each)) for each in ([1.0, 2.0], [1.0, 2.0, 4.0], [0.5, 1.5, 2.5]))
     assert not numbering(np.array([1.0, 2.0, np.nan]))
+
+
+NAMES = ["x", "blood pressure", "and", "a:b", "yes", "1st", "größe", "a`b", "#1: {x}"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_written_is_read_back(name):
+    assert yaml.safe_load(f"{{{scalar(name)}: 1}}") == {name: 1}
+    assert list(linear(f"2*{term(name)}").weights) == [name]
+    assert set(graph_of({"graph": [f"{node(name)} -> z"]}).names) == {name, "z"}
+    assert yaml.safe_load(f"limits: {value(f'{term(name)} <= 1')}") == {"limits": f"{term(name)} <= 1"}
+    assert level("low") == "low"
+    assert level("very low") == '"very low"'
+
+
+def test_words_stand_between_signs():
+    assert has_word("drug_dose (mg)", ACTIONS)
+    assert not has_word("overdosed", ACTIONS)
+
+
+def test_some_columns_cannot_be_variables():
+    assert writable("a")
+    assert not any(map(writable, ["", " ", "a\nb", "x" * 201, "Unnamed: 3"]))
+
+
+def test_arrows_cannot_name_what_has_double_quotes():
+    assert has_quotes('the "y"')
+    assert not has_quotes("the `y`, it's")
+    assert value("status in {a, b}") == "status in {a, b}", "no quotes where YAML needs none"
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "levels"),
+    [
+        (["yes", "no", None, "yes "], "binary", ("no", "yes")),
+        (["High", "Low", "Medium"], "ordinal", ("Low", "Medium", "High")),
+        (["severe", "mild", "none "], "ordinal", ("none", "mild", "severe")),
+        (["high", "low"], "binary", ("low", "high")),
+        (["C", "A", "B"], "categorical", ("A", "B", "C")),
+    ],
+)
+def test_few_texts_are_levels_or_classes(cells, kind, levels):
+    cells = [*cells, *cells]
+    found = text_column(pd.DataFrame({"t": cells}), "t")
+    assert isinstance(found, TextColumn)
+    assert (found.kind, found.levels) == (kind, levels)
+    wanted = [np.nan if each is None else levels.index(each.strip()) for each in cells]
+    np.testing.assert_array_equal(found.places, wanted)
+
+
+@pytest.mark.parametrize("cells", [[1, 2], ["1", "2", "3+"], ["a", "a"], [None, None]])
+def test_numbers_and_constants_are_no_columns_of_texts(cells):
+    assert text_column(pd.DataFrame({"t": cells}), "t") is None
+
+
+def test_many_texts_are_no_variable_and_are_not_shown():
+    told = text_column(pd.DataFrame({"t": [f"Jane {place}" for place in range(13)]}), "t")
+    assert isinstance(told, str)
+    assert told.startswith("13 different texts")
+    assert "Jane" not in told

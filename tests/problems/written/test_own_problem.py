@@ -5,9 +5,13 @@ import pytest
 import torch
 
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
+from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.written.own_problem import OwnProblem, OwnSequence, OwnTrials
 from tests.data.problem_file.conftest import RIGHT, written  # noqa: F401
+from tests.problems.written.conftest import experiments, pumps
+from tests.problems.written.test_sequence_file import TASK
 
 
 def test_it_is_the_table_with_the_task(written):  # noqa: F811
@@ -131,3 +135,44 @@ def test_no_incomplete_row_of_a_held_out_unit_is_learnt_from(written):  # noqa: 
     assert not set(problem.past_units) & set(problem.aside_units)
     assert len(problem.past_units) == len(problem.observations()) == 90
     assert len(problem.aside_units) == 27
+
+
+def test_a_sequence_is_the_table_with_the_task(sequence):
+    file = sequence()
+    problem, table = OwnSequence(file, seed=3), EpisodeTable(file.parent / "pumps.csv", TASK, seed=3)
+    assert problem.card() == table.card()
+    assert problem.case(1).facts() == table.case(1).facts()
+    assert problem.surrogate_settings() == table.surrogate_settings()
+    assert problem.reward_settings() == table.reward_settings()
+    assert problem.notes() == ("maker: its values are A, B, of which A is the reference",)
+    assert problem.method_named() is None
+    assert OwnSequence(sequence(method="astar")).method_named() == "astar"
+
+
+def test_any_table_will_do(sequence, tmp_path):
+    expected = OwnSequence(sequence()).card()["fingerprint"]
+    pumps().to_parquet(tmp_path / "pumps.parquet")
+    assert OwnSequence(sequence(data="pumps.parquet")).card()["fingerprint"] == expected
+
+
+def test_trials_are_the_table_with_the_task(trials):
+    file = trials()
+    problem = OwnTrials(file)
+    table = ExperimentTable(file.parent / "experiments.csv", problem.task)
+    assert problem.card() == table.card()
+    assert problem.case(0).facts() == table.case(0).facts()
+    assert problem.wording() == {"units_of": {"dose": "ml", "temperature": "degrees"}}
+    assert problem.to_begin() is None
+    assert OwnTrials(trials(method="ucb")).method_named() == "ucb"
+
+
+def test_what_is_held_is_held_unless_something_else_is_typed(trials):
+    file = trials(fixed={"dose": 2})
+    assert OwnTrials(file).case(0).levels["dose"] == (2.0,)
+    assert OwnTrials(file, fixed={"dose": 5}).case(0).levels["dose"] == (5.0,)
+
+
+def test_with_too_few_experiments_the_first_ones_are_listed(trials, tmp_path):
+    assert len(OwnTrials(trials(data=None)).to_begin()) == 6
+    experiments(3).to_csv(tmp_path / "experiments.csv", index=False)
+    assert 0 < len(OwnTrials(trials()).to_begin()) <= 6

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.problems.written.own_problem import OwnProblem
-from rehearsal_torch.problems.written.sample_warnings import warned
+from rehearsal_torch.problems.written.sample_warnings import repeated, warned
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
 
 QUIET = {
@@ -94,3 +94,33 @@ def test_identifiers_are_warned_of_as_variables_and_as_names(written):  # noqa: 
 def test_harmless_names_of_cases_are_not_warned_of(written):  # noqa: F811
     cases = [{"x": 0, "ward": "north"}, {"x": 1, "ward": "south"}, {"x": 2, "ward": "west"}]
     assert said(written(**QUIET, desired="y - 2*z >= 0", cases=cases, identity="ward")) == []
+
+
+RANDOM = np.random.default_rng(3)
+ROWS = pd.DataFrame({"x": RANDOM.normal(size=100), "group": RANDOM.choice(["a", "b"], 100), "n": range(100)})
+
+
+def twice(frame, count):
+    return pd.concat([frame, frame.head(count)], ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ROWS,
+        twice(ROWS, 5),
+        twice(ROWS, 10).assign(entry=range(110)),
+        pd.DataFrame({"yes": RANDOM.integers(0, 2, 500), "class": RANDOM.choice(list("abc"), 500)}),
+        pd.DataFrame({"age": RANDOM.integers(20, 80, 500), "yes": RANDOM.integers(0, 2, 500)}),
+        pd.DataFrame({"warm": RANDOM.normal(20, 3, 800).round(1), "yes": RANDOM.integers(0, 2, 800)}),
+        pd.DataFrame(columns=["x"], dtype=float),
+    ],
+    ids=["none", "few", "other", "discrete", "ages", "rounded", "empty"],
+)
+def test_what_is_no_repetition_is_not_told(frame):
+    assert repeated(frame) == ""
+
+
+def test_missing_cells_agree_with_each_other():
+    frame = twice(ROWS.assign(x=ROWS["x"].where(ROWS.index % 9 > 0)), 20)
+    assert repeated(frame).startswith("20 of 120 rows (17%)")

@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from rehearsal_torch.data.problem_file.form import ProblemForm
 from rehearsal_torch.files.schema import read
-from rehearsal_torch.problems.written.schema import FORMS, problem_schema
+from rehearsal_torch.problems.written.schema import FORMS, SequenceForm, TrialsForm, problem_schema
 from tests.data.problem_file.conftest import RIGHT
 from tests.problems.written.conftest import SEQUENCE, TRIALS
 
@@ -74,3 +74,53 @@ def test_a_file_without_a_question_asks_for_cases():
 )
 def test_slips_do_not_conform(plain, part, value):
     assert list(Draft202012Validator(problem_schema()).iter_errors({**plain, part: value}))
+
+
+PARTS = {key: each for key, each in SEQUENCE.items() if key != "question"}
+
+
+def test_a_role_alone_is_a_variable():
+    form, faults = read(SequenceForm, PARTS)
+    assert faults == []
+    assert form["variables"]["shift"].role == "context"
+    assert form["variables"]["valve"].levels == ["shut", "half", "open"]
+    assert form["missing"] == "refuse"
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("variables", {"a": {"role": "action", "combine": "median"}}, "variables.a.combine"),
+        ("variables", {"a": {"role": "action", "step": 1}}, "unknown key"),
+        ("variables", {"a": {"role": "state", "kind": "continous"}}, "did you mean 'continuous'?"),
+        ("data", "postgresql://me:hunter2@host/db", "data: data bases and addresses are not read"),
+        ("time", True, "time"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key(part, value, words):
+    _, faults = read(SequenceForm, {**PARTS, part: value})
+    assert any(words in each for each in faults), faults
+    assert "hunter2" not in " ".join(faults)
+
+
+TRIALS = {key: each for key, each in TRIALS.items() if key != "question"}
+
+
+def test_a_role_alone_is_a_variable_and_data_may_be_missing():
+    form, faults = read(TrialsForm, {key: each for key, each in TRIALS.items() if key != "data"})
+    assert faults == []
+    assert form["data"] is None
+    assert form["variables"]["yield"].role == "outcome"
+    assert form["variables"]["dose"].levels == [0, 1, 2, 5]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "words"),
+    [
+        ("variables", {"a": {"role": "action", "kind": "categorical"}}, "and write levels: [0, 1, 2]; neigh"),
+        ("variables", {"a": {"role": "action", "step": 0}}, "expected a number above 0"),
+    ],
+)
+def test_what_is_wrong_with_trials_is_said_with_its_key(part, value, words):
+    _, faults = read(TrialsForm, {**TRIALS, part: value})
+    assert any(words in each for each in faults), faults

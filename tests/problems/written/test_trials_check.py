@@ -1,6 +1,6 @@
 """What the check of trials says of the experiments, the variables and its doubts."""
 
-from rehearsal_torch.problems.written.own_trials import OwnTrials
+from rehearsal_torch.problems.written.own_problem import OwnTrials
 from rehearsal_torch.problems.written.trials_check import counted, variable_rows, warned
 from tests.problems.written.conftest import TRIALS, experiments
 

@@ -6,8 +6,8 @@ import yaml
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable
-from rehearsal_torch.problems.written.draft_words import MARK
-from rehearsal_torch.problems.written.own_trials import OwnTrials
+from rehearsal_torch.problems.written.draft_columns import MARK
+from rehearsal_torch.problems.written.own_problem import OwnTrials
 from rehearsal_torch.problems.written.trials_check import counted, warned
 from rehearsal_torch.problems.written.trials_draft import trials_draft
 from rehearsal_torch.problems.written.trials_file import trials_problem

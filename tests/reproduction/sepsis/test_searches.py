@@ -1,9 +1,5 @@
 from reproduction.sepsis.episode_rows import Case
-from reproduction.sepsis.searches import (
-    BOUND,
-    Planned,
-    tasks,
-)
+from reproduction.sepsis.searches import BOUND, Planned, tasks
 
 
 def test_tasks_go_episode_by_episode_and_cases_of_two_stages_are_run_once():

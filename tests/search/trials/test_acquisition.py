@@ -11,7 +11,7 @@ from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.trials.improvement import Improvement
 from rehearsal_torch.search.budget import UNLIMITED
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, decided
-from rehearsal_torch.search.trials.box_ascent import ascend
+from rehearsal_torch.search.trials.mixed_ascent import ascend
 from rehearsal_torch.search.trials.recommendation import Recommendation, recommend, sureness
 from rehearsal_torch.seeding import round_seed
 from tests.toys.causal_toys import HILLY, WrittenModel, hills, linear_chain, one_case, plain

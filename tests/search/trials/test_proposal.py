@@ -11,7 +11,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.trials.confidence_bound import ConfidenceBound
 from rehearsal_torch.objectives.trials.expected_reward import PosteriorMean
-from rehearsal_torch.problems.causal.start_design import start_point
+from rehearsal_torch.problems.causal.own_experiments import start_point
 from rehearsal_torch.search.trials import proposal
 from rehearsal_torch.search.trials.proposal import (
     another_action,
