@@ -214,7 +214,7 @@ def test_a_moved_transition_model_is_searched_as_on_the_cpu(name, search, place)
 
 QUICK = AcquisitionSearch(screened=32, starts=6, incumbents=2, screening_steps=3, kept=2, steps=6)
 NETWORKS = OptimisticNetworks(
-    restarts=4, kept=2, screening_steps=3, steps=6, draws=4, evaluation_draws=32, incumbents=2
+    restarts=4, kept=2, screening_steps=3, steps=6, evaluation_draws=32, incumbents=2
 )
 ROUNDS: dict[str, tuple[str, dict[str, Any], Search[Any]]] = {
     "posterior mean": ("posterior_mean", {}, QUICK),

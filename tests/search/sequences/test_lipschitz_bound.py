@@ -6,21 +6,19 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.budget import Budget
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.lipschitz_bound import (
     NO_SUM,
-    FacilityLocation,
     LipschitzBound,
     MonteCarlo,
     UnboundedError,
     farthest_points,
     value_constants,
 )
-from tests.toys.episodes import KnownTruth, equation_episode, transition_episode, transition_model, value
+from tests.toys.episodes import KnownTruth, equation_episode, transition_episode, value
 from tests.toys.scored_episodes import weighed_episode
 
 
@@ -307,48 +305,6 @@ def test_farthest_points_cover_within_twice_any_choice() -> None:
     assert ours < sorted(others)[30]
 
 
-def test_facilities_come_from_a_tensor_or_a_table() -> None:
-    objective = transition_episode(0)
-    episodes = [transition_episode(seed, 6).case.episode for seed in range(5)]
-    table = transitions(
-        [Episode(str(index), episode.names, episode.values) for index, episode in enumerate(episodes)]
-    )
-    pool = torch.cat([transition_model(0).trajectory(episode).states[:-1] for episode in episodes])
-    by_table, by_tensor = (made(objective, FacilityLocation(source, 7))[2] for source in (table, pool))
-    assert by_table.shape == (7, 2)
-    torch.testing.assert_close(by_table, by_tensor, rtol=0, atol=1e-6)
-    with pytest.raises(ValueError, match="expected a tensor of states for a KnownTruth"):
-        made(equation_episode(0), FacilityLocation(table, 7))
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: MonteCarlo(None, None),
-        lambda: MonteCarlo(5, 5),
-        lambda: MonteCarlo(0),
-        lambda: MonteCarlo(None, 0),
-        lambda: MonteCarlo(5, weights="linear"),
-        lambda: FacilityLocation(torch.empty(0, 2), 3),
-        lambda: FacilityLocation(torch.ones(4, 2), 0),
-    ],
-)
-def test_senseless_arguments_are_refused(build) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        build()
-
-
-def test_one_sequence_one_state_and_the_documented_defaults_are_taken() -> None:
-    plain = MonteCarlo()
-    assert (plain.samples, plain.size, plain.weights, plain.seed) == (100, None, "lipschitz", 0)
-    facilities = FacilityLocation(torch.ones(1, 2))
-    assert (facilities.size, facilities.seed) == (500, 0)
-    objective = transition_episode(1, 4, 2)
-    assert [len(states) for states in made(objective, FacilityLocation(torch.ones(3, 2), 1))] == [1] * 4
-    assert [len(states) for states in made(objective, MonteCarlo(None, 1))] == [1] * 4
-    assert sum(len(states) for states in made(objective, MonteCarlo(1))) <= 2 * 4
-
-
 def test_each_sequence_is_replayed_once() -> None:
     objective, effort = transition_episode(1, 6, 2), Effort()
     MonteCarlo(5)(CounterfactualProcess(objective, effort), value_constants(objective))
@@ -407,27 +363,7 @@ def test_steps_change_in_proportion_to_their_constants() -> None:
         assert (drawn != 0).double().mean(0).tolist() == pytest.approx(shares, abs=0.06)
 
 
-def test_facilities_are_the_farthest_points_from_a_first_one_by_the_seed() -> None:
-    objective = transition_episode(0)
-    pool = torch.randn(40, 2, generator=torch.Generator().manual_seed(1))
-    firsts = set()
-    for seed in range(6):
-        sets = made(objective, FacilityLocation(pool, 7, seed))
-        assert all(states is sets[0] for states in sets)
-        assert sets[0].dtype == torch.float64
-        first = int((pool == sets[0][0]).all(-1).nonzero())
-        firsts.add(first)
-        assert torch.equal(sets[0], pool[farthest_points(pool.double(), 7, first)].double())
-        assert torch.equal(sets[0], made(objective, FacilityLocation(pool, 7, seed))[0])
-    assert len(firsts) > 3
-
-
-def test_a_table_is_scaled_anew_for_another_model() -> None:
-    drawn = [transition_episode(seed, 6) for seed in (0, 1)]
-    table = transitions([drawn[0].case.episode])
-    anchors = FacilityLocation(table, 9)
-    for objective in (*drawn, drawn[0]):
-        scaled = objective.surrogate.trajectory(drawn[0].case.episode).states[:-1]
-        found = made(objective, anchors)[1]
-        assert found.shape == (5, 2)
-        assert torch.cdist(found, scaled).amin(1).max() < 1e-6
+@pytest.mark.parametrize("given", [(None, None), (5, 5), (0,), (None, 0), (5, None, "linear")])
+def test_senseless_samples_of_anchors_are_refused(given) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        MonteCarlo(*given)

@@ -6,6 +6,7 @@ from rehearsal_torch.objectives.trials.optimism import Optimism
 from rehearsal_torch.search.trials import optimistic_networks as module
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks, PerturbedNetworks
 from rehearsal_torch.seeding import round_seed, stream
+from tests.defaults import off_defaults
 from tests.toys.causal_toys import WrittenModel, hills, linear_chain, one_case, plain
 
 QUICK = {
@@ -41,6 +42,15 @@ def test_the_best_network_of_a_linear_chain_is_found():
     assert decision.recommendation.values.tolist() == pytest.approx([1.0, 0.0], abs=1e-6)
 
 
+def test_the_objective_of_actions_alone_is_a_lower_bound():
+    model = linear_chain()
+    objective = Optimism(model, one_case(model.task), beta=2.0)
+    at = torch.tensor([[0.4, 0.3]], dtype=torch.float64)
+    up = objective.optimistic(at, lambda _, scaled: scaled.new_ones(()), objective.noise)
+    assert objective(at).item() == pytest.approx(1.2 - 0.3 + 2 * 0.2 * 1.3, abs=0.01)
+    assert up.item() == pytest.approx(objective(at).item() + 2 * 1.5 * 0.3 * 1.4, abs=1e-9)
+
+
 def test_the_same_seed_gives_the_same_decision():
     model = linear_chain()
 
@@ -55,11 +65,6 @@ def test_limits_are_kept():
     model = hills({"normals": [[1.0, 0.1]], "offsets": [0.5]})
     decision = OptimisticNetworks(**{**QUICK, "steps": 30})(Optimism(model, one_case(model.task)))
     model.task.check_action(decision.alteration.values)
-
-
-def test_an_unknown_rule_is_refused():
-    with pytest.raises(ValueError, match="expected"):
-        OptimisticNetworks(stop_rule="never")
 
 
 def levelled_chain(actions, visited, limits=None):
@@ -115,6 +120,11 @@ def asked(**settings):
 
 def free(actions):
     return (actions / WIDTH).logit()
+
+
+def test_the_defaults_are_those_of_the_configuration_and_of_the_seed_0() -> None:
+    assert set(off_defaults("search/optimistic_networks", OptimisticNetworks)) == {"seed"}
+    assert OptimisticNetworks().seed == 0
 
 
 LEAST = {
