@@ -15,7 +15,6 @@ from rehearsal_torch.search.sequences.lipschitz_bound import (
     LipschitzBound,
     MonteCarlo,
     UnboundedError,
-    farthest_points,
     value_constants,
 )
 from tests.toys.episodes import KnownTruth, equation_episode, transition_episode, value
@@ -284,25 +283,6 @@ def test_draws_belong_to_the_episode_and_the_seed() -> None:
 
     assert sizes(0, 0) == sizes(0, 0)
     assert sizes(0, 0) != sizes(0, 1)
-
-
-def test_farthest_points_by_hand() -> None:
-    points = torch.tensor([[0.0], [1.0], [10.0], [4.0], [10.0]])
-    assert farthest_points(points, 3).tolist() == [0, 2, 3]
-    assert farthest_points(points, 9).tolist() == [0, 2, 3, 1]
-
-
-def test_farthest_points_cover_within_twice_any_choice() -> None:
-    generator = torch.Generator().manual_seed(0)
-    points = torch.randn(200, 3, generator=generator)
-
-    def radius(chosen: torch.Tensor) -> float:
-        return float(torch.cdist(points, points[chosen]).amin(1).max())
-
-    ours = radius(farthest_points(points, 12))
-    others = [radius(torch.randperm(200, generator=generator)[:12]) for _ in range(300)]
-    assert ours <= 2 * min(others)
-    assert ours < sorted(others)[30]
 
 
 def test_each_sequence_is_replayed_once() -> None:
