@@ -81,8 +81,14 @@ lint: $(LINT)
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports --no-cache
 
+# From a copy: the generator walks through all folders beside the pages, environments too.
+PAGES = README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md zensical.toml docs notebooks rehearsal_torch
+
 docs: $(DOCS)
-	$(PY) -m zensical build --clean --strict
+	rm -rf build/docs && mkdir -p build/docs/tests/golden
+	cp -R $(PAGES) build/docs && cp tests/golden/README.md build/docs/tests/golden
+	cd build/docs && $(abspath $(PY)) -m zensical build --clean --strict
+	rm -rf site && mv build/docs/site site
 
 # From a clean commit; to try it from any other: make bench ARGS='--out runs/bench'
 bench: $(READY)
@@ -120,7 +126,7 @@ reproduce-calibration: $(READY)
 	$(PY) -m reproduction.calibration $(ARGS)
 
 clean:
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants
+	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants
 
 # The environment is made again when what it is made from has changed. Where Python comes without ensurepip (Debian
 # without python3-venv), the system's pip fills the environment from outside, which pip can do from 22.3 on.
