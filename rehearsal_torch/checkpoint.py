@@ -15,7 +15,7 @@ A damaged state (non-finite numbers, inconsistent sizes) is refused on writing a
 are written first and the card, with their SHA-256, last, so that a partly written folder is refused as well.
 
 The labels say what a weights file is where it is found alone. They are compared with what the configuration
-builds: another class, another question, or a format of a later version is refused. Weights without labels
+builds: another class, another question, or another format is refused. Weights without labels
 are read without that comparison.
 
 Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.derived_state`):

@@ -666,11 +666,6 @@ def test_what_cannot_be_fixed_is_refused_and_nothing_is_asked(fixed, message):
     assert made.trials == ()
 
 
-def system_trial_method(action):
-    x = action["a"] ** 2
-    return {"X": x, "Y": 1 - (x - 0.3) ** 2 - (action["b"] - 1.2) ** 2}
-
-
 def test_the_defaults_parts_are_those_of_its_configuration():
     model, objective, search = configured_method(METHOD)
     plain = trial_method(METHOD)

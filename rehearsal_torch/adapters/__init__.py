@@ -1,1 +1,1 @@
-"""Adapters to the interfaces of other libraries: BoTorch, Gymnasium and scikit-learn."""
+"""Adapters to the interfaces of other libraries: Gymnasium and scikit-learn."""

@@ -4,12 +4,12 @@ Overrides are checked against the composed configuration: each key and each grou
 value must have the type of the value that it replaces, and no mandatory value may be missing. The
 configuration's own values are the schema.
 
-Hydra adds ``+KEY=VALUE`` to a configuration whatever it is. A key that is misspelt was then read by nobody,
-or ended, once the data had been read and the model fitted, as an unknown argument of a class. Here it is
-compared with the arguments of the class or function that its node builds (``_target_``), or, where nothing is
-built, with the keys that are there, or that an interpolation (``${key}``) reads. What lies inside an
-argument, such as the names in a mapping of weights, is free, as are Hydra's own settings. A run that is
-resumed goes on with what it was started with.
+Hydra adds ``+KEY=VALUE`` to a configuration whatever it is: a misspelt key would be read by nobody, or end,
+once the data are read and the model is fitted, as an unknown argument of a class. Here it is compared with
+the arguments of the class or function that its node builds (``_target_``), or, where nothing is built, with
+the keys that are there, or that an interpolation (``${key}``) reads. What lies inside an argument, such as
+the names in a mapping of weights, is free, as are Hydra's own settings. A run that is resumed goes on with
+what it was started with.
 
 Classes of other packages are imported to learn what they take, as building them would; with ``trusted``,
 only those of this package and of modules that are trusted.

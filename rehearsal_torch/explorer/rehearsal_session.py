@@ -355,7 +355,7 @@ class RehearsalSession:
         self.what_if(case, given, setting)
 
     def what_if(self, case: int | None, given: Mapping[str, float], setting: Mapping[str, float]) -> Any:
-        """The claim of a setting in a case (`answers.answer`).
+        """The claim of a setting in a case (`answer`).
 
         Args:
             case: The number of a recorded case, whose own bounds apply; None for the task's.
@@ -390,7 +390,7 @@ class RehearsalSession:
             }
 
     def recommend(self, case: int | None, given: Mapping[str, float]) -> Any:
-        """What the method decides in a case (`answers.decision_answer`); see `what_if`."""
+        """What the method decides in a case (`decision_answer`); see `what_if`."""
         problem = self._problem(case, given)
         with self._turns.turn(), in_words(), undisturbed():
             (made,) = decisions(

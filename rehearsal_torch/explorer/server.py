@@ -4,7 +4,7 @@
     GET   /page/NAME         scripts and style sheets
     GET   /api/run           what the session describes
     POST  /api/...           the questions of the session (`rehearsal_session`, `episode_session`,
-                             `trials.trial_routes`)
+                             `trials`)
 
 What cannot be answered comes back as {message}, with a status of 400 or more. FastAPI is used without its
 pages of documentation, which load scripts from elsewhere.

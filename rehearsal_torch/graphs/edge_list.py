@@ -26,7 +26,7 @@ programs, or they are slips. The message says which three there are.
 
 Source: Qin et al. (2023), Def. 1-3; Verma and Pearl (1990) (what an undirected edge stands for); Verma
 (1993), Graphical aspects of causal models; Richardson et al. (2023), Sec. 2.4 (the projection); Textor et
-al. (2016) (dagitty's three); Ramsey et al. (2018) (those of Tetrad, with three signs).
+al. (2016) (dagitty's three).
 """
 
 import re

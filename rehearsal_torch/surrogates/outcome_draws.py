@@ -1,7 +1,7 @@
 """Draws of the outcomes that a model expects in one case, after an alteration or without one.
 
 The draws are of linear coordinates t = B y of the outcomes: the outcomes themselves, or the directions in
-which the faces of the desired region lie (`surrogates.outcome_draws`). Each is one of
+which the faces of the desired region lie (below). Each is one of
 
     a function or parameters drawn from the posterior, with noise as it was found in the observations,
 
@@ -29,8 +29,8 @@ the identity, and the coordinates are the outcomes themselves.
 A coordinate holds how far each row is from the bound, where the indicator of the region holds one bit. Where
 success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
 
-Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); ours; Du et al. (2026), Sec.
-2.1 (the region as a polytope).
+Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); Du et al. (2026), Sec. 2.1
+(the region as a polytope); the rest is ours.
 """
 
 from collections import OrderedDict

@@ -89,8 +89,7 @@ def odd_label(surrogate: Surrogate, labels: Mapping[str, str]) -> str:
     if labels["checkpoint_format"] != FORMAT:
         return (
             f"expected weights in format {FORMAT}; got format "
-            f"{labels['checkpoint_format']!r}, of version {labels.get('version')} of {LIBRARY}: install a "
-            "later version"
+            f"{labels['checkpoint_format']!r}, of version {labels.get('version')} of {LIBRARY}: fit it again"
         )
     for name, own in _identity(surrogate).items():
         if labels.get(name) != own:

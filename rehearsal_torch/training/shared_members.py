@@ -15,7 +15,7 @@ least `MANY` = 2,000,000, some 15 s of one core, and in a cluster of joblib's co
 members, by the time that the first one takes (`shared_tasks`). States may be large, 250 MB for a candidate
 set of a kernel method with 2,000 rows or more: each is held once, and that of the first is not sent.
 
-Not shared are surrogates that override `parts`, rows in blocks, trainings on a GPU, with several threads or
+Not shared are surrogates that override `parts`, trainings on a GPU, with several threads or
 processes each, with callbacks, or with loggers that may write to one place for all. Whether
 `accelerator=auto` is a GPU is decided here: a worker with a GPU trains on its CPU if this process has none.
 

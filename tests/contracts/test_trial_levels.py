@@ -18,7 +18,6 @@ METHODS = "excbo", "excbo_paper", "mcbo", "eifn", "eicf", "qlognei", "qlogei", "
 LONG = ("qkg", "mcbo", "qlogei", "qucb")
 LONG_WITH_LIMITS = ("qlognei", "eifn", "eicf", "excbo_paper")
 BASELINES = "ucb", "random_actions", "sobol_actions"
-NIGHTLY = [pytest.param(each, marks=pytest.mark.bench) for each in LONG]
 ROUNDS = 15
 # Y at b = 1.25 and x = .6: a = .775 without the drug, or a = .548 with drug = 1.
 OPTIMUM = 1 - 0.05**2

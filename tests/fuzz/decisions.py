@@ -23,7 +23,6 @@ from tests.fuzz.verdicts import sound
 from tests.toys.rehearsal_toys import confounded_table, sequential_table
 
 ROWS = 40
-SPARE = {name: place for place, name in enumerate(("w", "u2"))}
 CONFOUNDED = {
     "graph": {"parents": {"a": ["x", "u"], "c": ["x"], "y": ["x", "a", "u"]}, "bidirected": []},
     "context": ["x"],

@@ -18,7 +18,6 @@ from tests.scripts.typing_in import typed as run
 COMMANDS = commands()
 EPISODES = ["dataset.patients=60", "workers=1"]
 TRAINED = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", *EPISODES]
-OWN = "+experiment=own_episodes"
 MACHINES = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", "workers=1"]
 ANY_EFFECT = (
     "surrogate.member.effects=dense surrogate.member.mechanism.location_constant=1.5 "
@@ -32,7 +31,6 @@ SCENARIOS = [
     "objective.validation_scenarios=200",
     "objective.test_scenarios=100",
 ]
-FILES = "dataset.task=task.yaml dataset.contexts=cases.csv"
 TRIALS = [
     "search.screened=32",
     "search.starts=6",

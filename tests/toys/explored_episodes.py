@@ -16,7 +16,6 @@ from rehearsal_torch.loop import rounds
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.training.fit import fit
 from rehearsal_torch.verbs.configured import configuration, plain, undisturbed
-from tests.places import ROOT
 
 TYPED = (
     "dataset=machines",
@@ -42,21 +41,6 @@ def episodes_run(folder: Path, *typed: str) -> Path:
         typed: Further overrides of the method; the model is the same.
     """
     return Path(shutil.copytree(_made(typed), folder))
-
-
-def sepsis_run(folder: Path) -> Path:
-    """Writes the folder of a run on simulated patients with the committed checkpoint and a reward without
-    doses; it has not decided.
-    """
-    folder.mkdir()
-    with undisturbed():
-        config = configuration(["+experiment=sepsis", "reward=sofa_organs", "dataset.patients=10"], {}, ())
-        run = build(config)
-        (folder / "run.json").write_text(json.dumps({"kind": "look_back", "choices": {}, "script": "decide"}))
-        described(run.problem, RunFolder(folder), True, run.config)
-    (folder / "config.yaml").write_text(yaml.safe_dump(plain(config)))
-    shutil.copytree(ROOT / "checkpoints/sepsis", folder / "checkpoint")
-    return folder
 
 
 def without_times(folder: Path) -> Path:

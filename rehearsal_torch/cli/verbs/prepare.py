@@ -4,7 +4,7 @@
 their coefficients from the shipped ones; with `out`, it writes them in the format of the shipped file.
 
 `prepare machines out=FOLDER` writes simulated machines in maintenance as an example of a table of episodes:
-machines.csv, and machines.yaml with its task.
+machines.csv, machines.yaml with its task, and problem.yaml, which asks the same as a problem file.
 
 Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
 """

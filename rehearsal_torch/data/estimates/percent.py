@@ -163,7 +163,7 @@ def in_words(of: str, wanted: str = "") -> str:
 
     Args:
         of: The estimated quantity (`Estimate.of`).
-        wanted: The desired region in words (`codings.wanted`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.recorded`); empty where these are too long.
     """
     if wanted:
         of = of.replace(CHANCE, f"chance that {wanted}")

@@ -14,8 +14,8 @@ common causes are not considered: ``rehearsal learn-graph`` does that, and resam
 
 The graph of a problem file: written there, or in a file of its own.
 
-Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991); ours; `graphs.formats`
-for the files.
+Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991); `graphs.formats` for the
+files; the rest is ours.
 """
 
 import re

@@ -1,10 +1,7 @@
 """Separated text: .csv, .tsv, with semicolons or vertical bars, plain or packed with gzip.
 
 A file is inspected before it is parsed: its type, encoding, separator, decimal sign, and unpacked size.
-
-Separator and decimal sign are detected, with a note, or given (`data.tables.separated`).
-
-Separators and decimal signs of separated text: detected in its first lines, or given and held against it.
+Separator and decimal sign are detected in its first lines, with a note, or given and held against it.
 
 The separator is the comma if the header has one; otherwise that of the semicolon, the tab and the vertical
 bar which occurs most often in the header. Where the header has a comma and another separator, the one that

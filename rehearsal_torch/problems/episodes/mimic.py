@@ -89,7 +89,7 @@ class ObservedOutcomes:
 
 
 def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
-    """The outcomes of the stays of a recognised table (`stay_columns.recognised`).
+    """The outcomes of the stays of a recognised table (`stays.recognised`).
 
     Args:
         table: One row per step, with ``icustayid``; without it, there are no outcomes.
@@ -159,7 +159,7 @@ class Mimic(Problem):
             act, or are recorded, late. It does not remedy SOFA's scoring the dose of its own step: in the
             simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         age_unit: "days" as AI-Clinician has it, or "years".
-        impossible: What happens to cells outside their ranges: "refuse", "drop" or "clip" (`stay_columns`).
+        impossible: What happens to cells outside their ranges: "refuse", "drop" or "clip" (`stays`).
 
     Raises:
         TableError: if there is no such file, or the table has faults; all are listed.

@@ -20,7 +20,7 @@ instance). Real tables have a few of them; what happens to them is the user's ch
     clip     the cell is moved to the nearer end of its range
 
 Source: Komorowski et al. (2018) for the columns; Tsirtsis and Gomez-Rodriguez (2023), App. G.1 for their
-roles; Komorowski et al. (2018) for the columns; the MIMIC-IV replication of AI-Clinician (Carnegie Mellon
+roles; the MIMIC-IV replication of AI-Clinician (Carnegie Mellon
 University, github.com/cmudig/AI-Clinician-MIMICIV) for its names of inputs and outputs of a step.
 """
 
@@ -186,7 +186,7 @@ def read_stays(
     """Validates a table and cuts it into episodes.
 
     Args:
-        frame: The table; names of other pipelines are recognised (`stay_columns`), and ``subject_id``, if
+        frame: The table; names of other pipelines are recognised (`ALIASES`), and ``subject_id``, if
             present, names the patient. Without it every stay counts as a separate patient, and two stays of
             one person may fall into two splits.
         min_length: Shortest episode kept, in steps, at least 2.

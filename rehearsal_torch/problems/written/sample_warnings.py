@@ -2,7 +2,7 @@
 
     few rows                 fewer than 10 for each variable, or fewer than 50
     no context               every case gets the same answer
-    repeated rows            5% of the rows repeat another one (`problems.written.sample_warnings`)
+    repeated rows            5% of the rows repeat another one (below)
     stand-ins                a value at one end, in many rows, far from all others, such as -999
     case outside the rows    a context that no row is near
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
@@ -27,7 +27,8 @@ repeat each other by chance. Repeated rows are therefore told only if
                              repeat another one, where p_j(v) is the share of the value v in column j; there
                              are at least five times as many
 
-Source: ours; `data.graph_check` for the test of the graph; ours; the birthday problem for what chance gives.
+Source: `data.graph_check` for the test of the graph; the birthday problem for what chance gives; the rest is
+ours.
 """
 
 from collections.abc import Sequence

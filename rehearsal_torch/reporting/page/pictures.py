@@ -3,8 +3,8 @@
 A picture is an SVG file of at most 6 MiB as this package writes it; anything else in its place is named, not
 shown. It stands in an ``img``, in which browsers run no script and load nothing. Its size is read from its
 first lines, so that the page does not jump while it is loaded. It scales with the page: two stand side by
-side where there is room, and one that is much wider than high takes the whole width, and scrolls sideways
-where its texts would become too small to read.
+side where there is room, and a wide one takes the whole width, and scrolls sideways where its texts would
+become too small to read.
 """
 
 import base64
@@ -19,9 +19,9 @@ from rehearsal_torch.reporting.page.material import Material
 from rehearsal_torch.reporting.style import METADATA, Wording
 
 LARGEST, MOST = 6 * 2**20, 24
-# Width over height from which on a picture takes the whole width of the page, and the share of its own size
-# below which it does not shrink: letters of 11 points are then 8 pixels high.
-WIDE, LEAST = 1.7, 0.55
+# Pixels from which on a picture takes the whole width of the page, and the share of its own width below which
+# it does not shrink: letters of 11 points are then 8 pixels high. Narrower ones have that share on a phone.
+WIDE, LEAST = 650, 0.55
 # Points of a pixel, and the first characters of a file, among which its size stands.
 POINTS, OPENING = 0.75, 4096
 _OPENED, _LENGTH = re.compile(rb"<svg\b[^>]*>"), rb'\b%s="([0-9]{1,8}(?:\.[0-9]{1,12})?)pt"'
@@ -124,7 +124,7 @@ def embedded(content: bytes, alternative: str, caption: Markup | str) -> Markup:
     """
     width, height = _size(content)
     source = f"data:image/svg+xml;base64,{base64.b64encode(content).decode('ascii')}"
-    wide = width > WIDE * height
+    wide = width > WIDE
     least = f"min-width: {LEAST * width:.0f}px" if wide else None
     image = tag("img", src=source, alt=alternative, width=width, height=height, style=least)
     if wide:

@@ -8,7 +8,7 @@ node,
 2. a certified model bounds the gain of sets of events (`gain_bound`): gain(E) <= sum of D(e) + sum of
    W(e, f);
 3. the sets that look best in the model are rolled out, which gives the incumbent;
-4. events, then sets, whose bound does not exceed the incumbent are dropped (`event_sets`). With fewer events
+4. events, then sets, whose bound does not exceed the incumbent are dropped (`branch_tree`). With fewer events
    the model is tighter, and is recomputed if that may help; if few sets remain, they are rolled out, best
    bound first;
 5. otherwise the node branches on the first event of the remaining sets: each child is re-centred on its own

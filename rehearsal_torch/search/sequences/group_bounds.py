@@ -5,7 +5,7 @@ whose actions are not known. Its bound is
 
     sum of R(c_q, o_q) over q < t_1  +  sum over q >= t_1 of max R(x, a) over the box of step q,
 
-with the box of `reachable_boxes` (at t_1 it is the path's own state) and, if the reward reads doses, the best
+with the box described below (at t_1 it is the path's own state) and, if the reward reads doses, the best
 of the allowed actions at the steps t_i. For an ensemble, the mean of the members' bounds. If the worst member
 counts, each member has its own bound B^m, and the smallest one holds: for every sequence E of the group and
 every member n, min_m R^m(E) <= R^n(E) <= B^n, hence min_m R^m(E) <= min_n B^n. The bound of any k

@@ -6,7 +6,7 @@ The probability of a desired outcome after an alteration is
 
 with the covariates u and v of the adjustment (`graphs.separation`). An estimator of the indicator of S
 has one bit per row, and nothing to regress where success is rare: an undesired future is exactly that.
-Here the slack of the region's faces is regressed (`face_coordinates`), which varies in every row, and so
+Here the slack of the region's faces is regressed (`outcome_draws`), which varies in every row, and so
 are u on x and v on (x, u, a_first), each by Bayesian regression on random features of a kernel fitted by
 evidence (`estimators.feature_regression`). `posterior_success` draws functions and residuals and counts.
 

@@ -1,6 +1,6 @@
 """The share of desired outcomes under functions drawn from a posterior and resampled residuals.
 
-For a set of altered variables, the coordinates t of the outcomes (`face_coordinates`), the covariates u
+For a set of altered variables, the coordinates t of the outcomes (`outcome_draws`), the covariates u
 before and v between the alterations are regressed on what precedes them,
 
     u = g(x) + e,    v = h(x, u, a_first) + e',    t = f(x, u, v, a) + e'',

@@ -1,1 +1,1 @@
-"""Saved models: their folders, the pages that describe them, and how they are read again."""
+"""Saved models: their folders, and how they are read again."""

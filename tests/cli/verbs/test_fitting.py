@@ -1,7 +1,5 @@
 """What is looked at before anything is fitted."""
 
-from functools import partial
-
 import pytest
 
 from rehearsal_torch.cli.errors import UserError
@@ -10,19 +8,11 @@ from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run import build, method_of, suits
 from rehearsal_torch.cli.verbs.fitting import fit
 from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.problems.rehearsal.loan import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.surrogates.transition import TransitionModel
 from tests.toys.rehearsal_methods import built
 from tests.toys.transitions import model, patients
-
-SEPSIS = ["GCS", "paO2", "SOFA"]
-
-
-class Own(TransitionModel):
-    """Somebody's own surrogate."""
 
 
 class Untouched:
@@ -41,10 +31,6 @@ class Untouched:
 
     def observations(self):
         raise AssertionError("it went on to fit")
-
-
-def transition():
-    return TransitionModel(SEPSIS, ["age"], [], ["dose"], partial(LocationScale, hidden=3))
 
 
 def method(*overrides):

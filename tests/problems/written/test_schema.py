@@ -103,11 +103,11 @@ def test_what_is_wrong_is_said_with_its_key(part, value, words):
     assert "hunter2" not in " ".join(faults)
 
 
-TRIALS = {key: each for key, each in TRIALS.items() if key != "question"}
+TRIAL_PARTS = {key: each for key, each in TRIALS.items() if key != "question"}
 
 
 def test_a_role_alone_is_a_variable_and_data_may_be_missing():
-    form, faults = read(TrialsForm, {key: each for key, each in TRIALS.items() if key != "data"})
+    form, faults = read(TrialsForm, {key: each for key, each in TRIAL_PARTS.items() if key != "data"})
     assert faults == []
     assert form["data"] is None
     assert form["variables"]["yield"].role == "outcome"
@@ -122,5 +122,5 @@ def test_a_role_alone_is_a_variable_and_data_may_be_missing():
     ],
 )
 def test_what_is_wrong_with_trials_is_said_with_its_key(part, value, words):
-    _, faults = read(TrialsForm, {**TRIALS, part: value})
+    _, faults = read(TrialsForm, {**TRIAL_PARTS, part: value})
     assert any(words in each for each in faults), faults

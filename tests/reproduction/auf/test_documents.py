@@ -25,13 +25,6 @@ def record(tmp_path):
     return found
 
 
-def lines(section):
-    """All lines of a section."""
-    return "\n".join(
-        each if isinstance(each, str) else "\n".join(each) for each in section.blocks
-    ).splitlines()
-
-
 @pytest.mark.parametrize("section", documents.SECTIONS)
 def test_without_rows_there_is_no_section(tmp_path, section):
     assert section(record_in("auf", tmp_path, "table1")) == Section()

@@ -304,7 +304,6 @@ def test_what_cannot_be_done_is_said():
         NetworkModel(fitted_pair(phi="homoskedastic", decoder="gp")).fantasize(tried, sobol(2))
 
 
-DOUBLE = torch.float64
 DRAWN = torch.rand(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
 
 
