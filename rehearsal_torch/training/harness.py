@@ -338,6 +338,9 @@ def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
         place = (folder / name).resolve()
         place.mkdir(parents=True, exist_ok=True)
         named = {_NAMES[name]: folder.name} if name in _NAMES else {}
+        if not getattr(make, "keywords", {}).get("tracking_uri", "elsewhere"):
+            # Lightning would take the signs of the path for those of an address.
+            named["tracking_uri"] = place.as_uri()
         try:
             logger = make(save_dir=str(place), **named)
             # Of several processes, the first one begins.

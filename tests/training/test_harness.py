@@ -386,6 +386,14 @@ def test_a_store_of_mlflow_holds_the_losses_and_no_surroundings(tmp_path, monkey
         assert "pytest" not in path.read_text().replace(str(tmp_path), "")
 
 
+@pytest.mark.slow
+def test_a_store_of_mlflow_lies_where_signs_of_addresses_are_in_its_path(tmp_path):
+    pytest.importorskip("mlflow", reason="MLflow is an option: pip install 'rehearsal-torch[loggers]'")
+    logged(tmp_path / "a#b%20c", "mlflow")
+    assert [each.name for each in tmp_path.iterdir()] == ["a#b%20c"]
+    assert len(list((tmp_path / "a#b%20c/line/mlflow").rglob("metrics/held_out_loss"))) == 1
+
+
 class DivergingLine(Trained):
     """A line through zero; its loss may leave the numbers at a step."""
 
