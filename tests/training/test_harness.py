@@ -5,6 +5,7 @@ import signal
 import time
 import warnings
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -335,6 +336,16 @@ def test_a_logger_that_cannot_begin_is_one_paragraph(tmp_path):
         ValueError, match=r"^logger\.own: the library cannot begin \(no answer after 7 tries\): "
     ):
         how.train(Line(), rows())
+
+
+@pytest.mark.parametrize("user", ["a:pw", "a", ":pw", "a:p/w"])
+def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path, user):
+    make = partial(CSVLogger, tracking_uri=f"http://{user}@10.0.0.5:5000")
+    with pytest.raises(
+        ValueError, match=r"^logger\.mlflow\.tracking_uri: .* MLFLOW_TRACKING_PASSWORD"
+    ) as told:
+        Descent(max_epochs=1, folder=tmp_path, loggers={"mlflow": make})
+    assert "10.0.0.5" not in str(told.value)
 
 
 def test_a_logger_writes_nowhere_but_below_the_folder_of_the_part(tmp_path):
