@@ -348,6 +348,13 @@ def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
         except ModuleNotFoundError as error:
             if name not in _EXTRAS:
                 raise
+            module = error.name or name
+            package = module.partition(".")[0]
+            if package != name:
+                raise ModuleNotFoundError(
+                    f"logger.{name}: expected the package {package}, which {name} needs for these settings; "
+                    f"it is not installed: pip install {package}, or choose logger=csv"
+                ) from error
             raise ModuleNotFoundError(
                 f"expected the package {name}; it is not installed: pip install "
                 f"'rehearsal-torch[{_EXTRAS[name]}]' or choose logger=csv"

@@ -327,6 +327,17 @@ def test_a_logger_that_is_not_installed_says_what_to_type(tmp_path, monkeypatch,
         logged(tmp_path, name)
 
 
+def test_a_module_that_a_library_lacks_is_named(tmp_path):
+    def lacking(save_dir, run_name):
+        raise ModuleNotFoundError("No module named 'alembic'", name="alembic")
+
+    how = Descent(max_epochs=1, progress=False, folder=tmp_path, loggers={"mlflow": lacking})
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^logger\.mlflow: expected the package alembic, which mlflow"
+    ):
+        how.train(Line(), rows())
+
+
 def test_a_logger_that_cannot_begin_is_one_paragraph(tmp_path):
     def refused(save_dir):
         raise OSError("no answer\nafter 7 tries")
