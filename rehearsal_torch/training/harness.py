@@ -275,7 +275,11 @@ def _fit(
     world: int,
 ) -> None:
     """Trains a module, in `world` processes; on the GPUs `used`, if there are some, a process each."""
-    with _quiet(), torch.random.fork_rng(devices=used[:1]):
+    with (
+        _quiet(),
+        torch.random.fork_rng(devices=used[:1]),
+        _logging(how, folder, world) as loggers,
+    ):
         trainer = Trainer(
             max_epochs=how.max_epochs,
             accelerator="cuda" if used else "cpu",
@@ -284,7 +288,7 @@ def _fit(
             use_distributed_sampler=False,
             precision=how.precision,
             gradient_clip_val=how.clip,
-            logger=_loggers(how, folder, world) if folder is not None else False,
+            logger=loggers,
             callbacks=found,
             enable_checkpointing=any(isinstance(each, LastState) for each in found),
             enable_progress_bar=False,
@@ -318,17 +322,33 @@ def _fit(
                 # The next training takes a free port of its own.
                 if port is None:
                     os.environ.pop("MASTER_PORT", None)
-            for logger in trainer.loggers:
+
+
+@contextmanager
+def _logging(how: "Descent", folder: Path | None, world: int) -> Iterator[list["Logger"]]:
+    """The loggers of a training; those that have begun end with it, however it ends."""
+    mode, made = os.environ.get("WANDB_MODE"), list["Logger"]()
+    try:
+        for logger in () if folder is None else _loggers(how, folder, world):
+            made.append(logger)
+        yield made
+    finally:
+        try:
+            for logger in made:
                 if isinstance(logger, WandbLogger) and world == 1:
                     # The next part's losses get a run of their own.
                     logger.experiment.finish()
+        finally:
+            # Lightning sets it for an offline run, and later ones of the same process would heed it.
+            os.environ.pop("WANDB_MODE", None)
+            if mode is not None:
+                os.environ["WANDB_MODE"] = mode
 
 
-def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
-    """Loggers that write below a folder, each into one of its name."""
+def _loggers(how: "Descent", folder: Path, world: int) -> Iterator["Logger"]:
+    """Makes loggers that write below a folder, each into one of its name."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    made = []
     for name, make in how.loggers.items():
         # A folder that is resumed may have been written by somebody else.
         if not name.isidentifier():
@@ -364,8 +384,7 @@ def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
                 f"logger.{name}: the library cannot begin ({' '.join(str(error).split())[:300]}): correct "
                 "its settings, or choose logger=csv"
             ) from error
-        made.append(logger)
-    return made
+        yield logger
 
 
 def _processes(how: "Descent", part: Trained, used: Sequence[int]) -> int:

@@ -359,6 +359,31 @@ def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path, user):
     assert "10.0.0.5" not in str(told.value)
 
 
+@pytest.mark.parametrize("mode", [None, "online"])
+def test_a_run_of_wandb_ends_where_the_next_logger_cannot_begin(tmp_path, monkeypatch, mode):
+    ended = []
+
+    class Begun:
+        def __init__(self, save_dir, name):
+            os.environ["WANDB_MODE"] = "dryrun"
+            self.experiment = SimpleNamespace(finish=lambda: ended.append(name))
+
+    def refused(save_dir):
+        raise OSError("no answer")
+
+    monkeypatch.setattr(harness, "WandbLogger", Begun)
+    monkeypatch.setenv("WANDB_MODE", mode or "")
+    if mode is None:
+        monkeypatch.delenv("WANDB_MODE")
+    loggers = {"wandb": Begun, "own": refused}
+    with pytest.raises(ValueError, match=r"^logger\.own: "):
+        Descent(max_epochs=1, progress=False, folder=tmp_path, loggers=loggers).train(
+            Line(), rows(), name="line"
+        )
+    assert ended == ["line"]
+    assert os.environ.get("WANDB_MODE") == mode
+
+
 def test_a_logger_writes_nowhere_but_below_the_folder_of_the_part(tmp_path):
     for name in ("../elsewhere", "/elsewhere", ""):
         how = Descent(max_epochs=1, progress=False, folder=tmp_path / "run", loggers={name: CSVLogger})
