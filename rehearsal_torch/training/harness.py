@@ -256,8 +256,8 @@ class _Processes(DDPStrategy):
 
     def setup_environment(self) -> None:
         """Prepares one of the processes."""
-        for name in _TALKERS:
-            logging.getLogger(name).setLevel(logging.WARNING)
+        for name, level in _TALKERS.items():
+            logging.getLogger(name).setLevel(level)
         _ignore_advice()
         if self.threads is not None:
             torch.set_num_threads(self.threads)
@@ -475,8 +475,12 @@ def _tensors(part: Trained) -> list[tuple[str, Tensor]]:
     return [*part.named_parameters(), *part.named_buffers()]
 
 
-# Lightning's advice on devices and services.
-_TALKERS = ("lightning.pytorch", "lightning.fabric")
+# Lightning's advice on devices and services; that an experiment of MLflow is new is a warning to it.
+_TALKERS = {
+    "lightning.pytorch": logging.WARNING,
+    "lightning.fabric": logging.WARNING,
+    "lightning.pytorch.loggers": logging.ERROR,
+}
 
 
 @contextmanager
@@ -484,8 +488,8 @@ def _quiet() -> Iterator[None]:
     """Silences Lightning's advice."""
     talkers = [logging.getLogger(name) for name in _TALKERS]
     levels = [talker.level for talker in talkers]
-    for talker in talkers:
-        talker.setLevel(logging.WARNING)
+    for talker, level in zip(talkers, _TALKERS.values(), strict=True):
+        talker.setLevel(level)
     try:
         with warnings.catch_warnings():
             _ignore_advice()

@@ -1,5 +1,6 @@
 """One training under Lightning: what it leaves as it was, and whose folder it goes on in."""
 
+import logging
 import os
 import signal
 import time
@@ -162,6 +163,15 @@ def test_only_the_advice_of_lightning_is_kept_from_the_screen():
         warnings.warn("The `srun` command is available on your system", UserWarning, stacklevel=1)
         with pytest.raises(UserWarning, match="something else"):
             warnings.warn("something else", UserWarning, stacklevel=1)
+
+
+def test_that_an_experiment_is_new_is_no_warning(caplog):
+    log = logging.getLogger("lightning.pytorch.loggers.mlflow")
+    with _quiet():
+        log.warning("Experiment with name a not found. Creating it.")
+        log.error("no answer")
+    assert caplog.messages == ["no answer"]
+    assert log.isEnabledFor(logging.WARNING)
 
 
 class StoppedError(Exception):
