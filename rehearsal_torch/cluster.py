@@ -23,6 +23,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rehearsal_torch.files.addresses import without_password
+
 if TYPE_CHECKING:
     from distributed import Client
 
@@ -58,7 +60,8 @@ def check_reachable(address: str, seconds: float = PATIENCE) -> None:
     """
     try:
         parts = urlsplit(address)
-        if parts.scheme not in ("tcp", "tls") or not parts.port:
+        more = parts.username is not None or parts.path or parts.query or parts.fragment
+        if parts.scheme not in ("tcp", "tls") or not parts.hostname or not parts.port or more:
             raise ValueError("expected an address such as tcp://10.0.0.5:8786")
         with socket.create_connection((parts.hostname, parts.port), seconds) as opened:
             # Behind tls:// the first message cannot be read.
@@ -70,8 +73,14 @@ def check_reachable(address: str, seconds: float = PATIENCE) -> None:
 
 
 def _unreachable(address: str | None, error: Exception) -> ClusterError:
+    said = " ".join(str(error).split())
+    if address is None:
+        return ClusterError(
+            f"the Dask workers that were started on this machine cannot be reached ({said}): run the same "
+            "command again, with fewer workers if the machine is busy, or without parallel=dask"
+        )
     return ClusterError(
-        f"no Dask scheduler can be reached at {address} ({' '.join(str(error).split())}): start one with "
+        f"no Dask scheduler can be reached at {without_password(address)} ({said}): start one with "
         "`dask scheduler`, which prints its address, or leave dask.address out to start workers on this "
         "machine"
     )

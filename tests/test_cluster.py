@@ -86,6 +86,38 @@ def test_an_address_without_a_scheduler_is_named(address):
 
 
 @pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://:1",
+        "tcp://a:pw@127.0.0.1:1",
+        "tls://a@127.0.0.1:1",
+        "tcp://127.0.0.1:1/x",
+        "tcp://127.0.0.1:1?y",
+    ],
+)
+def test_an_address_is_a_host_and_a_port_alone(address):
+    with pytest.raises(ClusterError, match=r"\(expected an address such as tcp://10\.0") as told:
+        check_reachable(address, 1.0)
+    assert "pw" not in str(told.value)
+
+
+@pytest.mark.slow
+def test_own_workers_that_cannot_be_reached_have_no_address(monkeypatch):
+    import distributed
+
+    def failing(*args, **how):
+        raise OSError("Timed out")
+
+    monkeypatch.setattr(distributed, "LocalCluster", lambda **how: nullcontext())
+    monkeypatch.setattr(distributed, "Client", failing)
+    with (
+        pytest.raises(ClusterError, match=r"started on this machine cannot be reached \(Timed out\)"),
+        connected(None, 1),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
     ("sent", "passes"),
     [((20).to_bytes(8, "little"), True), (b"", False), (b"SSH-2.0-", False), (bytes(8), False)],
 )

@@ -31,7 +31,7 @@ ROOMS = {
     "objective": ("objectives",),
     "search": ("search",),
     "certificate": ("certificate", "credible_bound"),
-    "trainer": ("training.descent", "training.harness"),
+    "trainer": ("training.descent",),
 }
 # The settings of a logger that may differ from ``conf/logger``: with the others as they stand there, it
 # writes below the training's own folder and nowhere else.

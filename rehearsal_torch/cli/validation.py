@@ -13,6 +13,7 @@ from rehearsal_torch.cli.spelling import on_file, spoken
 from rehearsal_torch.cli.verbs.decide import surrogate_in
 from rehearsal_torch.cluster import check_reachable, require_dask
 from rehearsal_torch.data.sizes import check_seed
+from rehearsal_torch.files.addresses import check_no_user
 from rehearsal_torch.files.checkpoint_folders import suggestion
 from rehearsal_torch.files.nearby import beside, near_files
 
@@ -42,6 +43,10 @@ def check(config: DictConfig, script: str, jobs: Sequence[Sequence[str]], typed:
     unless = "Choose by=patient, unless a comparison requires the other"
     _one_of("by", config.by, ("patient", "transition"), unless)
     _parallel(config)
+    for name, node in (config.get("logger") or {}).items():
+        if isinstance(node, DictConfig):
+            with as_user_error(""):
+                check_no_user(node.get("tracking_uri"), f"logger.{name}.tracking_uri")
     _claims(config)
     _choice(config, typed)
     _whole("shards", config.shards, 1, optional=False)

@@ -39,6 +39,21 @@ def beginning(value: str, most: int) -> str:
     return told[:most]
 
 
+def check_no_user(address: object, where: str) -> None:
+    """Checks that the address of a server of MLflow, which is kept with a run, has no user in it.
+
+    Raises:
+        InputError: if it has a user's name or password, which are not repeated.
+    """
+    told = "" if address is None else str(address)
+    if without_password(told) != told or re.match(r"[\w+.-]+://[^/?#]*@", told):
+        raise InputError(
+            f"{where}: expected an address without a user's name and password, which the run's folder would "
+            "keep; got one with them: leave them out, and set MLFLOW_TRACKING_USERNAME and "
+            "MLFLOW_TRACKING_PASSWORD in the environment"
+        )
+
+
 def _line(line: str, whole: bool = False) -> str:
     """One line, or the whole of a value, in time that grows with its length: no part is looked at twice."""
     told, place, last = "", 0, line.rfind("@")

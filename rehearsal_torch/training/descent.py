@@ -25,6 +25,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
+from rehearsal_torch.files.addresses import check_no_user
 from rehearsal_torch.training.gpus import possible, settled
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class Descent:
             ``<part>/held_out_loss``.
 
     Raises:
-        ValueError: if a number is out of range, or there are loggers and no folder.
+        ValueError: if a number is out of range, there are loggers and no folder, or a logger's address has a
+            password in it.
     """
 
     def __init__(
@@ -110,6 +112,8 @@ class Descent:
             raise ValueError(
                 f"loggers {sorted(loggers)} need a place to write to: set `folder`, or choose logger=none"
             )
+        for key, make in (loggers or {}).items():
+            check_no_user(getattr(make, "keywords", {}).get("tracking_uri"), f"logger.{key}.tracking_uri")
         self.max_epochs, self.batch_size, self.learning_rate, self.patience = (
             max_epochs,
             batch_size,

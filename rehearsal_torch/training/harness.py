@@ -256,8 +256,8 @@ class _Processes(DDPStrategy):
 
     def setup_environment(self) -> None:
         """Prepares one of the processes."""
-        for name in _TALKERS:
-            logging.getLogger(name).setLevel(logging.WARNING)
+        for name, level in _TALKERS.items():
+            logging.getLogger(name).setLevel(level)
         _ignore_advice()
         if self.threads is not None:
             torch.set_num_threads(self.threads)
@@ -275,7 +275,11 @@ def _fit(
     world: int,
 ) -> None:
     """Trains a module, in `world` processes; on the GPUs `used`, if there are some, a process each."""
-    with _quiet(), torch.random.fork_rng(devices=used[:1]):
+    with (
+        _quiet(),
+        torch.random.fork_rng(devices=used[:1]),
+        _logging(how, folder, world) as loggers,
+    ):
         trainer = Trainer(
             max_epochs=how.max_epochs,
             accelerator="cuda" if used else "cpu",
@@ -284,7 +288,7 @@ def _fit(
             use_distributed_sampler=False,
             precision=how.precision,
             gradient_clip_val=how.clip,
-            logger=_loggers(how, folder, world) if folder is not None else False,
+            logger=loggers,
             callbacks=found,
             enable_checkpointing=any(isinstance(each, LastState) for each in found),
             enable_progress_bar=False,
@@ -318,17 +322,33 @@ def _fit(
                 # The next training takes a free port of its own.
                 if port is None:
                     os.environ.pop("MASTER_PORT", None)
-            for logger in trainer.loggers:
+
+
+@contextmanager
+def _logging(how: "Descent", folder: Path | None, world: int) -> Iterator[list["Logger"]]:
+    """The loggers of a training; those that have begun end with it, however it ends."""
+    mode, made = os.environ.get("WANDB_MODE"), list["Logger"]()
+    try:
+        for logger in () if folder is None else _loggers(how, folder, world):
+            made.append(logger)
+        yield made
+    finally:
+        try:
+            for logger in made:
                 if isinstance(logger, WandbLogger) and world == 1:
                     # The next part's losses get a run of their own.
                     logger.experiment.finish()
+        finally:
+            # Lightning sets it for an offline run, and later ones of the same process would heed it.
+            os.environ.pop("WANDB_MODE", None)
+            if mode is not None:
+                os.environ["WANDB_MODE"] = mode
 
 
-def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
-    """Loggers that write below a folder, each into one of its name."""
+def _loggers(how: "Descent", folder: Path, world: int) -> Iterator["Logger"]:
+    """Makes loggers that write below a folder, each into one of its name."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    made = []
     for name, make in how.loggers.items():
         # A folder that is resumed may have been written by somebody else.
         if not name.isidentifier():
@@ -338,6 +358,9 @@ def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
         place = (folder / name).resolve()
         place.mkdir(parents=True, exist_ok=True)
         named = {_NAMES[name]: folder.name} if name in _NAMES else {}
+        if not getattr(make, "keywords", {}).get("tracking_uri", "elsewhere"):
+            # Lightning would take the signs of the path for those of an address.
+            named["tracking_uri"] = place.as_uri()
         try:
             logger = make(save_dir=str(place), **named)
             # Of several processes, the first one begins.
@@ -345,6 +368,13 @@ def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
         except ModuleNotFoundError as error:
             if name not in _EXTRAS:
                 raise
+            module = error.name or name
+            package = module.partition(".")[0]
+            if package != name:
+                raise ModuleNotFoundError(
+                    f"logger.{name}: expected the package {package}, which {name} needs for these settings; "
+                    f"it is not installed: pip install {package}, or choose logger=csv"
+                ) from error
             raise ModuleNotFoundError(
                 f"expected the package {name}; it is not installed: pip install "
                 f"'rehearsal-torch[{_EXTRAS[name]}]' or choose logger=csv"
@@ -354,8 +384,7 @@ def _loggers(how: "Descent", folder: Path, world: int) -> list["Logger"]:
                 f"logger.{name}: the library cannot begin ({' '.join(str(error).split())[:300]}): correct "
                 "its settings, or choose logger=csv"
             ) from error
-        made.append(logger)
-    return made
+        yield logger
 
 
 def _processes(how: "Descent", part: Trained, used: Sequence[int]) -> int:
@@ -446,8 +475,12 @@ def _tensors(part: Trained) -> list[tuple[str, Tensor]]:
     return [*part.named_parameters(), *part.named_buffers()]
 
 
-# Lightning's advice on devices and services.
-_TALKERS = ("lightning.pytorch", "lightning.fabric")
+# Lightning's advice on devices and services; that an experiment of MLflow is new is a warning to it.
+_TALKERS = {
+    "lightning.pytorch": logging.WARNING,
+    "lightning.fabric": logging.WARNING,
+    "lightning.pytorch.loggers": logging.ERROR,
+}
 
 
 @contextmanager
@@ -455,8 +488,8 @@ def _quiet() -> Iterator[None]:
     """Silences Lightning's advice."""
     talkers = [logging.getLogger(name) for name in _TALKERS]
     levels = [talker.level for talker in talkers]
-    for talker in talkers:
-        talker.setLevel(logging.WARNING)
+    for talker, level in zip(talkers, _TALKERS.values(), strict=True):
+        talker.setLevel(level)
     try:
         with warnings.catch_warnings():
             _ignore_advice()

@@ -52,3 +52,10 @@ def test_cross_fitted_claims_need_fits_of_their_own(tmp_path):
     words = refused("+experiment=auf", "claims=cross_fitted", f"checkpoint={tmp_path}", **decide)
     assert "a checkpoint holds one fit" in words
     checked("+experiment=auf", "claims=cross_fitted", **decide)
+
+
+def test_a_password_in_an_address_is_refused_before_a_folder_keeps_it():
+    typed = ("+experiment=sepsis", "logger=mlflow", "logger.mlflow.tracking_uri=http://a:pw@10.0.0.5:1")
+    said = refused(*typed)
+    assert said.startswith("logger.mlflow.tracking_uri: expected an address without a user's name")
+    assert "10.0.0.5" not in said

@@ -1,10 +1,12 @@
 """One training under Lightning: what it leaves as it was, and whose folder it goes on in."""
 
+import logging
 import os
 import signal
 import time
 import warnings
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -161,6 +163,15 @@ def test_only_the_advice_of_lightning_is_kept_from_the_screen():
         warnings.warn("The `srun` command is available on your system", UserWarning, stacklevel=1)
         with pytest.raises(UserWarning, match="something else"):
             warnings.warn("something else", UserWarning, stacklevel=1)
+
+
+def test_that_an_experiment_is_new_is_no_warning(caplog):
+    log = logging.getLogger("lightning.pytorch.loggers.mlflow")
+    with _quiet():
+        log.warning("Experiment with name a not found. Creating it.")
+        log.error("no answer")
+    assert caplog.messages == ["no answer"]
+    assert log.isEnabledFor(logging.WARNING)
 
 
 class StoppedError(Exception):
@@ -326,6 +337,17 @@ def test_a_logger_that_is_not_installed_says_what_to_type(tmp_path, monkeypatch,
         logged(tmp_path, name)
 
 
+def test_a_module_that_a_library_lacks_is_named(tmp_path):
+    def lacking(save_dir, run_name):
+        raise ModuleNotFoundError("No module named 'alembic'", name="alembic")
+
+    how = Descent(max_epochs=1, progress=False, folder=tmp_path, loggers={"mlflow": lacking})
+    with pytest.raises(
+        ModuleNotFoundError, match=r"^logger\.mlflow: expected the package alembic, which mlflow"
+    ):
+        how.train(Line(), rows())
+
+
 def test_a_logger_that_cannot_begin_is_one_paragraph(tmp_path):
     def refused(save_dir):
         raise OSError("no answer\nafter 7 tries")
@@ -335,6 +357,41 @@ def test_a_logger_that_cannot_begin_is_one_paragraph(tmp_path):
         ValueError, match=r"^logger\.own: the library cannot begin \(no answer after 7 tries\): "
     ):
         how.train(Line(), rows())
+
+
+@pytest.mark.parametrize("user", ["a:pw", "a", ":pw", "a:p/w"])
+def test_an_address_with_a_password_is_refused_and_not_shown(tmp_path, user):
+    make = partial(CSVLogger, tracking_uri=f"http://{user}@10.0.0.5:5000")
+    with pytest.raises(
+        ValueError, match=r"^logger\.mlflow\.tracking_uri: .* MLFLOW_TRACKING_PASSWORD"
+    ) as told:
+        Descent(max_epochs=1, folder=tmp_path, loggers={"mlflow": make})
+    assert "10.0.0.5" not in str(told.value)
+
+
+@pytest.mark.parametrize("mode", [None, "online"])
+def test_a_run_of_wandb_ends_where_the_next_logger_cannot_begin(tmp_path, monkeypatch, mode):
+    ended = []
+
+    class Begun:
+        def __init__(self, save_dir, name):
+            os.environ["WANDB_MODE"] = "dryrun"
+            self.experiment = SimpleNamespace(finish=lambda: ended.append(name))
+
+    def refused(save_dir):
+        raise OSError("no answer")
+
+    monkeypatch.setattr(harness, "WandbLogger", Begun)
+    monkeypatch.setenv("WANDB_MODE", mode or "")
+    if mode is None:
+        monkeypatch.delenv("WANDB_MODE")
+    loggers = {"wandb": Begun, "own": refused}
+    with pytest.raises(ValueError, match=r"^logger\.own: "):
+        Descent(max_epochs=1, progress=False, folder=tmp_path, loggers=loggers).train(
+            Line(), rows(), name="line"
+        )
+    assert ended == ["line"]
+    assert os.environ.get("WANDB_MODE") == mode
 
 
 def test_a_logger_writes_nowhere_but_below_the_folder_of_the_part(tmp_path):
@@ -384,6 +441,14 @@ def test_a_store_of_mlflow_holds_the_losses_and_no_surroundings(tmp_path, monkey
     for path in (each for each in (tmp_path / "line/mlflow").rglob("*") if each.is_file()):
         assert "somebody-i-know" not in path.read_text()
         assert "pytest" not in path.read_text().replace(str(tmp_path), "")
+
+
+@pytest.mark.slow
+def test_a_store_of_mlflow_lies_where_signs_of_addresses_are_in_its_path(tmp_path):
+    pytest.importorskip("mlflow", reason="MLflow is an option: pip install 'rehearsal-torch[loggers]'")
+    logged(tmp_path / "a#b%20c", "mlflow")
+    assert [each.name for each in tmp_path.iterdir()] == ["a#b%20c"]
+    assert len(list((tmp_path / "a#b%20c/line/mlflow").rglob("metrics/held_out_loss"))) == 1
 
 
 class DivergingLine(Trained):

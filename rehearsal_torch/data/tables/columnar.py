@@ -75,7 +75,7 @@ def read_columnar(file: Path, faults: list[str] | None = None, needed: Needed | 
     with _damaged(pa, file, kind):
         if any(set(each.column_names) != set(names) for each in tables):
             raise TableError(f"{file}: expected the same columns in each of its {len(files)} files")
-        frame = _cells(pa, _joined(pa, tables))
+        frame = _cells(pa, _joined(pa, file, files, tables))
     refused_or_collected(header_faults(names, frame), str(file), faults)
     frame.columns = pd.Index(names)
     if frame.columns.has_duplicates:
@@ -117,11 +117,33 @@ def _damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
         ) from error
 
 
-def _joined(pa: Any, tables: list[Any]) -> Any:
+def _joined(pa: Any, folder: Path, files: Sequence[Path], tables: list[Any]) -> Any:
     """The rows of all tables, which are given up."""
-    joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    try:
+        joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        _one_kind(pa, folder, files, tables)
+        raise
     tables.clear()
     return joined
+
+
+def _one_kind(pa: Any, folder: Path, files: Sequence[Path], tables: Sequence[Any]) -> None:
+    """Refuses the first column whose kinds in the files are not those of one column."""
+    for name in tables[0].column_names:
+        parts = [table.select([table.column_names.index(name)]) for table in tables]
+        try:
+            pa.concat_tables(parts, promote_options="permissive")
+        except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+            kinds = dict[str, str]()
+            for file, part in zip(files, parts, strict=True):
+                kind = str(part.schema.types[0])
+                kinds.setdefault("text" if kind == "large_string" else beginning(kind, 40), file.name)
+            told = " and ".join(f"{kind} in {file}" for kind, file in kinds.items())
+            raise TableError(
+                f"{folder}: expected columns of the same type in each of its {len(files)} files; got "
+                f"{beginning(str(name), 40)!r} as {told}: write these files again with one type"
+            ) from error
 
 
 def _plain_texts(pa: Any, batch: Any) -> Any:
@@ -197,7 +219,7 @@ def _parquet(pa: Any, file: Path, needed: Needed | None, before: Sequence[Any]) 
     with pa.parquet.ParquetFile(file, read_dictionary=kept) as opened:
         read = None if needed is None else [name for name in names if name in wanted]
         batches = opened.iter_batches(SHARED_ROWS if shared else ROWS, columns=read)
-        return _together(pa, file, batches, opened.schema_arrow, before)
+        return _together(pa, file, batches, _chosen(pa, opened.schema_arrow, wanted), before)
 
 
 def _feather(pa: Any, file: Path, needed: Needed | None) -> Any:
@@ -215,8 +237,15 @@ def _feather(pa: Any, file: Path, needed: Needed | None) -> Any:
             names = [str(name) for name in opened.schema.names]
             few_columns(len(names), str(file))
             wanted = set(names if needed is None else needed(names))
-            batches = (batch.select([name for name in names if name in wanted]) for batch in opened)
-            return _together(pa, file, batches if needed else opened, opened.schema)
+            # By number: a name that is repeated is told with the other faults of the header.
+            places = [place for place, name in enumerate(names) if name in wanted]
+            batches = (batch.select(places) for batch in opened)
+            return _together(pa, file, batches, _chosen(pa, opened.schema, wanted))
+
+
+def _chosen(pa: Any, schema: Any, wanted: set[str]) -> Any:
+    """The columns that are read."""
+    return pa.schema([field for field in schema if str(field.name) in wanted])
 
 
 def _together(pa: Any, file: Path, batches: Any, schema: Any, before: Sequence[Any] = ()) -> Any:
@@ -229,7 +258,10 @@ def _together(pa: Any, file: Path, batches: Any, schema: Any, before: Sequence[A
         bounded(file, size, cells)
         parts = (batch.slice(begin, ROWS) for begin in range(0, batch.num_rows, ROWS))
         kept += [_plain_texts(pa, part) for part in parts]
-    return pa.Table.from_batches(kept) if kept else schema.empty_table()
+    if not kept:
+        columns = [column.combine_chunks() for column in schema.empty_table().columns]
+        kept = [_plain_texts(pa, pa.RecordBatch.from_arrays(columns, schema.names))]
+    return pa.Table.from_batches(kept)
 
 
 def _unpacked(pa: Any, column: Any) -> int:

@@ -107,6 +107,36 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path, monkeypatch):
         read_table(tmp_path / "empty")
 
 
+@pytest.mark.parametrize("needed", [None, lambda _: ["kind", "a"]], ids=["all", "needed"])
+@pytest.mark.parametrize("categorical", [True, False])
+def test_a_part_without_rows_adds_nothing(tmp_path, needed, categorical):
+    whole = pd.DataFrame({"a": [1.0, 2.0], "kind": ["x", "y"], "more": [1, 2]})
+    if categorical:
+        whole["kind"] = whole["kind"].astype("category")
+    table = pa.Table.from_pandas(whole)
+    for name, part in (("1", table.slice(0, 0)), ("2", table), ("3", table.slice(0, 0))):
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    found = read_columnar(tmp_path, needed=needed).frame
+    assert found["kind"].tolist() == ["x", "y"]
+    assert list(found.columns) == ["a", "kind", *(["more"] if needed is None else [])]
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_a_repeated_name_is_told_where_columns_are_chosen(tmp_path, name):
+    table = pa.table([[1.0], [2.0], [3.0]], names=["a", "a", "b"])
+    (pq.write_table if name == "t.parquet" else packed)(table, tmp_path / name)
+    with pytest.raises(TableError, match="several columns are called a"):
+        read_columnar(tmp_path / name, needed=lambda _: ["a"])
+
+
+def test_a_column_of_two_types_is_named_with_their_files(tmp_path):
+    for name, cells in (("1", [1.0]), ("2", [2.0]), ("3", ["x"])):
+        pq.write_table(pa.table({"b": ["y"], "a": cells}), tmp_path / f"{name}.parquet")
+    said = "3 files; got 'a' as double in 1.parquet and text in 3.parquet: write these files again"
+    with pytest.raises(TableError, match=said):
+        read_columnar(tmp_path)
+
+
 def packed(table, file):
     """A Feather file, packed."""
     with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as made:
