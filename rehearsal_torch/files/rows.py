@@ -30,12 +30,15 @@ def read_rows(
     path: str | Path,
     columns: Collection[str] = (),
     numbers: Collection[str] = (),
+    whole: Collection[str] = (),
 ) -> list[dict[str, str]]:
     """The complete rows of a file, column to text; empty if there is no such file.
 
     Args:
         path: A CSV with a header row.
+        columns: The required columns.
         numbers: Columns of numbers, if present; a cell may be empty for a missing value.
+        whole: Columns of whole numbers, if present.
 
     Raises:
         PlainFileError: if it cannot be read, lacks a column, or a row has another format.
@@ -71,9 +74,10 @@ def read_rows(
                 )
             row = dict(zip(header, map(as_written, cells), strict=True))
             for name, cell in row.items():
-                if name in numbers and not _is_number(cell):
+                kind = "a whole number" if name in whole else "a number" if name in numbers else ""
+                if kind and not _is(cell, name in whole):
                     raise PlainFileError(
-                        f"{file}, line {reader.line_num}, {name}: expected a number; got {shown(cell)}: "
+                        f"{file}, line {reader.line_num}, {name}: expected {kind}; got {shown(cell)}: "
                         f"{_REMEDY}"
                     )
             found.append(row)
@@ -84,8 +88,10 @@ def read_rows(
     return found
 
 
-def _is_number(cell: str) -> bool:
+def _is(cell: str, whole: bool) -> bool:
     """Whether a cell holds a number, or is validly empty."""
+    if whole:
+        return len(cell) < 20 and cell.removeprefix("-").isascii() and cell.removeprefix("-").isdigit()
     try:
         float(cell or 0)
     except ValueError:
@@ -112,6 +118,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]], nan: str = "") -> str:
 
     Args:
         rows: Column to value.
+        nan: How NaN is written.
     """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
