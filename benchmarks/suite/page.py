@@ -131,10 +131,14 @@ def origin(content: Mapping[str, Any]) -> str:
     minutes = sum(row["seconds"] for row in content["rows"].values()) / 60
     loads = [row["load"] for row in content["rows"].values()]
     busy = f"; load of the machine {min(loads):.1f} to {max(loads):.1f}" if loads else ""
+    earlier = sorted(
+        {f"{row['commit']} ({row['processor']})" for row in content["rows"].values() if "commit" in row}
+    )
+    kept = f" Rows with * are of commit {', '.join(earlier)}." if earlier else ""
     return (
         f"Made by `{content['command']}` at commit {content['commit']}; Python {content['python']}, "
         f"{versions}; {content['processor']}, {content['cores']} cores, {content['threads']} thread; "
-        f"{minutes:.0f} minutes of one core{busy}."
+        f"{minutes:.0f} minutes of one core{busy}.{kept}"
     )
 
 
@@ -149,7 +153,7 @@ def table(rows: Sequence[Mapping[str, Any]], groups: Sequence[tuple[str, str, st
         quality = row["quality"]
         cells = [
             row["group"],
-            f"{row['axis']} {row['size']:,}",
+            f"{row['axis']} {row['size']:,}{' *' if 'commit' in row else ''}",
             row["peer"],
             _number(row["ours_ms"]),
             _number(row["theirs_ms"]),
