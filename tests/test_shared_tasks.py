@@ -14,7 +14,8 @@ from rehearsal_torch import shared_tasks
 from rehearsal_torch.cli.errors import UserError
 from rehearsal_torch.cluster import connected
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.shared_tasks import begin, end_with, on_cpu, results, threads
+from rehearsal_torch.shared_tasks import on_cpu, results
+from rehearsal_torch.workers import begin, end_with, threads
 
 
 class Received:
@@ -158,7 +159,7 @@ def test_ctrl_c_reaches_the_process_that_shares_alone():
 
 
 CHILD = (
-    "import os, time; from rehearsal_torch.shared_tasks import end_with; end_with(os.getppid()); "
+    "import os, time; from rehearsal_torch.workers import end_with; end_with(os.getppid()); "
     "print(os.getpid(), flush=True); time.sleep(60)"
 )
 PARENT = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {CHILD!r}]); time.sleep(60)"

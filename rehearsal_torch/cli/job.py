@@ -33,7 +33,7 @@ from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.lock import holder
 from rehearsal_torch.files.plain import PlainFileError
 from rehearsal_torch.run_folder import RunFolder, State
-from rehearsal_torch.shared_tasks import end_with
+from rehearsal_torch.workers import end_with
 
 # Committed results, relative to the checkout: data that is written, not code that writes it.
 RESULTS = Path("docs/results")

@@ -31,10 +31,10 @@ from torch.multiprocessing.spawn import ProcessException
 
 from rehearsal_torch.data.part import Examples, Trained, in_words
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.shared_tasks import threads
 from rehearsal_torch.training.example_batches import BLOCK
 from rehearsal_torch.training.gpus import current_kept, gpus
 from rehearsal_torch.training.module import HELD_OUT, ExampleModule, TrainingModule
+from rehearsal_torch.workers import threads
 
 if TYPE_CHECKING:
     from lightning.pytorch.loggers import Logger

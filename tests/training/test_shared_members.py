@@ -14,7 +14,6 @@ from lightning.pytorch.loggers import CSVLogger
 from rehearsal_torch import shared_tasks
 from rehearsal_torch.data.missing.imputation import ImputedTable
 from rehearsal_torch.data.part import Solved
-from rehearsal_torch.shared_tasks import threads
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
@@ -31,6 +30,7 @@ from rehearsal_torch.training.shared_members import (
     shareable,
     trained_elsewhere,
 )
+from rehearsal_torch.workers import threads
 from tests.toys.linear_truth import chain
 from tests.toys.transitions import model, observations
 

@@ -1,0 +1,67 @@
+"""Worker processes of this machine: with one thread each, and they end with the process that started them.
+
+A killed process cannot end its workers. Each worker therefore checks twice a second whether its parent still
+exists, and exits if not; that needs no message from the parent. Nothing heavy is imported before a worker
+begins: commands check their arguments without torch.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SECONDS = 0.5
+_watched: list[int] = []
+
+
+def begin(parent: int) -> None:
+    """Prepares a worker of joblib, once it has been started."""
+    import torch
+    from joblib.externals.loky import process_executor
+
+    end_with(parent)
+    # A terminal sends Ctrl-C to all processes, and each would write a traceback; they end with the first one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Where psutil is installed, loky takes 300 MB more than after the first task for a leak, and starts the
+    # process again, with a warning; a fitted model may have as much.
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
+    torch.set_num_threads(1)
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Sets torch's number of threads, and restores it afterwards.
+
+    Args:
+        count: The number; None keeps it.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def end_with(parent: int) -> None:
+    """Ends this process soon after its parent has ended; called again with the same parent, it does nothing.
+
+    Args:
+        parent: The parent's process id, as reported by the parent itself, so that a parent that has already
+            ended is noticed, too.
+    """
+    if parent == os.getpid() or parent in _watched:
+        return
+    _watched.append(parent)
+    threading.Thread(target=_watch, args=(parent,), name="end-with-parent", daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(SECONDS)
+    os._exit(1)
