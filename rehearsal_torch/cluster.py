@@ -18,7 +18,7 @@ address must be that of one's own cluster; it is never read from a file that oth
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -64,8 +64,12 @@ def check_reachable(address: str, seconds: float = PATIENCE) -> None:
         if parts.scheme not in ("tcp", "tls") or not parts.hostname or not parts.port or more:
             raise ValueError("expected an address such as tcp://10.0.0.5:8786")
         with socket.create_connection((parts.hostname, parts.port), seconds) as opened:
-            # Behind tls:// the first message cannot be read.
-            begins = opened.makefile("rb").read(8) if parts.scheme == "tcp" else b"\1" + bytes(7)
+            # Behind tls:// the first message cannot be read; what listens and says nothing is no scheduler.
+            begins = b"\1" + bytes(7)
+            if parts.scheme == "tcp":
+                with suppress(TimeoutError):
+                    begins = b""
+                    begins = opened.makefile("rb").read(8)
         if len(begins) < 8 or not 0 < int.from_bytes(begins, "little") <= 1 << 20:
             raise ValueError("what listens there does not answer as a Dask scheduler does")
     except (OSError, ValueError) as error:
